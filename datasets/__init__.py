@@ -1,0 +1,1 @@
+"""Data sets: embedded ones that need no download, and generators."""

@@ -1,0 +1,1 @@
+"""Solvers that know nothing of ranking: cutting planes, the working-set QP, assignment."""

@@ -1,0 +1,215 @@
+"""The only place that judges input. Every check names what was found, where, and what was expected."""
+
+from __future__ import annotations
+
+import numbers
+
+import numpy as np
+import scipy.sparse
+
+from structrank._kernels.linear import first_not_finite
+
+
+class StructRankWarning(UserWarning):
+    """Something the user should know about a result; never used for what is an error."""
+
+
+def check_choice(name, value, choices):
+    """Raise unless `value` is one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r} is not known; choose one of: {', '.join(map(repr, choices))}.")
+    return value
+
+
+def check_number(name, value, *, above=None, at_least=None, integer=False):
+    """Raise unless `value` is a finite number (an integer where asked) above a bound."""
+    kind = numbers.Integral if integer else numbers.Real
+    what = "an integer" if integer else "a number"
+    bound = f" above {above}" if above is not None else f" of at least {at_least}" if at_least is not None else ""
+    good = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and np.isfinite(value)
+    if not good or (above is not None and value <= above) or (at_least is not None and value < at_least):
+        raise ValueError(f"{name}={value!r} is not valid: expected {what}{bound}.")
+    return int(value) if integer else float(value)
+
+
+def check_cut(name, value):
+    """Raise unless `value` is None (no cut) or an integer of at least 1."""
+    if value is None:
+        return None
+    try:
+        return check_number(name, value, at_least=1, integer=True)
+    except ValueError:
+        raise ValueError(f"{name}={value!r} is not valid: expected an integer of at least 1, or None for no cut.") from None
+
+
+def as_matrix(X, name="X"):
+    """Give a 2-d numpy array (the caller's own memory where possible) or a CSR matrix; values are not looked at."""
+    if scipy.sparse.issparse(X):
+        X = X.tocsr()
+        if X.dtype not in (np.float32, np.float64):
+            if X.dtype.kind == "c":
+                raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}; expected real numbers.")
+            X = X.astype(np.float64)
+    else:
+        X = _as_dense(X, name)
+    if X.ndim != 2:
+        raise ValueError(
+            f"{name} has {X.ndim} dimension(s); expected 2: one row per document, one column per feature. "
+            f"Reshape your data with {name}.reshape(-1, 1) if it has a single feature, or {name}.reshape(1, -1) "
+            "if it is a single document."
+        )
+    if X.shape[0] == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if X.shape[1] == 0:
+        raise ValueError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    return X
+
+
+def _as_dense(X, name):
+    if hasattr(X, "to_numpy"):  # pandas, polars
+        X = X.to_numpy()
+    X = np.asanyarray(X)
+    if X.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}; expected real numbers.")
+    if X.dtype.kind not in "fiub":
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            place = _first_not_number(X)
+            raise type(error)(
+                f"{name} {place}: every value must be a number (argument must be a string or a real number that "
+                "float() reads). Encode or drop such columns first."
+            ) from None
+    return X
+
+
+def _first_not_number(values):
+    for place, value in np.ndenumerate(values):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            where = f"row {place[0]}" + (f", column {place[1]}" if len(place) > 1 else "")
+            return f"has {value!r} at {where}"
+    return f"has dtype {values.dtype}"
+
+
+def check_finite_matrix(X, feature_names=None, name="X"):
+    """Raise if X (as `as_matrix` gives it) holds nan or infinity; row and column are named."""
+    if scipy.sparse.issparse(X):
+        position = first_not_finite(X.data)
+        if position >= 0:
+            row = int(np.searchsorted(X.indptr, position, side="right")) - 1
+            _raise_not_finite(name, X.data[position], row, int(X.indices[position]), feature_names)
+    elif X.dtype.kind == "f":
+        whole = X.dtype in (np.float32, np.float64) and X.dtype.isnative and X.flags.c_contiguous
+        step = X.shape[0] if whole else max(1, 2**16 // X.shape[1])
+        for start in range(0, X.shape[0], step):
+            block = X[start : start + step]
+            if not whole:
+                block = np.ascontiguousarray(block, dtype=np.float64)
+            position = first_not_finite(np.asarray(block).reshape(-1))
+            if position >= 0:
+                row, column = divmod(position, X.shape[1])
+                _raise_not_finite(name, block[row, column], start + row, column, feature_names)
+
+
+def _raise_not_finite(name, value, row, column, feature_names):
+    what = "NaN" if np.isnan(value) else "inf"
+    label = f" ({feature_names[column]!r})" if feature_names is not None else ""
+    raise ValueError(
+        f"{name} contains {what} at row {row}, column {column}{label}; every feature must be a finite number. "
+        "Fill or drop missing values first."
+    )
+
+
+def as_column(values, n_rows, name, against="X"):
+    """Give a 1-d numpy array of `n_rows` entries, of any type."""
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name} has {array.ndim} dimension(s); expected 1: one value per row of {against}.")
+    if array.shape[0] != n_rows:
+        raise ValueError(
+            f"{name} has {array.shape[0]} entries but {against} has {n_rows} rows; they must have the same length."
+        )
+    return array
+
+
+def as_number_column(values, n_rows, name, expected, against="X"):
+    """Give a 1-d float64 array of `n_rows` entries; `expected` says in an error what the values mean."""
+    array = as_column(values, n_rows, name, against)
+    if array.dtype.kind not in "fiub":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name} {_first_not_number(array)}; expected {expected}.") from None
+    return array.astype(np.float64, copy=False)
+
+
+def as_labels(y, n_rows, against="X"):
+    """Give labels as float64: finite, not negative."""
+    if y is None:
+        raise ValueError("y is None; this estimator requires y to be passed, but the target y is None: one label per row.")
+    labels = as_number_column(y, n_rows, "y", "numbers, larger is more relevant", against)
+    wrong = np.flatnonzero(~((labels >= 0) & (labels < np.inf)))
+    if wrong.size:
+        row = int(wrong[0])
+        value = "NaN" if np.isnan(labels[row]) else f"{labels[row]:g}"
+        raise ValueError(
+            f"y contains {value} at row {row} ({wrong.size} such label(s) in all); labels must be finite and at least 0, "
+            "larger is more relevant."
+        )
+    return labels
+
+
+def as_scores(scores, n_rows, against="y"):
+    """Give scores as float64 without nan; infinities rank first or last and are fine."""
+    array = as_number_column(scores, n_rows, "scores", "numbers, larger ranks higher", against)
+    missing = np.flatnonzero(np.isnan(array))
+    if missing.size:
+        raise ValueError(f"scores contains NaN at row {int(missing[0])}; every document needs a score to be ranked.")
+    return array
+
+
+def as_query_ids(qid, n_rows, against="X"):
+    """Give query ids as a 1-d array of any hashable type; missing ids are refused."""
+    if isinstance(qid, (list, tuple)) and len({type(value) for value in qid} - {tuple}) != 1:
+        # numpy would make a table of tuples, and strings of [1, "a"]; ids must stay what they are.
+        values, qid = qid, np.empty(len(qid), dtype=object)
+        qid[:] = values
+    ids = as_column(qid, n_rows, "qid", against)
+    if ids.dtype.kind in "fmM":
+        missing = np.flatnonzero(ids != ids)
+    elif ids.dtype.kind == "O":
+        missing = np.flatnonzero([value is None or value != value for value in ids])
+    else:
+        return ids
+    if missing.size:
+        row = int(missing[0])
+        raise ValueError(f"qid contains {ids[row]!r} at row {row}; every row needs the id of its query.")
+    return ids
+
+
+def check_row_weights(sample_weight, rows, indptr, query_ids):
+    """Give one weight a query from row weights, which must be constant within each query."""
+    weights = as_number_column(sample_weight, rows.shape[0], "sample_weight", "numbers of at least 0")
+    wrong = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
+    if wrong.size:
+        row = int(wrong[0])
+        raise ValueError(f"sample_weight contains {weights[row]:g} at row {row}; weights must be finite and at least 0.")
+    weights = weights[rows]
+    per_query = weights[indptr[:-1]]
+    differs = np.flatnonzero(weights != np.repeat(per_query, np.diff(indptr)))
+    if differs.size:
+        place = int(differs[0])
+        query = int(np.searchsorted(indptr, place, side="right")) - 1
+        raise ValueError(
+            f"sample_weight differs within query {query_ids[query]!r}: {per_query[query]:g} at row {rows[indptr[query]]}, "
+            f"{weights[place]:g} at row {rows[place]}. A query is weighted as a whole; give all its rows one weight."
+        )
+    if not per_query.any():
+        raise ValueError("sample_weight is 0 for every query; at least one query must count.")
+    return per_query

@@ -1,0 +1,185 @@
+"""Documents grouped by query, in the caller's own memory and row order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from structrank import _validation
+from structrank._kernels import linear
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Which rows belong to which query.
+
+    Attributes
+    ----------
+    rows : (n_docs,) array of int
+        Row numbers, query after query; within a query in the caller's order.
+    indptr : (n_queries + 1,) array of int
+        Query q holds ``rows[indptr[q]:indptr[q + 1]]``.
+    ids : (n_queries,) array
+        The query ids, in order of first appearance.
+    """
+
+    rows: np.ndarray
+    indptr: np.ndarray
+    ids: np.ndarray
+
+    @property
+    def n_queries(self):
+        """Number of queries."""
+        return self.indptr.shape[0] - 1
+
+    @property
+    def sizes(self):
+        """Number of documents of each query."""
+        return np.diff(self.indptr)
+
+    def query_of_row(self):
+        """Give the number of the query of each row, in the caller's row order."""
+        query = np.empty(self.rows.shape[0], dtype=np.int64)
+        query[self.rows] = np.repeat(np.arange(self.n_queries), self.sizes)
+        return query
+
+
+def group_by_query(qid, n_rows, against="X"):
+    """Group rows by query id, in any order and of any hashable type.
+
+    Parameters
+    ----------
+    qid : array-like of shape (n_rows,), or None
+        The query of each row; None makes all rows one query.
+    n_rows : int
+        How many rows there must be.
+    against : str
+        What `qid` is measured against, for error messages.
+
+    Returns
+    -------
+    Grouping
+
+    Examples
+    --------
+    >>> grouping = group_by_query(["b", "a", "b"], 3)
+    >>> grouping.ids.tolist(), grouping.rows.tolist(), grouping.indptr.tolist()
+    (['b', 'a'], [0, 2, 1], [0, 2, 3])
+    """
+    if qid is None:
+        return Grouping(np.arange(n_rows), np.array([0, n_rows]), np.array([0]))
+    qid = _validation.as_query_ids(qid, n_rows, against)
+    # Rows mostly come in runs of one query: look at the heads of the runs only.
+    heads = np.flatnonzero(np.concatenate([[True], np.asarray(qid[1:] != qid[:-1], dtype=bool)]))
+    numbers = {}
+    query_of_run = np.array([numbers.setdefault(value, len(numbers)) for value in qid[heads].tolist()])
+    if len(numbers) == heads.size:
+        return Grouping(np.arange(n_rows), np.append(heads, n_rows), qid[heads])
+    run_sizes = np.diff(np.append(heads, n_rows))
+    rows = np.argsort(np.repeat(query_of_run, run_sizes), kind="stable")
+    sizes = np.bincount(query_of_run, weights=run_sizes).astype(np.int64)
+    first_run = np.full(len(numbers), heads.size)
+    np.minimum.at(first_run, query_of_run, np.arange(heads.size))
+    return Grouping(rows, np.concatenate([[0], np.cumsum(sizes)]), qid[heads[first_run]])
+
+
+class DenseBlock:
+    """Some rows of a dense matrix, ready for the kernels."""
+
+    def __init__(self, X, rows):
+        if not (X.flags.c_contiguous and X.dtype in (np.float32, np.float64) and X.dtype.isnative):
+            # Columns-first memory and other types are converted block by block: the whole is never copied.
+            X = np.ascontiguousarray(X[_as_slice(rows)], dtype=np.float64)
+            rows = np.arange(rows.shape[0])
+        self.X, self.rows = X, rows
+
+    def scores(self, w, out):
+        """Write ``X[rows] @ w`` to `out`."""
+        linear.dense_scores(self.X, self.rows, w, out)
+
+    def add_slopes(self, coefficients, starts, slots, out):
+        """Add each query's ``X[rows].T @ coefficients`` to its row ``slots[q]`` of `out`."""
+        linear.dense_slopes(self.X, self.rows, coefficients, starts, slots, out)
+
+
+class SparseBlock:
+    """Some rows of a CSR matrix, ready for the kernels."""
+
+    def __init__(self, X, rows):
+        self.X, self.rows = X, rows
+
+    def scores(self, w, out):
+        """Write ``X[rows] @ w`` to `out`."""
+        linear.sparse_scores(self.X.data, self.X.indices, self.X.indptr, self.rows, w, out)
+
+    def add_slopes(self, coefficients, starts, slots, out):
+        """Add each query's ``X[rows].T @ coefficients`` to its row ``slots[q]`` of `out`."""
+        X = self.X
+        linear.sparse_slopes(X.data, X.indices, X.indptr, self.rows, coefficients, starts, slots, out)
+
+
+def _as_slice(rows):
+    """Give a slice for rows that follow each other, which numpy reads without a gather."""
+    if rows.shape[0] and rows[-1] - rows[0] == rows.shape[0] - 1 and np.all(np.diff(rows) == 1):
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
+
+
+class RankingData:
+    """Documents, labels and query ids, checked and grouped; the matrix stays where and as it is.
+
+    Parameters
+    ----------
+    X : array-like or CSR matrix of shape (n_docs, n_features)
+        numpy array, memory map, pandas or polars frame, or scipy sparse matrix. float32 and float64 in row order and
+        CSR are used in place; anything else is converted a block of rows at a time.
+    y : array-like of shape (n_docs,)
+        Labels, at least 0; larger is more relevant.
+    qid : array-like of shape (n_docs,), default None
+        The query of each row, in any order, of any hashable type; None makes all rows one query.
+    sample_weight : array-like of shape (n_docs,), default None
+        Weight of each row's query; constant within a query.
+
+    Attributes
+    ----------
+    X : numpy array or CSR matrix
+    labels : (n_docs,) array, in the caller's row order
+    grouping : Grouping
+    query_weights : (n_queries,) array
+
+    Examples
+    --------
+    >>> data = RankingData([[1.0], [2.0], [3.0]], [0, 1, 0], qid=["b", "a", "b"])
+    >>> data.grouping.n_queries, data.grouping.sizes.tolist()
+    (2, [2, 1])
+    """
+
+    def __init__(self, X, y, qid=None, sample_weight=None, feature_names=None):
+        self.X = _validation.as_matrix(X)
+        n_docs = self.X.shape[0]
+        self.labels = _validation.as_labels(y, n_docs)
+        self.grouping = group_by_query(qid, n_docs)
+        if sample_weight is None:
+            self.query_weights = np.ones(self.grouping.n_queries)
+        else:
+            grouping = self.grouping
+            self.query_weights = _validation.check_row_weights(
+                sample_weight, grouping.rows, grouping.indptr, grouping.ids
+            )
+        _validation.check_finite_matrix(self.X, feature_names)
+
+    @property
+    def n_features(self):
+        """Number of columns of X."""
+        return self.X.shape[1]
+
+    def block(self, rows):
+        """Give the chosen rows as an object with ``scores`` and ``add_slopes``."""
+        return block_of(self.X, rows)
+
+
+def block_of(X, rows):
+    """Give rows of a dense or CSR matrix as an object with ``scores`` and ``add_slopes``."""
+    return SparseBlock(X, rows) if scipy.sparse.issparse(X) else DenseBlock(X, rows)

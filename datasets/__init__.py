@@ -1,1 +1,37 @@
-"""Data sets: embedded ones that need no download, and generators."""
+"""Data sets: embedded ones that need no download, generators, readers of LETOR files, and their cleaning.
+
+Readers and cleaning load when first used, so that ``import structrank.datasets`` is quick.
+"""
+
+import importlib
+
+from structrank.datasets.containers import Dataset, Fold
+from structrank.datasets.digits import load_digits_retrieval
+from structrank.datasets.synthetic import make_ranking
+
+_HOME = {
+    "load_letor": "letor",
+    "load_letor_folds": "letor",
+    "available": "library",
+    "load": "library",
+    "drop_zero_vectors": "cleaning",
+    "drop_near_duplicates": "cleaning",
+    "scale_per_query": "cleaning",
+    "ZeroVectorDropper": "cleaning",
+    "NearDuplicateDropper": "cleaning",
+    "PerQueryScaler": "cleaning",
+}
+
+__all__ = ["Dataset", "Fold", "load_digits_retrieval", "make_ranking", *_HOME]
+
+
+def __getattr__(name):
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

@@ -39,7 +39,30 @@ def check_cut(name, value):
     try:
         return check_number(name, value, at_least=1, integer=True)
     except ValueError:
-        raise ValueError(f"{name}={value!r} is not valid: expected an integer of at least 1, or None for no cut.") from None
+        raise ValueError(
+            f"{name}={value!r} is not valid: expected an integer of at least 1, or None for no cut."
+        ) from None
+
+
+def check_empty(value):
+    """Raise unless `value`, which stands for an undefined query, is a finite number or nan."""
+    if isinstance(value, numbers.Real) and np.isnan(value):
+        return float(value)
+    try:
+        return check_number("empty", value)
+    except ValueError:
+        raise ValueError(
+            f"empty={value!r} is not valid: expected a number, or nan to leave such queries out."
+        ) from None
+
+
+def count_rows(values, name):
+    """Give the number of rows, at least one, of the array that the others are measured against."""
+    shape = np.shape(values)
+    if not shape or shape[0] == 0:
+        found = "has 0 rows" if shape else f"is {values!r}"
+        raise ValueError(f"{name} {found}; expected one value per document, for at least one document.")
+    return shape[0]
 
 
 def as_matrix(X, name="X"):
@@ -152,7 +175,9 @@ def as_number_column(values, n_rows, name, expected, against="X"):
 def as_labels(y, n_rows, against="X"):
     """Give labels as float64: finite, not negative."""
     if y is None:
-        raise ValueError("y is None; this estimator requires y to be passed, but the target y is None: one label per row.")
+        raise ValueError(
+            "y is None; this estimator requires y to be passed, but the target y is None: one label per row."
+        )
     labels = as_number_column(y, n_rows, "y", "numbers, larger is more relevant", against)
     wrong = np.flatnonzero(~((labels >= 0) & (labels < np.inf)))
     if wrong.size:
@@ -163,6 +188,28 @@ def as_labels(y, n_rows, against="X"):
             "larger is more relevant."
         )
     return labels
+
+
+def check_exp2_labels(labels):
+    """Raise if ``2 ** label - 1`` would leave the range of float64."""
+    wrong = np.flatnonzero(labels > 1000)
+    if wrong.size:
+        row = int(wrong[0])
+        raise ValueError(
+            f"y contains {labels[row]:g} at row {row} ({wrong.size} such label(s) in all); gain='exp2' is "
+            "2 ** label - 1 and takes labels up to 1000. Use gain='linear', or map labels to grades first."
+        )
+
+
+def check_click_labels(labels):
+    """Raise unless every label lies in [0, 1] or is nan, which means that the document has no clicks."""
+    wrong = np.flatnonzero(~(np.isnan(labels) | ((labels >= 0) & (labels <= 1))))
+    if wrong.size:
+        row = int(wrong[0])
+        raise ValueError(
+            f"y contains {labels[row]:g} at row {row} ({wrong.size} such label(s) in all); click labels must "
+            "lie in [0, 1], or be nan where a document has no clicks."
+        )
 
 
 def as_scores(scores, n_rows, against="y"):
@@ -176,7 +223,7 @@ def as_scores(scores, n_rows, against="y"):
 
 def as_query_ids(qid, n_rows, against="X"):
     """Give query ids as a 1-d array of any hashable type; missing ids are refused."""
-    if isinstance(qid, (list, tuple)) and len({type(value) for value in qid} - {tuple}) != 1:
+    if isinstance(qid, (list, tuple)) and _is_mixed({type(value) for value in qid}):
         # numpy would make a table of tuples, and strings of [1, "a"]; ids must stay what they are.
         values, qid = qid, np.empty(len(qid), dtype=object)
         qid[:] = values
@@ -193,13 +240,19 @@ def as_query_ids(qid, n_rows, against="X"):
     return ids
 
 
-def check_row_weights(sample_weight, rows, indptr, query_ids):
+def _is_mixed(types):
+    return tuple in types or len(types) != 1
+
+
+def check_row_weights(sample_weight, rows, indptr, query_ids, against="X"):
     """Give one weight a query from row weights, which must be constant within each query."""
-    weights = as_number_column(sample_weight, rows.shape[0], "sample_weight", "numbers of at least 0")
+    weights = as_number_column(sample_weight, rows.shape[0], "sample_weight", "numbers of at least 0", against)
     wrong = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
     if wrong.size:
         row = int(wrong[0])
-        raise ValueError(f"sample_weight contains {weights[row]:g} at row {row}; weights must be finite and at least 0.")
+        raise ValueError(
+            f"sample_weight contains {weights[row]:g} at row {row}; weights must be finite and at least 0."
+        )
     weights = weights[rows]
     per_query = weights[indptr[:-1]]
     differs = np.flatnonzero(weights != np.repeat(per_query, np.diff(indptr)))

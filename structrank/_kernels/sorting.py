@@ -66,14 +66,19 @@ def sort_queries(scores, starts, n_first, order, sorted_scores):
         On entry any arrangement that has each document in its part, on exit the sorted one. Handing in the order of
         similar scores saves most of the work.
     sorted_scores : (n_docs,) array
-        Result: ``sorted_scores[i] == scores[order[i]]``.
+        Result: the scores in that order, less the mean of their query. No criterion sees a shift of a whole query, and
+        sums of small numbers keep more digits.
     """
     n_docs = starts[-1]
     key_buffer = np.empty(n_docs)
     index_buffer = np.empty(n_docs, order.dtype)
-    for i in range(n_docs):
-        sorted_scores[i] = scores[order[i]]
     for q in range(n_first.shape[0]):
+        mean = 0.0
+        for i in range(starts[q], starts[q + 1]):
+            mean += scores[i]
+        mean /= starts[q + 1] - starts[q]
+        for i in range(starts[q], starts[q + 1]):
+            sorted_scores[i] = scores[order[i]] - mean
         middle = starts[q] + n_first[q]
         sort_descending(sorted_scores, order, starts[q], middle, key_buffer, index_buffer)
         sort_descending(sorted_scores, order, middle, starts[q + 1], key_buffer, index_buffer)

@@ -1,0 +1,319 @@
+"""Most violated rankings of queries whose documents are good or bad.
+
+For the partial-order and the permutation map, swapping two good (or two bad) documents that stand against their scores
+never lowers w.phi and leaves the loss alone. So a best ranking keeps the good and the bad documents each in order of
+score, and is told by one number per good document: ``before[g]``, how many bad documents stand before it. These
+functions find the best such interleaving, exactly. (The first-relevant map differs in one thing, see `mrr_first`.)
+
+Shared arguments, for a block of queries:
+
+scores : (n_docs,) array
+    Query q holds ``scores[starts[q]:starts[q + 1]]``: its ``n_good[q]`` good documents by decreasing score, then its bad
+    ones likewise. Every query has at least one of each.
+before : (n_docs,) array of int
+    Result, at ``starts[q] + g``.
+discount, credit : arrays of at least as many entries as the longest query has documents, and one more
+    All losses but AUC's are ``1 - sum_g credit[g] discount[g + before[g]] / sum_g credit[g] discount[g]``.
+"""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def discounted_losses(starts, n_good, before, discount, credit, losses):
+    """Compute the loss of each query's interleaving."""
+    for q in range(n_good.shape[0]):
+        reached = 0.0
+        ideal = 0.0
+        for g in range(n_good[q]):
+            reached += credit[g] * discount[g + before[starts[q] + g]]
+            ideal += credit[g] * discount[g]
+        losses[q] = 1.0 - reached / ideal
+
+
+@njit(cache=True, nogil=True)
+def auc(scores, starts, n_good, before, losses):
+    """Find the best interleaving for the AUC loss: a pair is wrong if its scores are less than 1/2 apart."""
+    for q in range(n_good.shape[0]):
+        good = scores[starts[q] : starts[q] + n_good[q]]
+        bad = scores[starts[q] + n_good[q] : starts[q + 1]]
+        b = 0
+        wrong = 0
+        for g in range(good.shape[0]):
+            while b < bad.shape[0] and good[g] - bad[b] < 0.5:
+                b += 1
+            before[starts[q] + g] = b
+            wrong += b
+        losses[q] = wrong / (good.shape[0] * bad.shape[0])
+
+
+@njit(cache=True, nogil=True)
+def _interleave(good, bad, credit, discount, scale, per_credit, first_bad, fewest_good, split, before):
+    """Choose ``split[j] >= fewest_good``, the number of good documents before bad j, for all j from `first_bad` on.
+
+    Standing before good i earns bad j the amount scale (bad_j - good_i) + per_credit credit_i (D(i + j) - D(i + j + 1)),
+    which falls with j where D is convex. So each bad document can choose alone, the best choices rise with j, and divide
+    and conquer over j finds them all in n- + n+ log n- steps. Bad documents ahead of `first_bad` stand before all good.
+    Turns the choices into `before` and returns the gain over the ideal ranking.
+    """
+    n_good, n_bad = good.shape[0], bad.shape[0]
+    for j in range(first_bad):
+        split[j] = 0
+    stack = np.empty((64, 4), np.int64)
+    stack[0, :] = (first_bad, n_bad, fewest_good, n_good)
+    depth = 1 if first_bad < n_bad else 0
+    while depth > 0:
+        depth -= 1
+        low, high, fewest, most = stack[depth]
+        j = (low + high) // 2
+        amount, best, choice = 0.0, 0.0, most
+        for i in range(most - 1, fewest - 1, -1):
+            amount += scale * (bad[j] - good[i]) + per_credit * credit[i] * (discount[i + j] - discount[i + j + 1])
+            if amount > best:
+                best, choice = amount, i
+        split[j] = choice
+        if low < j:
+            stack[depth, :] = (low, j, fewest, choice)
+            depth += 1
+        if j + 1 < high:
+            stack[depth, :] = (j + 1, high, choice, most)
+            depth += 1
+    gain = 0.0
+    bad_sum = 0.0
+    b = 0
+    for g in range(n_good):
+        while b < n_bad and split[b] <= g:
+            bad_sum += bad[b]
+            b += 1
+        before[g] = b
+        gain += scale * (bad_sum - b * good[g]) + per_credit * credit[g] * (discount[g] - discount[g + b])
+    return gain
+
+
+@njit(cache=True, nogil=True)
+def unclipped(scores, starts, n_good, discount, credit, convex_from, before):
+    """Find the best interleaving for MAP and NDCG-NC, whose discount is convex from rank `convex_from` (0 or 1) on."""
+    n_docs = starts[-1]
+    split = np.empty(n_docs, np.int64)
+    other = np.empty(n_docs, np.int64)
+    for q in range(n_good.shape[0]):
+        good = scores[starts[q] : starts[q] + n_good[q]]
+        bad = scores[starts[q] + n_good[q] : starts[q + 1]]
+        chosen = before[starts[q] : starts[q] + n_good[q]]
+        scale = 2.0 / (good.shape[0] * bad.shape[0])
+        ideal = 0.0
+        for g in range(good.shape[0]):
+            ideal += credit[g] * discount[g]
+        if convex_from == 0:
+            _interleave(good, bad, credit, discount, scale, 1.0 / ideal, 0, 0, split, chosen)
+        else:
+            # With a good document at rank 0, or else a bad one there, all further choices see ranks from 1 on.
+            good_first = _interleave(good, bad, credit, discount, scale, 1.0 / ideal, 0, 1, split, chosen)
+            bad_first = _interleave(good, bad, credit, discount, scale, 1.0 / ideal, 1, 0, split, other)
+            if bad_first > good_first:
+                for g in range(good.shape[0]):
+                    chosen[g] = other[g]
+
+
+@njit(cache=True, nogil=True)
+def _sums_and_score_order(good, bad, scale, bad_sums, good_sums, by_score, after_gain):
+    """Prepare what the clipped criteria need where no credit is left and the scores alone decide.
+
+    ``by_score[g]`` is the number of bad documents that outscore good g, ``after_gain[g]`` the gain of w.phi over the ideal
+    ranking when all good documents from g on stand there; `bad_sums` and `good_sums` are prefix sums.
+    """
+    bad_sums[0] = 0.0
+    for b in range(bad.shape[0]):
+        bad_sums[b + 1] = bad_sums[b] + bad[b]
+    good_sums[0] = 0.0
+    b = 0
+    for g in range(good.shape[0]):
+        good_sums[g + 1] = good_sums[g] + good[g]
+        while b < bad.shape[0] and bad[b] > good[g]:
+            b += 1
+        by_score[g] = b
+    after_gain[good.shape[0]] = 0.0
+    for g in range(good.shape[0] - 1, -1, -1):
+        after_gain[g] = after_gain[g + 1] + scale * (bad_sums[by_score[g]] - by_score[g] * good[g])
+
+
+@njit(cache=True, nogil=True)
+def ndcg(scores, starts, n_good, discount, k, before):
+    """Find the best interleaving for NDCG@k.
+
+    For each number m of good documents in the top k: the head, a dynamic programme over (g < m, before[g]) with a running
+    prefix maximum per row, plus the tail, the other good documents where their scores put them, but not above rank k.
+    """
+    longest = 0
+    rows = 0
+    for q in range(n_good.shape[0]):
+        longest = max(longest, starts[q + 1] - starts[q])
+        rows = max(rows, min(n_good[q], k))
+    bad_sums = np.empty(longest + 1)
+    good_sums = np.empty(longest + 1)
+    by_score = np.empty(longest + 1, np.int64)
+    after_gain = np.empty(longest + 1)
+    columns = min(k, longest) + 1
+    value = np.empty((rows, columns))
+    came_from = np.empty((rows, columns), np.int64)
+    for q in range(n_good.shape[0]):
+        good = scores[starts[q] : starts[q] + n_good[q]]
+        bad = scores[starts[q] + n_good[q] : starts[q + 1]]
+        chosen = before[starts[q] : starts[q] + n_good[q]]
+        n_bad = bad.shape[0]
+        scale = 2.0 / (good.shape[0] * n_bad)
+        ideal = 0.0
+        for g in range(min(good.shape[0], k)):
+            ideal += discount[g]
+        _sums_and_score_order(good, bad, scale, bad_sums, good_sums, by_score, after_gain)
+        best, best_m, best_b = -np.inf, 0, 0
+        free = good.shape[0]  # the first good document, from m on, whose score alone puts it below the top k
+        for m in range(min(good.shape[0], k) + 1):
+            if m > 0:
+                g = m - 1
+                prefix_best, prefix_b = (0.0, 0) if g == 0 else (-np.inf, 0)
+                head, head_b = -np.inf, 0
+                for b in range(min(k - m, n_bad) + 1):
+                    if g > 0 and value[g - 1, b] > prefix_best:
+                        prefix_best, prefix_b = value[g - 1, b], b
+                    value[g, b] = (
+                        prefix_best + scale * (bad_sums[b] - b * good[g]) + (discount[g] - discount[g + b]) / ideal
+                    )
+                    came_from[g, b] = prefix_b
+                    if value[g, b] > head:
+                        head, head_b = value[g, b], b
+            else:
+                head, head_b = 0.0, 0
+            tail = 0.0
+            if m < good.shape[0]:
+                floor = k - m  # the bad documents that must fill the top k
+                if floor > n_bad:
+                    continue
+                while free > m and by_score[free - 1] >= floor:
+                    free -= 1
+                free = max(free, m)
+                tail = after_gain[free] + scale * (
+                    (free - m) * bad_sums[floor] - floor * (good_sums[free] - good_sums[m])
+                )
+                for g in range(m, min(good.shape[0], k)):
+                    tail += discount[g] / ideal
+            if head + tail > best:
+                best, best_m, best_b = head + tail, m, head_b
+        b = best_b
+        for g in range(best_m - 1, -1, -1):
+            chosen[g] = b
+            b = came_from[g, b]
+        for g in range(best_m, good.shape[0]):
+            chosen[g] = max(by_score[g], k - best_m)
+
+
+@njit(cache=True, nogil=True)
+def mrr_partial_order(scores, starts, n_good, discount, k, before):
+    """Find the best interleaving for MRR@k with the partial-order map.
+
+    One candidate for each number r < k of bad documents before the first good one, and one for all r >= k; the other good
+    documents stand where their scores put them, but not above the first.
+    """
+    longest = 0
+    for q in range(n_good.shape[0]):
+        longest = max(longest, starts[q + 1] - starts[q])
+    bad_sums = np.empty(longest + 1)
+    good_sums = np.empty(longest + 1)
+    by_score = np.empty(longest + 1, np.int64)
+    after_gain = np.empty(longest + 1)
+    for q in range(n_good.shape[0]):
+        good = scores[starts[q] : starts[q] + n_good[q]]
+        bad = scores[starts[q] + n_good[q] : starts[q + 1]]
+        scale = 2.0 / (good.shape[0] * bad.shape[0])
+        _sums_and_score_order(good, bad, scale, bad_sums, good_sums, by_score, after_gain)
+        best, best_r = -np.inf, 0
+        free = 1  # the first good document after good 0 whose score puts r or more bad documents before it
+        for r in range(min(k, bad.shape[0]) + 1):
+            while free < good.shape[0] and by_score[free] < r:
+                free += 1
+            gain = scale * (free * bad_sums[r] - r * good_sums[free]) + after_gain[free] + discount[0] - discount[r]
+            if r == k and by_score[0] > k:
+                gain = after_gain[0] + discount[0]
+            if gain > best:
+                best, best_r = gain, r
+        for g in range(good.shape[0]):
+            before[starts[q] + g] = max(best_r, by_score[g])
+        if best_r < k:
+            before[starts[q]] = best_r
+
+
+@njit(cache=True, nogil=True)
+def mrr_first(scores, starts, n_good, discount, k, before):
+    """Find the most violated ranking for MRR@k with the first-relevant map.
+
+    That map sees only the first good document and the bad ones before it, so the good document of lowest score comes
+    first: here ``before`` speaks of the good documents from the worst to the best. Those after the first are immaterial
+    and follow it at once.
+    """
+    for q in range(n_good.shape[0]):
+        worst = scores[starts[q] + n_good[q] - 1]
+        bad = scores[starts[q] + n_good[q] : starts[q + 1]]
+        gain, best, best_r = 0.0, 0.0, 0
+        for r in range(1, bad.shape[0] + 1):
+            if r > k and bad[r - 1] <= worst:
+                break
+            gain += bad[r - 1] - worst
+            if gain + discount[0] - discount[r] > best:
+                best, best_r = gain + discount[0] - discount[r], r
+        for g in range(n_good[q]):
+            before[starts[q] + g] = best_r
+
+
+@njit(cache=True, nogil=True)
+def permutation(scores, starts, n_good, discount, decay, depth, before):
+    """Find the best ranking for NDCG with the permutation map, `depth` ranks deep (below, decay and discount are 0).
+
+    A ranking is a lattice path: at rank r comes the next good or the next bad document. ``value[g]`` is the best over all
+    ways to have g good documents in the first r ranks; the ranks are worked through one after the other.
+    """
+    longest = 0
+    for q in range(n_good.shape[0]):
+        longest = max(longest, starts[q + 1] - starts[q])
+    value = np.empty(longest + 2)
+    following = np.empty(longest + 2)
+    reversed_bad = np.empty(longest + 1)
+    for q in range(n_good.shape[0]):
+        good = scores[starts[q] : starts[q] + n_good[q]]
+        bad = scores[starts[q] + n_good[q] : starts[q + 1]]
+        n_bad = bad.shape[0]
+        ranks = min(depth, good.shape[0] + n_bad)
+        ideal = 0.0
+        for g in range(good.shape[0]):
+            ideal += discount[g]
+        for j in range(n_bad):
+            reversed_bad[n_bad - 1 - j] = bad[j]
+        took_good = np.empty((ranks, min(ranks, good.shape[0]) + 1), np.bool_)
+        value[0] = 0.0
+        for r in range(ranks):
+            lowest, highest = max(0, r - n_bad), min(r, good.shape[0])
+            loss = discount[r] / ideal
+            shift = n_bad - 1 - r  # bad[r - g] is reversed_bad[shift + g]
+            # The ends of the row have one way in each.
+            if r < n_bad:
+                following[0] = value[0] + decay[r] * bad[r]
+                took_good[r, 0] = False
+            if r < good.shape[0]:
+                following[r + 1] = value[r] + decay[r] * good[r] - loss
+                took_good[r, r + 1] = True
+            for g in range(lowest + 1, highest + 1):
+                with_good = value[g - 1] + decay[r] * good[g - 1] - loss
+                with_bad = value[g] + decay[r] * reversed_bad[shift + g]
+                took_good[r, g] = with_good > with_bad
+                following[g] = max(with_good, with_bad)
+            value, following = following, value
+        g = max(0, ranks - n_bad)
+        for other in range(g + 1, min(ranks, good.shape[0]) + 1):
+            if value[other] > value[g]:
+                g = other
+        for rest in range(g, good.shape[0]):
+            before[starts[q] + rest] = ranks - g
+        for r in range(ranks - 1, -1, -1):
+            if took_good[r, g]:
+                g -= 1
+                before[starts[q] + g] = r - g

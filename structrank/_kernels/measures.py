@@ -1,0 +1,142 @@
+"""Ranking measures over all queries at once, averaged exactly over the orders of tied documents.
+
+Every measure reads documents query after query, each query by decreasing score; query q holds the places
+``indptr[q]`` to ``indptr[q + 1]``. Neighbours of equal score form a tie group, and the value is the mean over
+all orders of every tie group (McSherry and Najork, Computing information retrieval performance measures
+efficiently in the presence of tied scores, ECIR 2008), from counts per group: one pass after the sort. Scores
+without equal neighbours switch the averaging off.
+"""
+
+import numpy as np
+from numba import njit
+
+from structrank._kernels.sorting import sort_descending
+
+
+@njit(cache=True, nogil=True)
+def rank_queries(keys, indptr, order, sorted_keys):
+    """Sort each query by decreasing key, equal keys as they stand in `order`; write the keys so sorted."""
+    key_buffer = np.empty(keys.shape[0])
+    order_buffer = np.empty(keys.shape[0], order.dtype)
+    for place in range(order.shape[0]):
+        sorted_keys[place] = keys[order[place]]
+    for q in range(indptr.shape[0] - 1):
+        sort_descending(sorted_keys, order, indptr[q], indptr[q + 1], key_buffer, order_buffer)
+
+
+@njit(cache=True, nogil=True)
+def discounted_gains(scores, indptr, gains, discounts, out):
+    """Write the sum of ``discounts[rank] * gain`` of each query, 0 for ranks past the end of `discounts`."""
+    for q in range(out.shape[0]):
+        first, end = indptr[q], indptr[q + 1]
+        cut = first + discounts.shape[0]
+        total = 0.0
+        start = first
+        while start < min(end, cut):
+            stop = start
+            gain = 0.0
+            while stop < end and scores[stop] == scores[start]:
+                gain += gains[stop]
+                stop += 1
+            # Each document of the group is equally likely at each of its ranks.
+            gain /= stop - start
+            for place in range(start, min(stop, cut)):
+                total += gain * discounts[place - first]
+            start = stop
+        out[q] = total
+
+
+@njit(cache=True, nogil=True)
+def average_precisions(scores, indptr, relevant, out):
+    """Write the mean over relevant documents of the precision at their rank; nan where there are none."""
+    for q in range(out.shape[0]):
+        first, end = indptr[q], indptr[q + 1]
+        total = 0.0
+        n_relevant = 0
+        start = first
+        while start < end:
+            stop = start
+            tied_relevant = 0
+            while stop < end and scores[stop] == scores[start]:
+                tied_relevant += relevant[stop]
+                stop += 1
+            if tied_relevant:
+                # A place of the group is relevant with this chance; each place of the group above it then is
+                # with chance `others`, since one relevant document is spent.
+                chance = tied_relevant / (stop - start)
+                others = (tied_relevant - 1) / max(stop - start - 1, 1)
+                for place in range(start, stop):
+                    total += chance * (n_relevant + 1 + (place - start) * others) / (1 + place - first)
+            n_relevant += tied_relevant
+            start = stop
+        out[q] = total / n_relevant if n_relevant else np.nan
+
+
+@njit(cache=True, nogil=True)
+def reciprocal_ranks(scores, indptr, relevant, cut, out):
+    """Write 1 / (1 + rank of the first relevant document), 0 from rank `cut` on; nan where there is none."""
+    for q in range(out.shape[0]):
+        first, end = indptr[q], indptr[q + 1]
+        start = first
+        stop = first
+        n_relevant = 0
+        while stop < end and not n_relevant:
+            start = stop
+            while stop < end and scores[stop] == scores[start]:
+                n_relevant += relevant[stop]
+                stop += 1
+        if not n_relevant:
+            out[q] = np.nan
+            continue
+        # Walk down the group: `none_yet` is the chance that no relevant document stands above the place.
+        total = 0.0
+        none_yet = 1.0
+        for place in range(start, min(stop, first + cut)):
+            chance = n_relevant / (stop - place)
+            total += none_yet * chance / (1 + place - first)
+            none_yet *= 1.0 - chance
+        out[q] = total
+
+
+@njit(cache=True, nogil=True)
+def ordered_pairs(scores, indptr, grades, n_grades, out):
+    """Write the fraction of pairs of different grade in the right order, ties half; nan where there is none.
+
+    Grades are integers from 0 to ``n_grades - 1``, higher is better. ``above`` counts the documents of higher
+    score by grade in a Fenwick tree, so that a query of n documents costs n log(n_grades).
+    """
+    above = np.zeros(n_grades + 1, np.int64)
+    count = np.zeros(n_grades, np.int64)
+    for q in range(out.shape[0]):
+        first, end = indptr[q], indptr[q + 1]
+        pairs = 0
+        right_less_wrong = 0
+        start = first
+        while start < end:
+            stop = start
+            while stop < end and scores[stop] == scores[start]:
+                grade = grades[stop]
+                pairs += stop - first - count[grade]
+                count[grade] += 1
+                # Of the documents above, those of a higher grade stand right and those of a lower one wrong.
+                right_less_wrong += start - first
+                for below in range(grade, grade + 2):
+                    node = below
+                    while node > 0:
+                        right_less_wrong -= above[node]
+                        node -= node & -node
+                stop += 1
+            for place in range(start, stop):
+                node = grades[place] + 1
+                while node <= n_grades:
+                    above[node] += 1
+                    node += node & -node
+            start = stop
+        for place in range(first, end):
+            count[grades[place]] = 0
+            node = grades[place] + 1
+            while node <= n_grades:
+                above[node] = 0
+                node += node & -node
+        # right + wrong + tied = pairs, hence right + tied / 2 = (pairs + right - wrong) / 2.
+        out[q] = (pairs + right_less_wrong) / (2 * pairs) if pairs else np.nan

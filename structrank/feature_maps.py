@@ -1,0 +1,215 @@
+"""Feature maps: what a ranking y of documents x looks like to the learner.
+
+All are linear in the documents, phi(x, y) = sum_i c_i x_i with one coefficient per document, so an oracle works on scores
+and coefficients and never sees X.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from structrank import _validation
+from structrank._kernels import feature_maps as kernels
+
+
+def _ranks(ranking):
+    ranks = np.empty(len(ranking), dtype=np.int64)
+    ranks[np.asarray(ranking)] = np.arange(len(ranking))
+    return ranks
+
+
+@dataclass(frozen=True)
+class PartialOrder:
+    r"""Pairs of a good and a bad document, averaged.
+
+    .. math:: \phi_{po}(x, y) = \frac{1}{n^+ n^-} \sum_{g, b} y_{gb} (x_g - x_b)
+
+    with y_gb = 1 where y places good g before bad b and -1 where it does not (KDD 2008, eq. 3).
+
+    Examples
+    --------
+    >>> PartialOrder().coefficients([1, 0, 2], [1, 0, 0])   # bad 1 stands before good 0
+    array([ 0. ,  0.5, -0.5])
+    """
+
+    name: ClassVar[str] = "po"
+    worst_good_first: ClassVar[bool] = False
+
+    def coefficients(self, ranking, relevant):
+        """Give c with phi(x, y) = sum_i c_i x_i.
+
+        Parameters
+        ----------
+        ranking : (n_docs,) array of int
+            Document numbers, best first.
+        relevant : (n_docs,) array of bool
+
+        Returns
+        -------
+        (n_docs,) array
+        """
+        relevant = np.asarray(relevant, dtype=bool)
+        ranks = _ranks(ranking)
+        signs = np.where(ranks[relevant][:, None] < ranks[~relevant][None, :], 1.0, -1.0)
+        coefficients = np.empty(relevant.shape[0])
+        coefficients[relevant] = signs.sum(axis=1) / signs.size
+        coefficients[~relevant] = -signs.sum(axis=0) / signs.size
+        return coefficients
+
+    def ideal_coefficients(self, relevant):
+        """Give c for the ideal ranking, in which every good document stands before every bad one."""
+        relevant = np.asarray(relevant, dtype=bool)
+        return np.where(relevant, 1.0 / relevant.sum(), -1.0 / (~relevant).sum())
+
+    def prepare(self, longest):
+        """Give a function from interleavings to coefficients of phi(y) - phi(y*), for queries of up to `longest` documents."""
+        return kernels.partial_order
+
+
+@dataclass(frozen=True)
+class FirstRelevant:
+    r"""The first good document g0 of the ranking against the bad ones before it; not scaled.
+
+    .. math:: \phi_{mrr}(x, y) = \sum_{b \succ g_0(y)} (x_b - x_{g_0(y)})
+
+    (KDD 2008, eq. 5). It is 0 for the ideal ranking.
+
+    Examples
+    --------
+    >>> FirstRelevant().coefficients([1, 0, 2], [1, 0, 0])
+    array([-1.,  1.,  0.])
+    """
+
+    name: ClassVar[str] = "mrr"
+    worst_good_first: ClassVar[bool] = True
+
+    def coefficients(self, ranking, relevant):
+        """Give c with phi(x, y) = sum_i c_i x_i; arguments as for `PartialOrder.coefficients`."""
+        ranking = np.asarray(ranking)
+        first = int(np.argmax(np.asarray(relevant, dtype=bool)[ranking]))
+        coefficients = np.zeros(ranking.shape[0])
+        coefficients[ranking[:first]] = 1.0
+        coefficients[ranking[first]] = -first
+        return coefficients
+
+    def ideal_coefficients(self, relevant):
+        """Give c for the ideal ranking: zeros."""
+        return np.zeros(len(relevant))
+
+    def prepare(self, longest):
+        """Give a function from interleavings to coefficients of phi(y) - phi(y*), for queries of up to `longest` documents."""
+        return kernels.first_relevant
+
+
+_DECAYS = {"sqrt": lambda ranks: 1.0 / np.sqrt(1.0 + ranks), "log": lambda ranks: 1.0 / np.log2(2.0 + ranks)}
+
+
+@dataclass(frozen=True)
+class Permutation:
+    r"""Every document weighted by a decay of its rank, counted from 0 (the map of DORM).
+
+    .. math:: \phi_{dorm}(x, y) = \sum_i A(\mathrm{rank}_i) x_i
+
+    (KDD 2008, eq. 6). Documents of equal label make the ideal ranking ambiguous; phi(x, y*) is the mean over all ideal
+    rankings, so each document gets the mean of A over the ranks of its grade.
+
+    Parameters
+    ----------
+    decay : str, array-like or callable, default "sqrt"
+        A(r): "sqrt" for 1/sqrt(1 + r), "log" for 1/log2(2 + r), an array of A(0), A(1), ... (0 after its end) or a
+        function of an array of ranks. Must be at least 0 and never rise. "sqrt@30" also cuts, see `cut`.
+    cut : int, default None
+        A(r) = 0 from this rank on; None for no cut.
+
+    Examples
+    --------
+    >>> Permutation("sqrt", cut=2).decays(3)
+    array([1.        , 0.70710678, 0.        ])
+    >>> Permutation([1.0, 0.5]).coefficients([2, 0, 1], relevant=None)
+    array([0.5, 0. , 1. ])
+    """
+
+    decay: str | tuple | Callable = "sqrt"
+    cut: int | None = None
+
+    name: ClassVar[str] = "dorm"
+    worst_good_first: ClassVar[bool] = False
+
+    def __post_init__(self):
+        decay, cut = self.decay, _validation.check_cut("cut", self.cut)
+        if isinstance(decay, str):
+            decay, at, text = decay.partition("@")
+            if at:
+                cut = _validation.check_cut("decay cut", int(text) if text.isdigit() else text)
+            _validation.check_choice("decay", decay, _DECAYS)
+        elif not callable(decay):
+            values = np.asarray(decay, dtype=np.float64)
+            if values.ndim != 1 or values.size == 0:
+                raise ValueError(f"decay has shape {values.shape}; expected the values A(0), A(1), ... as a 1-d array.")
+            decay = tuple(values.tolist())
+        object.__setattr__(self, "decay", decay)
+        object.__setattr__(self, "cut", cut)
+
+    def decays(self, n):
+        """Give A(0), ..., A(n - 1), checked."""
+        values = np.zeros(n)
+        if isinstance(self.decay, tuple):
+            known = self.decay[:n]
+            values[: len(known)] = known
+        else:
+            function = _DECAYS[self.decay] if isinstance(self.decay, str) else self.decay
+            values[:] = function(np.arange(n))
+        if self.cut is not None:
+            values[self.cut :] = 0.0
+        wrong = np.flatnonzero(~(values >= 0) | ~np.isfinite(values) | (np.diff(values, prepend=np.inf) > 0))
+        if wrong.size:
+            r = int(wrong[0])
+            raise ValueError(
+                f"decay has A({r}) = {values[r]:g}"
+                + (f" after A({r - 1}) = {values[r - 1]:g}" if r else "")
+                + "; expected finite values of at least 0 that never rise with the rank."
+            )
+        return values
+
+    def coefficients(self, ranking, relevant):
+        """Give c with phi(x, y) = sum_i c_i x_i; arguments as for `PartialOrder.coefficients` (`relevant` plays no part)."""
+        return self.decays(len(ranking))[_ranks(ranking)]
+
+    def ideal_coefficients(self, relevant):
+        """Give c averaged over all ideal rankings; `relevant` may hold grades."""
+        labels = np.asarray(relevant, dtype=np.float64)
+        _, grade_of, counts = np.unique(-labels, return_inverse=True, return_counts=True)
+        sums = np.concatenate([[0.0], np.cumsum(self.decays(labels.shape[0]))])
+        stops = np.cumsum(counts)
+        return ((sums[stops] - sums[stops - counts]) / counts)[grade_of]
+
+    def prepare(self, longest):
+        """Give a function from interleavings to coefficients of phi(y) - phi(y*), for queries of up to `longest` documents."""
+        decay = self.decays(longest + 1)
+        sums = np.concatenate([[0.0], np.cumsum(decay)])
+
+        def weigh(starts, n_good, before, coefficients):
+            kernels.permutation(starts, n_good, before, decay, sums, coefficients)
+
+        return weigh
+
+
+FEATURE_MAPS = {"po": PartialOrder, "mrr": FirstRelevant, "dorm": Permutation}
+
+
+def parse(feature_map, decay="sqrt"):
+    """Give a feature map object from its name (or the object itself).
+
+    Examples
+    --------
+    >>> parse("dorm", decay="sqrt@30")
+    Permutation(decay='sqrt', cut=30)
+    """
+    if hasattr(feature_map, "prepare"):
+        return feature_map
+    _validation.check_choice("feature_map", feature_map, ("auto", *FEATURE_MAPS))
+    return Permutation(decay) if feature_map == "dorm" else FEATURE_MAPS[feature_map]()

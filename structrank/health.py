@@ -1,0 +1,86 @@
+"""Whether training had something to hold on to: the figures 4 to 6 of the KDD 2008 paper for one model, in words too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+# An optimum this close to that of w = 0 has learned nothing from the data.
+_VACUOUS_FROM = 0.999
+# A part of several whose slope is this share of all is what the others drown in.
+_DOMINANT_FROM = 0.9
+
+
+@dataclass(frozen=True)
+class Health:
+    """How well w adapted to the data.
+
+    Attributes
+    ----------
+    objective_ratio : float
+        objective / objective(w = 0); 1 means that nothing was learned (Figure 5).
+    norm : float
+        Length of w (Figure 6).
+    mean_slack : float
+        R(w), an upper bound on the mean training loss (Figure 4).
+    vacuous : bool
+        Whether w = 0 is optimal, or as good as: the criterion's bound does not react to w on these data.
+    parts : dict
+        For several criteria: name -> share of the part in the length of the slope, at w.
+    dominant : str or None
+        The part that the others drown in, if there is one.
+    """
+
+    objective_ratio: float
+    norm: float
+    mean_slack: float
+    vacuous: bool
+    parts: dict = field(default_factory=dict)
+    dominant: str | None = None
+
+    def problems(self, median_length, names):
+        """Say in words what is wrong and what to try; an empty list where nothing is."""
+        found = []
+        if self.vacuous:
+            found.append(
+                f"training on {names} is vacuous on these data: the objective is {self.objective_ratio:.4f} times that of "
+                f"w = 0, so the model has learned next to nothing and ranks badly. Clipped criteria (ndcg, mrr) do this on "
+                f"long lists (here the median is {median_length} documents a query) and very small C does it for any. "
+                "Try criterion='auc', 'map' or 'ndcg-nc', shorter lists, a larger k or a larger C."
+            )
+        if self.dominant is not None:
+            shares = ", ".join(f"{name} {share:.0%}" for name, share in self.parts.items())
+            found.append(
+                f"one criterion dominates the combination: {self.dominant} (shares of the slope: {shares}). The others have "
+                "little say. Give it a smaller C_l (C=[...], one per criterion) or, for mrr, feature_map 'po'."
+            )
+        return found
+
+
+def diagnose(risk, w, value, value_at_zero, C):
+    """Measure the health of w.
+
+    Parameters
+    ----------
+    risk : Risk
+    w : (n_features,) array
+    value, value_at_zero : float
+        R(w) and R(0).
+    C : float
+    """
+    ratio = (0.5 * float(w @ w) + C * value) / (C * value_at_zero) if value_at_zero > 0 else 0.0
+    parts, dominant = {}, None
+    if len(risk.parts) > 1:
+        weights = [part.weight if risk.slack == "separate" else 1.0 for part in risk.parts]
+        lengths = np.array(
+            [
+                weight * np.linalg.norm(risk.alone(part).plane(w).slope)
+                for weight, part in zip(weights, risk.parts, strict=True)
+            ]
+        )
+        shares = lengths / max(lengths.sum(), 1e-300)
+        parts = {part.name: float(share) for part, share in zip(risk.parts, shares, strict=True)}
+        if shares.max() > _DOMINANT_FROM:
+            dominant = risk.parts[int(shares.argmax())].name
+    return Health(ratio, float(np.linalg.norm(w)), value, ratio > _VACUOUS_FROM, parts, dominant)

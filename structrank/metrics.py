@@ -1,0 +1,619 @@
+"""Measures of a ranking, computed per query and averaged.
+
+Documents of a query are ranked by decreasing score; ranks count from 0. Tied scores are averaged exactly over
+all orders of the tied documents; a query for which a measure is undefined is nan, left out of the mean and
+counted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import ClassVar
+
+import numpy as np
+
+from structrank import _validation
+from structrank._kernels import measures as kernels
+from structrank.data import group_by_query
+from structrank.discounts import DISCOUNTS, GAINS, discounts, gains
+
+__all__ = [
+    "AUC",
+    "CNDCG",
+    "MAP",
+    "MRR",
+    "NDCG",
+    "Evaluation",
+    "Measure",
+    "P",
+    "PairAccuracy",
+    "evaluate",
+    "parse",
+]
+
+_CHECKS = {
+    "k": _validation.check_cut,
+    "gain": lambda name, value: _validation.check_choice(name, value, GAINS),
+    "discount": lambda name, value: _validation.check_choice(name, value, tuple(DISCOUNTS)),
+    "relevant_from": _validation.check_number,
+}
+
+
+@dataclass(frozen=True)
+class _Ranking:
+    """The labels of all queries, each query by decreasing score: what every measure is computed from.
+
+    Attributes
+    ----------
+    labels : (n_docs,) array
+        By decreasing score.
+    scores : (n_docs,) array
+        In the same order; neighbours of equal score are tied.
+    ideal : (n_docs,) array
+        The labels of each query, largest first.
+    indptr : (n_queries + 1,) array of int
+        Query q holds the places ``indptr[q]`` to ``indptr[q + 1]``.
+    """
+
+    labels: np.ndarray
+    scores: np.ndarray
+    ideal: np.ndarray
+    indptr: np.ndarray
+
+    def n_ranks(self, k):
+        """Give the number of ranks that count under a cut at `k` (None: no cut) in the longest query."""
+        longest = int(np.diff(self.indptr).max())
+        return longest if k is None else min(k, longest)
+
+    def values(self, kernel, *arguments):
+        """Run a kernel that writes one value per query."""
+        out = np.empty(self.indptr.shape[0] - 1)
+        kernel(self.scores, self.indptr, *arguments, out)
+        return out
+
+    def discounted_gains(self, gain, discount):
+        """Give the discounted gain of each query, and that of the ideal ranking; nan for the latter if 0."""
+        by_label = replace(self, labels=self.ideal, scores=_untied(self.ideal.shape[0]))
+        ranked = self.values(kernels.discounted_gains, gain(self.labels), discount)
+        ideal = by_label.values(kernels.discounted_gains, gain(by_label.labels), discount)
+        ideal[ideal == 0] = np.nan
+        return ranked, ideal
+
+
+def _rank(y, scores, grouping, ties, measures):
+    """Judge what `measures` are given and sort it, once for all of them."""
+    _validation.check_choice("ties", ties, ("average", "stable"))
+    n_rows = grouping.rows.shape[0]
+    labels = _validation.as_number_column(y, n_rows, "y", "numbers, larger is more relevant", "qid")
+    scores = _validation.as_scores(scores, n_rows)
+    for measure in measures:
+        measure._check_labels(labels)
+
+    labels, scores, indptr = labels[grouping.rows], scores[grouping.rows], grouping.indptr
+    known = ~np.isnan(labels)
+    if not known.all():
+        labels, scores = labels[known], scores[known]
+        indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
+
+    by_row = np.arange(labels.shape[0])
+    by_label, ideal = _sorted(labels, indptr, by_row)
+    if ties == "stable":
+        order, _ = _sorted(scores, indptr, by_row)
+        return _Ranking(labels[order], _untied(labels.shape[0]), ideal, indptr)
+    # Sorted by label first, tied documents are added up in the same order however the rows came.
+    order, ranked_scores = _sorted(scores, indptr, by_label)
+    return _Ranking(labels[order], ranked_scores, ideal, indptr)
+
+
+def _untied(n_docs):
+    """Give scores without ties for documents that stand in ranked order."""
+    return np.arange(n_docs, dtype=np.float64)
+
+
+def _sorted(keys, indptr, start):
+    """Sort each query by decreasing key, equal keys as in `start`; give the order and the keys in it."""
+    order, sorted_keys = start.copy(), np.empty_like(keys)
+    kernels.rank_queries(keys, indptr, order, sorted_keys)
+    return order, sorted_keys
+
+
+class Measure:
+    """A measure of a ranking: a value object that compares by its settings and prints as its name.
+
+    A subclass is a frozen dataclass. It has the name without the cut as `short`, says in `_check_labels`
+    which labels it takes, and gives in `_values` one value per query, nan where undefined.
+
+    Examples
+    --------
+    >>> NDCG(k=10), MAP()
+    (ndcg@10, map)
+    >>> NDCG(k=10) == parse("NDCG@10"), isinstance(MAP(), Measure)
+    (True, True)
+    """
+
+    short: ClassVar[str]
+
+    def __post_init__(self):
+        for setting in fields(self):
+            _CHECKS[setting.name](setting.name, getattr(self, setting.name))
+
+    @property
+    def name(self):
+        """The short name, such as ``"ndcg@10"``; `parse` reads it."""
+        k = getattr(self, "k", None)
+        return self.short if k is None else f"{self.short}@{k}"
+
+    @property
+    def settings(self):
+        """All settings but the cut, as text."""
+        return ", ".join(f"{s.name}={getattr(self, s.name)}" for s in fields(self) if s.name != "k")
+
+    def __repr__(self):
+        return self.name
+
+    def _check_labels(self, labels):
+        _validation.as_labels(labels, labels.shape[0])
+
+    def per_query(self, labels, scores, grouping, ties="average"):
+        """Compute the measure for each query.
+
+        Parameters
+        ----------
+        labels, scores : array-like of shape (n_docs,)
+            In the caller's row order.
+        grouping : structrank.data.Grouping
+            Which rows belong to which query.
+        ties : {"average", "stable"}, default "average"
+            See `evaluate`.
+
+        Returns
+        -------
+        (n_queries,) array
+            In the order of ``grouping.ids``; nan where the measure is undefined.
+
+        Examples
+        --------
+        >>> from structrank.data import group_by_query
+        >>> MRR().per_query([0, 1, 0], [3.0, 2.0, 1.0], group_by_query(["a", "a", "b"], 3)).tolist()
+        [0.5, nan]
+        """
+        return self._values(_rank(labels, scores, grouping, ties, [self]))
+
+
+@dataclass(frozen=True, repr=False)
+class _Binary(Measure):
+    """A measure that sees only whether ``label >= relevant_from``."""
+
+    relevant_from: float = field(default=1, kw_only=True)
+
+
+@dataclass(frozen=True, repr=False)
+class AUC(_Binary):
+    """Fraction of (relevant, irrelevant) pairs in the right order; tied scores count half.
+
+    ``AUC = 1 / (n+ n-) sum_{g,b} ([s_g > s_b] + [s_g = s_b] / 2)`` over the n+ relevant documents g and the
+    n- irrelevant documents b of a query; undefined where either is missing.
+
+    Parameters
+    ----------
+    relevant_from : float, default 1
+        Documents with a label of at least this are relevant.
+
+    Examples
+    --------
+    >>> evaluate([1, 0, 0, 1], [4.0, 3.0, 2.0, 2.0], None, AUC())["auc"]
+    0.625
+    """
+
+    short: ClassVar[str] = "auc"
+
+    def _values(self, ranking):
+        relevant = (ranking.labels >= self.relevant_from).astype(np.int64)
+        return ranking.values(kernels.ordered_pairs, relevant, 2)
+
+
+@dataclass(frozen=True, repr=False)
+class PairAccuracy(Measure):
+    """Fraction of the pairs of different label in the right order; tied scores count half.
+
+    ``sum_{i,j: l_i > l_j} ([s_i > s_j] + [s_i = s_j] / 2) / #{i,j: l_i > l_j}`` over the documents of a
+    query; undefined where all labels are equal. With two labels this is `AUC`.
+
+    Examples
+    --------
+    >>> evaluate([2, 1, 0], [2.0, 3.0, 1.0], None, PairAccuracy())["pair_accuracy"]  # two pairs of three
+    0.6666666666666666
+    """
+
+    short: ClassVar[str] = "pair_accuracy"
+
+    def _values(self, ranking):
+        distinct, grades = np.unique(ranking.labels, return_inverse=True)
+        return ranking.values(kernels.ordered_pairs, grades, distinct.shape[0])
+
+
+@dataclass(frozen=True, repr=False)
+class MAP(_Binary):
+    """Average precision: the mean over relevant documents of the precision at their rank, over all ranks.
+
+    ``AP = 1/n+ sum_g (number of relevant documents at or above g) / (1 + rank_g)`` over the n+ relevant
+    documents g of a query; undefined where there are none.
+
+    Parameters
+    ----------
+    relevant_from : float, default 1
+        Documents with a label of at least this are relevant.
+
+    Examples
+    --------
+    >>> evaluate([1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0], None, MAP())["map"]  # (1/1 + 2/3) / 2
+    0.8333333333333333
+    """
+
+    short: ClassVar[str] = "map"
+
+    def _values(self, ranking):
+        return ranking.values(kernels.average_precisions, ranking.labels >= self.relevant_from)
+
+
+@dataclass(frozen=True, repr=False)
+class MRR(_Binary):
+    """Reciprocal rank of the first relevant document.
+
+    ``RR@k = 1 / (1 + r)`` with r the rank of the first relevant document of a query, 0 if r >= k; undefined
+    where there is no relevant document at all.
+
+    Parameters
+    ----------
+    k : int, default None
+        The cut; None for no cut.
+    relevant_from : float, default 1
+        Documents with a label of at least this are relevant.
+
+    Examples
+    --------
+    >>> dict(evaluate([0, 1, 1], [3.0, 2.0, 1.0], None, [MRR(), MRR(k=1)]))
+    {'mrr': 0.5, 'mrr@1': 0.0}
+    """
+
+    short: ClassVar[str] = "mrr"
+    k: int | None = None
+
+    def _values(self, ranking):
+        relevant = ranking.labels >= self.relevant_from
+        return ranking.values(kernels.reciprocal_ranks, relevant, ranking.n_ranks(self.k))
+
+
+@dataclass(frozen=True, repr=False)
+class P(_Binary):
+    """Precision in the first k ranks.
+
+    ``P@k = (number of relevant documents of rank below k) / k``, also where a query has fewer than k
+    documents; undefined where there is no relevant document at all.
+
+    Parameters
+    ----------
+    k : int
+        The cut.
+    relevant_from : float, default 1
+        Documents with a label of at least this are relevant.
+
+    Examples
+    --------
+    >>> dict(evaluate([1, 0, 1], [3.0, 2.0, 1.0], None, [P(2), P(4)]))
+    {'p@2': 0.5, 'p@4': 0.5}
+    """
+
+    short: ClassVar[str] = "p"
+    k: int
+
+    def __post_init__(self):
+        _validation.check_number("k", self.k, at_least=1, integer=True)
+        super().__post_init__()
+
+    def _values(self, ranking):
+        def relevant(labels):
+            return gains("binary", labels, self.relevant_from)
+
+        found, findable = ranking.discounted_gains(relevant, np.ones(ranking.n_ranks(self.k)))
+        return np.where(np.isnan(findable), np.nan, found / self.k)
+
+
+class _Discounted(Measure):
+    """A discounted gain over its ideal; subclasses have `k`, `discount` and a method ``_gains(labels)``."""
+
+    def _values(self, ranking):
+        discount = discounts(self.discount, ranking.n_ranks(self.k))
+        ranked, ideal = ranking.discounted_gains(self._gains, discount)
+        return np.minimum(ranked / ideal, 1.0)  # the mean of a tie group may round up
+
+
+@dataclass(frozen=True, repr=False)
+class NDCG(_Discounted):
+    """Normalised discounted cumulative gain.
+
+    ``NDCG@k = DCG@k / ideal DCG@k``, ``DCG@k = sum_{i: r_i < k} G(l_i) D(r_i)`` over the documents i of a
+    query with label l_i and rank r_i, counted from 0; the ideal ranks by label. Undefined where the ideal is
+    0.
+
+    Parameters
+    ----------
+    k : int, default None
+        The cut; None for no cut.
+    gain : {"exp2", "linear", "binary"}, default "exp2"
+        ``G(l) = 2 ** l - 1``, ``G(l) = l`` or ``G(l) = [l >= relevant_from]``.
+    discount : {"log2", "kdd08"}, default "log2"
+        ``D(r) = 1 / log2(2 + r)``, or ``D(0) = 1`` and ``D(r) = 1 / log2(1 + r)`` from rank 1 on: 1, 1, 0.63,
+        0.5 ...
+    relevant_from : float, default 1
+        Read by the gain "binary" only.
+
+    Examples
+    --------
+    >>> y, scores = [0, 2, 1], [3.0, 2.0, 1.0]
+    >>> round(evaluate(y, scores, None, NDCG(k=2))["ndcg@2"], 4)  # 3/log2(3) over 3 + 1/log2(3)
+    0.5213
+    >>> evaluate(y, scores, None, NDCG(gain="binary", discount="kdd08"))["ndcg"]  # (1 + 0.63) over (1 + 1)
+    0.8154648767857288
+    """
+
+    short: ClassVar[str] = "ndcg"
+    k: int | None = None
+    gain: str = "exp2"
+    discount: str = "log2"
+    relevant_from: float = field(default=1, kw_only=True)
+
+    @property
+    def settings(self):
+        """Gain and discount, as text."""
+        text = f"gain={self.gain}, discount={self.discount}"
+        return f"{text}, relevant_from={self.relevant_from}" if self.gain == "binary" else text
+
+    def _check_labels(self, labels):
+        super()._check_labels(labels)
+        if self.gain == "exp2":
+            _validation.check_exp2_labels(labels)
+
+    def _gains(self, labels):
+        return gains(self.gain, labels, self.relevant_from)
+
+
+@dataclass(frozen=True, repr=False)
+class CNDCG(_Discounted):
+    """NDCG over labels c in [0, 1] that are derived from clicks, such as click-through rates.
+
+    ``CNDCG@k = 1/N sum_{i: r_i < k} (2 ** (4 c_i) - 1) D(r_i)`` with N the same sum for the ideal ranking
+    (Svore, Volkovs and Burges, Learning to rank with multiple objective functions, WWW 2011, equation 9). The
+    factor 4 brings c to the range of five human grades, so that the values compare with those of `NDCG`. A
+    document without clicks may have been irrelevant or merely unseen: give it the label nan and it is left
+    out, before the others are ranked. Undefined where no click label is above 0.
+
+    Parameters
+    ----------
+    k : int, default None
+        The cut; None for no cut.
+    discount : {"log2", "kdd08"}, default "log2"
+        As for `NDCG`; "log2" is the paper's.
+
+    Examples
+    --------
+    >>> clicks = [0.25, float("nan"), 0.5]
+    >>> round(evaluate(clicks, [3.0, 2.0, 1.0], None, CNDCG())["cndcg"], 4)  # 1 + 3/1.585 over 3 + 1/1.585
+    0.7967
+    """
+
+    short: ClassVar[str] = "cndcg"
+    k: int | None = None
+    discount: str = "log2"
+
+    def _check_labels(self, labels):
+        _validation.check_click_labels(labels)
+
+    def _gains(self, labels):
+        return np.exp2(4 * labels) - 1
+
+
+_MEASURES = {measure.short: measure for measure in (AUC, MAP, MRR, NDCG, P, CNDCG, PairAccuracy)}
+
+
+def parse(name, *, gain="exp2", discount="log2", relevant_from=1):
+    """Read a measure from its name: "auc", "map", "mrr", "mrr@10", "ndcg", "ndcg@10", "p@10", "cndcg@10" ...
+
+    Parameters
+    ----------
+    name : str or Measure
+        In capital or small letters; the cut follows the "@". A measure is given back as it is.
+    gain, discount, relevant_from
+        Settings of the measures that have them; see `NDCG`.
+
+    Returns
+    -------
+    Measure
+
+    Examples
+    --------
+    >>> parse("ndcg@10", gain="linear") == NDCG(k=10, gain="linear")
+    True
+    >>> parse("MAP", relevant_from=2).relevant_from
+    2
+    """
+    if isinstance(name, Measure):
+        return name
+    given = {"gain": gain, "discount": discount, "relevant_from": relevant_from}
+    NDCG(**given)  # judges the settings, whether the measure reads them or not
+    short, at, cut = name.lower().partition("@") if isinstance(name, str) else (None, "", "")
+    if short not in _MEASURES:
+        choices = ", ".join(map(_usage, _MEASURES))
+        raise ValueError(f"measure {name!r} is not known; choose one of: {choices}.")
+    if at:
+        if "@" not in _usage(short):
+            raise ValueError(f"measure {name!r}: {short} takes no cut; write {short!r}.")
+        if not (cut.isascii() and cut.isdigit() and int(cut) > 0):
+            raise ValueError(
+                f"measure {name!r}: the cut {cut!r} is not valid; "
+                f"expected an integer of at least 1, as in '{short}@10'."
+            )
+        given["k"] = int(cut)
+    elif _usage(short) == f"{short}@k":
+        raise ValueError(f"measure {name!r} needs a cut, as in '{short}@10'.")
+    names = {setting.name for setting in fields(_MEASURES[short])}
+    return _MEASURES[short](**{name: value for name, value in given.items() if name in names})
+
+
+def _usage(short):
+    """Give a measure's name with its cut as it is to be written: "auc", "ndcg[@k]", "p@k"."""
+    default = {setting.name: setting.default for setting in fields(_MEASURES[short])}
+    if "k" not in default:
+        return short
+    return f"{short}@k" if default["k"] is MISSING else f"{short}[@k]"
+
+
+class Evaluation(dict):
+    """What `evaluate` gives: a dict from names of measures to means, or to arrays of one value per query.
+
+    Printing it also shows the settings of each measure and for how many queries it was undefined.
+
+    Attributes
+    ----------
+    measures : dict
+        The measure of each name.
+    n_queries : int
+    query_ids : (n_queries,) array
+        In order of first appearance.
+    undefined : dict
+        For each name the number of queries for which the measure is undefined.
+
+    Examples
+    --------
+    >>> evaluate([1, 0, 0], [3.0, 2.0, 1.0], ["a", "a", "b"], ["ndcg@10", "map"])
+    {'ndcg@10': 1.0, 'map': 1.0}
+    2 queries
+    ndcg@10: gain=exp2, discount=log2; undefined for 1
+    map: relevant_from=1; undefined for 1
+    """
+
+    def __init__(self, values, measures, query_ids, undefined):
+        super().__init__(values)
+        self.measures = measures
+        self.query_ids = query_ids
+        self.undefined = undefined
+
+    @property
+    def n_queries(self):
+        """Number of queries."""
+        return len(self.query_ids)
+
+    def __repr__(self):
+        lines = [super().__repr__(), "1 query" if self.n_queries == 1 else f"{self.n_queries} queries"]
+        for name, measure in self.measures.items():
+            undefined = self.undefined[name]
+            notes = [measure.settings, f"undefined for {undefined}" if undefined else ""]
+            if any(notes):
+                lines.append(f"{name}: {'; '.join(filter(None, notes))}")
+        return "\n".join(lines)
+
+
+def evaluate(
+    y,
+    scores,
+    qid,
+    measures,
+    *,
+    gain="exp2",
+    discount="log2",
+    relevant_from=1,
+    per_query=False,
+    ties="average",
+    empty=math.nan,
+    sample_weight=None,
+):
+    """Compute measures of a ranking by scores, per query or averaged over queries.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_docs,)
+        Labels, at least 0; larger is more relevant.
+    scores : array-like of shape (n_docs,)
+        Documents are ranked by decreasing score.
+    qid : array-like of shape (n_docs,), or None
+        The query of each row, in any order, of any hashable type; None makes all rows one query.
+    measures : str, Measure, or a list of them
+        Names as `parse` reads them, or value objects such as ``NDCG(k=10, gain="linear")``.
+    gain : {"exp2", "linear", "binary"}, default "exp2"
+        Gain of the "ndcg" given by name; see `NDCG`.
+    discount : {"log2", "kdd08"}, default "log2"
+        Discount of the "ndcg" and "cndcg" given by name; see `NDCG`.
+    relevant_from : float, default 1
+        Documents with a label of at least this are relevant, for the binary measures given by name.
+    per_query : bool, default False
+        Give one value per query in place of the mean.
+    ties : {"average", "stable"}, default "average"
+        Average over all orders of documents of equal score, exactly (McSherry and Najork 2008), so that the
+        result does not depend on the order of the rows; or, as some other tools do, rank them in the order of
+        the rows.
+    empty : float, default nan
+        Value of a query for which a measure is undefined. nan leaves it out of the mean; other tools use 0 or
+        1.
+    sample_weight : array-like of shape (n_docs,), default None
+        Weight of each row's query in the mean; constant within a query.
+
+    Returns
+    -------
+    Evaluation
+        A dict from the name of each measure to its mean over queries (nan if it is defined for none), or with
+        `per_query` to a (n_queries,) array in order of first appearance of the queries. ``.undefined`` counts
+        the undefined queries of each measure.
+
+    Examples
+    --------
+    >>> y, scores, qid = [1, 0, 0, 1, 0], [0.9, 0.4, 0.8, 0.3, 0.1], ["a", "a", "b", "b", "c"]
+    >>> result = evaluate(y, scores, qid, ["mrr@10", "auc"])
+    >>> dict(result), result.undefined
+    ({'mrr@10': 0.75, 'auc': 0.5}, {'mrr@10': 1, 'auc': 1})
+    >>> evaluate(y, scores, qid, "mrr@10", empty=0.0)["mrr@10"]
+    0.5
+    >>> evaluate(y, scores, qid, "mrr@10", per_query=True)["mrr@10"].tolist()
+    [1.0, 0.5, nan]
+    """
+    chosen = _choose(measures, gain=gain, discount=discount, relevant_from=relevant_from)
+    empty = _validation.check_empty(empty)
+    grouping = group_by_query(qid, _validation.count_rows(y, "y"), against="y")
+    weights = np.ones(grouping.n_queries)
+    if sample_weight is not None:
+        weights = _validation.check_row_weights(
+            sample_weight, grouping.rows, grouping.indptr, grouping.ids, against="y"
+        )
+    ranking = _rank(y, scores, grouping, ties, chosen.values())
+    values, undefined = {}, {}
+    for name, measure in chosen.items():
+        value = measure._values(ranking)
+        missing = np.isnan(value)
+        undefined[name] = int(missing.sum())
+        value[missing] = empty
+        values[name] = value if per_query else _mean(value, weights)
+    return Evaluation(values, chosen, grouping.ids, undefined)
+
+
+def _choose(measures, **settings):
+    """Give the measures as a dict by name; two of one name must be the same."""
+    if isinstance(measures, (str, Measure)):
+        measures = [measures]
+    chosen = {}
+    for measure in measures:
+        measure = parse(measure, **settings)
+        if chosen.setdefault(measure.name, measure) != measure:
+            raise ValueError(
+                f"measures has two that are called {measure.name!r}, with {chosen[measure.name].settings} "
+                f"and with {measure.settings}; evaluate them one after the other."
+            )
+    if not chosen:
+        raise ValueError("measures is empty; expected at least one, such as 'ndcg@10'.")
+    return chosen
+
+
+def _mean(values, weights):
+    """Give the weighted mean of the values that are not nan; nan if no weight is left."""
+    defined = ~np.isnan(values)
+    total = math.fsum(weights[defined])  # exact sums, so that the order of the queries does not show
+    return math.fsum((weights * values)[defined]) / total if total else math.nan

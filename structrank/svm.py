@@ -1,0 +1,419 @@
+"""StructRankSVM: the estimator."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from structrank import _validation, criteria
+from structrank._progress import ProgressLine
+from structrank.data import RankingData, block_of, group_by_query
+from structrank.health import diagnose
+from structrank.history import History
+from structrank.risk import Part, Risk
+from structrank.solvers import reference
+from structrank.solvers.cutting_plane import CuttingPlanes
+from structrank.solvers.working_set import WorkingSet
+
+
+class StructRankSVM(BaseEstimator):
+    r"""Linear ranker trained by a structured SVM on a measure of the whole ranking.
+
+    .. math:: \min_w \tfrac12 |w|^2 + \frac{C}{|Q|} \sum_q \max_y
+              [w \cdot \phi(x_q, y) - w \cdot \phi(x_q, y^*_q) + \Delta(y^*_q, y)]
+
+    over the queries q that have both good and bad documents. Documents are ranked by decreasing w.x. The inner maximum is
+    found exactly, the optimum is certified by a dual bound (`certificate_`).
+
+    Parameters
+    ----------
+    criterion : str, Criterion, or list of these, default "map"
+        Delta: "auc", "map", "ndcg", "ndcg-nc" (not clipped), "mrr" or "dorm"; a list trains on several at once (COMBO).
+    C : float or list of float, default 1.0
+        Weight of the training loss; for separate slacks may be a list with one C_l for each criterion.
+    k : int or None, default 10
+        Where "ndcg", "mrr" and "dorm" clip; None for nowhere.
+    feature_map : str, feature map, or list of these, default "auto"
+        phi: "po" (pairs), "mrr" (first relevant), "dorm" (permutation); "auto" takes the criterion's own.
+    discount : {"kdd08", "log2"}, default "kdd08"
+        Discount of "ndcg", "ndcg-nc" and "dorm", see `structrank.criteria.NDCG`.
+    decay : str, array-like or callable, default "sqrt"
+        Decay of the permutation map, see `structrank.feature_maps.Permutation`; "sqrt@30" cuts it after 30 ranks.
+    slack : {"separate", "shared"}, default "separate"
+        Of several criteria: the sum of their risks, or per query the largest of their losses.
+    relevant_from : float or None, default 1
+        Least label of a good document. None takes labels as grades: AUC over all pairs with different labels, DORM with
+        gains 2^label - 1.
+    query_weight : {"equal", "pairs"}, default "equal"
+        Whether queries count alike or by their number of pairs; "auc" with "pairs" and ``relevant_from=None`` is RankSVM.
+    formulation : {"one-slack", "n-slack"}, default "one-slack"
+        One plane an iteration, or one per query: the same optimum, fewer passes over the data but larger QPs.
+    solver : str, default "osqp"
+        Who solves the QPs: "osqp", "cvxpy" (its own choice) or "cvxpy:NAME" with any solver that CVXPY has installed.
+    tol : float, default 1e-3
+        Stop when R(w) exceeds what the planes say of it by at most this; the gap is then at most about C tol.
+    max_iter : int, default 1000
+        Most passes over the data.
+    n_jobs : int or None, default None
+        Threads: None is 1, -1 all cores. The model does not depend on it, not in a single bit.
+    warm_start : bool, default False
+        Start from `coef_` of the last fit.
+    verbose : int, default 0
+        1 shows a line of progress; 0 prints nothing.
+
+    Attributes
+    ----------
+    coef_ : (n_features,) array
+        The weights w.
+    n_iter_ : int
+        Iterations made.
+    history_ : History
+        One entry an iteration: objective, bound, gap, violation, planes, seconds; ``history_.to_frame()`` for pandas.
+    certificate_ : Certificate
+        ``.primal`` and ``.dual`` enclose the optimum, ``.gap`` is their difference.
+    health_ : Health
+        Objective against w = 0, length of w, mean slack, and whether training was vacuous.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) array
+        Where X has string column names.
+
+    See Also
+    --------
+    structrank.compare : Train on each criterion, test on each measure.
+
+    Examples
+    --------
+    >>> from structrank import StructRankSVM, datasets
+    >>> fold = datasets.make_ranking(n_queries=60, n_docs=10, n_features=5, noise=0.5, random_state=0)
+    >>> model = StructRankSVM(criterion="map", C=10.0).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    >>> model.predict(fold.test.X).shape == fold.test.y.shape
+    True
+    >>> bool(model.certificate_.dual <= model.certificate_.primal)
+    True
+    """
+
+    def __init__(
+        self, criterion="map", C=1.0, k=10, feature_map="auto", discount="kdd08", decay="sqrt", slack="separate",
+        relevant_from=1, query_weight="equal", formulation="one-slack", solver="osqp", tol=1e-3, max_iter=1000,
+        n_jobs=None, warm_start=False, verbose=0,
+    ):  # fmt: skip
+        self.criterion = criterion
+        self.C = C
+        self.k = k
+        self.feature_map = feature_map
+        self.discount = discount
+        self.decay = decay
+        self.slack = slack
+        self.relevant_from = relevant_from
+        self.query_weight = query_weight
+        self.formulation = formulation
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X, y, qid=None, sample_weight=None, callback=None):
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+            numpy, memory map, pandas, polars or scipy sparse; float32 and float64 are used in place.
+        y : array-like of shape (n_docs,)
+            Labels, at least 0; larger is more relevant.
+        qid : array-like of shape (n_docs,), default None
+            Query of each row: any order, any hashable type. None makes all rows one query.
+        sample_weight : array-like of shape (n_docs,), default None
+            Weights of the queries, given by row and constant within a query.
+        callback : callable, default None
+            Called with each iteration's entry of the history; a true return value stops training.
+
+        Returns
+        -------
+        self
+        """
+        C, relative_C = self._check_parameters()
+        data = self._training_data(X, y, qid, sample_weight)
+        risk = self._risk(data, relative_C)
+        start = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
+        if start is not None and start.shape[0] != data.n_features:
+            raise ValueError(
+                f"warm_start: the last fit had {start.shape[0]} features, X has {data.n_features}. "
+                "Fit a new model, or set warm_start=False."
+            )
+        try:
+            working_set, value_at_zero = _first_plane(risk)
+            self._train(risk, C, working_set, value_at_zero, callback, start=start)
+        finally:
+            risk.close()
+        return self
+
+    def fit_path(self, X, y, qid=None, Cs=(0.01, 0.1, 1.0, 10.0, 100.0), sample_weight=None, callback=None):
+        """Train for many C at little more than the cost of the largest: planes do not depend on C and are shared.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight, callback
+            As for `fit`.
+        Cs : sequence of float
+            The values of C, in any order. Where `C` is a list, its entries keep their ratios and these are their means.
+
+        Returns
+        -------
+        list of StructRankSVM
+            A fitted model for each C, in the order of `Cs`.
+
+        Examples
+        --------
+        >>> from structrank import StructRankSVM, datasets
+        >>> train = datasets.make_ranking(n_queries=40, n_docs=8, n_features=3, random_state=0).train
+        >>> models = StructRankSVM("auc").fit_path(train.X, train.y, qid=train.qid, Cs=[0.1, 10.0])
+        >>> [model.C for model in models]
+        [0.1, 10.0]
+        """
+        _, relative_C = self._check_parameters()
+        Cs = [_validation.check_number("Cs", C, above=0) for C in Cs]
+        if not Cs:
+            raise ValueError("Cs is empty; expected at least one value of C.")
+        data = self._training_data(X, y, qid, sample_weight)
+        risk = self._risk(data, relative_C)
+        models = {}
+        try:
+            working_set, value_at_zero = _first_plane(risk)
+            previous = None
+            for C in sorted(set(Cs)):
+                model = clone(self)
+                model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
+                model.n_features_in_ = self.n_features_in_
+                if hasattr(self, "feature_names_in_"):
+                    model.feature_names_in_ = self.feature_names_in_
+                model._train(risk, C, working_set, value_at_zero, callback, climb_from=previous)
+                models[C] = model
+                previous = C
+        finally:
+            risk.close()
+        return [models[C] for C in Cs]
+
+    def predict(self, X):
+        """Score documents, w.x; higher is better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+
+        Returns
+        -------
+        (n_docs,) array
+        """
+        check_is_fitted(self)
+        matrix = _validation.as_matrix(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        if matrix.shape[1] != self.coef_.shape[0]:
+            raise ValueError(
+                f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting {self.coef_.shape[0]} "
+                "features as input."
+            )
+        scores = np.empty(matrix.shape[0])
+        # Block by block, because a matrix that is not used in place is converted by blocks.
+        step = max(1, 2**21 // (8 * matrix.shape[1]))
+        for start in range(0, matrix.shape[0], step):
+            rows = np.arange(start, min(start + step, matrix.shape[0]))
+            block_of(matrix, rows).scores(self.coef_, scores[start : start + step])
+        if not np.isfinite(scores).all():
+            _validation.check_finite_matrix(matrix, getattr(self, "feature_names_in_", None))
+        return scores
+
+    def rank(self, X, qid=None):
+        """Rank documents within their queries.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+        qid : array-like of shape (n_docs,), default None
+            Query of each row; None makes all rows one query.
+
+        Returns
+        -------
+        (n_docs,) array of int
+            Rank of each row within its query, 1 is best, in the order of the rows of X; ties in row order.
+        """
+        scores = self.predict(X)
+        grouping = group_by_query(qid, scores.shape[0])
+        order = np.lexsort((np.arange(scores.shape[0]), -scores, grouping.query_of_row()))
+        ranks = np.empty(scores.shape[0], dtype=np.int64)
+        ranks[order] = np.arange(1, scores.shape[0] + 1) - np.repeat(grouping.indptr[:-1], grouping.sizes)
+        return ranks
+
+    def score(self, X, y, qid=None, sample_weight=None):
+        """Measure the ranking by the training criterion, as a measure: higher is better, 1 is perfect.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+        y : array-like of shape (n_docs,)
+        qid : array-like of shape (n_docs,), default None
+        sample_weight : array-like of shape (n_docs,), default None
+            Weights of the queries, given by row and constant within a query.
+
+        Returns
+        -------
+        float
+            Mean over the queries for which the measure is defined; of several criteria, the mean of their measures.
+        """
+        from structrank import metrics
+
+        scores = self.predict(X)
+        measures = [criterion.measure(self.relevant_from) for criterion in self._criteria()]
+        result = metrics.evaluate(y, scores, qid, measures, sample_weight=sample_weight)
+        return float(np.mean(list(result.values())))
+
+    def _criteria(self):
+        listed = self.criterion if isinstance(self.criterion, (list, tuple)) else [self.criterion]
+        if not listed:
+            raise ValueError("criterion is an empty list; expected at least one criterion.")
+        return [criteria.parse(criterion, self.k, self.discount) for criterion in listed]
+
+    def _parts(self, relative_C):
+        parsed = self._criteria()
+        maps = self.feature_map if isinstance(self.feature_map, (list, tuple)) else [self.feature_map] * len(parsed)
+        if len(maps) != len(parsed):
+            raise ValueError(f"feature_map has {len(maps)} entries but criterion has {len(parsed)}; give one for each.")
+        parts = []
+        for criterion, feature_map, weight in zip(parsed, maps, relative_C, strict=True):
+            found = criteria.find_oracle(criterion, feature_map, self.relevant_from is None, self.decay)
+            parts.append(Part(criterion, *found, weight))
+        return parts
+
+    def _check_parameters(self):
+        """Check what does not depend on data; give C and C_l / C."""
+        _validation.check_cut("k", self.k)
+        _validation.check_choice("slack", self.slack, ("separate", "shared"))
+        _validation.check_choice("formulation", self.formulation, ("one-slack", "n-slack"))
+        _validation.check_choice("query_weight", self.query_weight, ("equal", "pairs"))
+        _validation.check_number("tol", self.tol, above=0)
+        _validation.check_number("max_iter", self.max_iter, at_least=1, integer=True)
+        if self.relevant_from is not None:
+            _validation.check_number("relevant_from", self.relevant_from)
+        _check_solver(self.solver)
+        _n_threads(self.n_jobs)
+        n_criteria = len(self._criteria())
+        if np.ndim(self.C) == 0:
+            C, relative_C = _validation.check_number("C", self.C, above=0), [1.0] * n_criteria
+        else:
+            each = [_validation.check_number("C", C, above=0) for C in self.C]
+            if len(each) != n_criteria:
+                raise ValueError(
+                    f"C has {len(each)} entries but criterion has {n_criteria}; give one for each, or one number."
+                )
+            if self.slack == "shared" and n_criteria > 1:
+                raise ValueError("slack='shared' has one slack for all criteria and so takes one C, not a list.")
+            C = float(np.mean(each))
+            relative_C = [one / C for one in each]
+        self._parts(relative_C)
+        return C, relative_C
+
+    def _training_data(self, X, y, qid, sample_weight):
+        if y is None:
+            _validation.as_labels(y, 0)
+        matrix = _validation.as_matrix(X)
+        validate_data(self, X, skip_check_array=True)
+        self.n_features_in_ = matrix.shape[1]
+        return RankingData(matrix, y, qid, sample_weight, getattr(self, "feature_names_in_", None))
+
+    def _risk(self, data, relative_C):
+        return Risk(
+            data, self._parts(relative_C), self.relevant_from, self.slack, self.formulation, self.query_weight,
+            _n_threads(self.n_jobs),
+        )  # fmt: skip
+
+    def _train(self, risk, C, working_set, value_at_zero, callback, start=None, climb_from=None):
+        reporter = _Reporter(callback, self.verbose, C)
+        driver = CuttingPlanes(risk, C, self.tol, self.solver, working_set, start, climb_from)
+        outcome = driver.run(self.max_iter, reporter)
+        reporter.finish(outcome)
+        self.coef_ = outcome.w
+        self.n_iter_ = len(outcome.history)
+        self.history_ = History(outcome.history)
+        self.certificate_ = outcome.certificate
+        value = float(risk.weights @ outcome.values)
+        self.health_ = diagnose(risk, outcome.w, value, value_at_zero, C)
+        self._warn(outcome, risk)
+
+    def _warn(self, outcome, risk):
+        gap = f"the objective is within {outcome.certificate.relative_gap:.1%} of the optimum"
+        advice = {
+            "max_iter": f"training stopped at max_iter={self.max_iter}; {gap}. Raise max_iter or tol.",
+            "interrupted": f"training was interrupted after {self.n_iter_} iterations; the model is the best so far, {gap}.",
+            "stalled": f"no QP solver reached the accuracy that tol={self.tol} asks for; {gap}. See history_ for notes.",
+        }
+        found = [advice[outcome.reason]] if outcome.reason in advice else []
+        names = " + ".join(part.name for part in risk.parts)
+        found += self.health_.problems(risk.median_length, names)
+        for text in found:
+            warnings.warn(text[0].upper() + text[1:], _validation.StructRankWarning, stacklevel=4)
+
+
+def _first_plane(risk):
+    """Start a working set with the plane at w = 0; give it and R(0)."""
+    working_set = WorkingSet(risk.weights, risk.n_features)
+    plane = risk.plane(np.zeros(risk.n_features))
+    working_set.add(plane.slope, plane.offset, np.arange(risk.weights.shape[0]))
+    return working_set, float(risk.weights @ plane.value)
+
+
+def _n_threads(n_jobs):
+    if n_jobs is None:
+        return 1
+    if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or n_jobs == 0 or n_jobs < -1:
+        raise ValueError(
+            f"n_jobs={n_jobs!r} is not valid: expected None, an integer of at least 1, or -1 for all cores."
+        )
+    return len(os.sched_getaffinity(0)) if n_jobs == -1 else int(n_jobs)
+
+
+def _check_solver(solver):
+    name = solver.partition(":")[2] if isinstance(solver, str) and solver.startswith("cvxpy:") else None
+    if name is None:
+        _validation.check_choice("solver", solver, ("osqp", "cvxpy", "cvxpy:NAME"))
+    if name is not None and name not in reference.installed_solvers():
+        raise ValueError(
+            f"solver={solver!r}: CVXPY has no solver {name!r} installed; it has {', '.join(reference.installed_solvers())}."
+        )
+
+
+class _Reporter:
+    """Shows progress and calls the user's callback."""
+
+    def __init__(self, callback, verbose, C):
+        self.callback, self.C = callback, C
+        self.line = ProgressLine() if verbose else None
+        self.started = time.perf_counter()
+
+    def __call__(self, iteration):
+        if self.line is not None:
+            self.line.update(self._text(iteration))
+        return self.callback is not None and self.callback(iteration)
+
+    def finish(self, outcome):
+        if self.line is not None:
+            self.line.finish(f"{self._text(outcome.history[-1])}  {outcome.reason}")
+
+    def _text(self, iteration):
+        seconds = time.perf_counter() - self.started
+        return (
+            f"C={self.C:g}  iteration {iteration.iteration}  objective {iteration.objective:.6g}  gap {iteration.gap:.2e}  "
+            f"planes {iteration.planes}  {seconds:.1f} s  {iteration.iteration / seconds:.1f} it/s"
+        )

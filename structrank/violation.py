@@ -1,0 +1,104 @@
+"""The most violated ranking of one query, for a look inside and for tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from structrank import _validation, criteria
+from structrank.oracles import Queries
+
+
+@dataclass(frozen=True)
+class Violation:
+    """The ranking that violates the margin most.
+
+    Attributes
+    ----------
+    ranking : (n_docs,) array of int or None
+        Document numbers, best first. None for AUC over graded labels, whose argmax is over pairs.
+    loss : float
+        Delta(y*, y).
+    value : float
+        w.(phi(x, y) - phi(x, y*)) + Delta(y*, y); at least 0.
+    coefficients : (n_docs,) array
+        phi(x, y) - phi(x, y*) = sum_i coefficients_i x_i; tied documents share theirs.
+    """
+
+    ranking: np.ndarray | None
+    loss: float
+    value: float
+    coefficients: np.ndarray
+
+
+def most_violated(
+    scores, relevant, criterion="map", k=10, feature_map="auto", discount="kdd08", decay="sqrt", relevant_from=1
+):
+    r"""Find the ranking y of one query that violates the margin most, exactly.
+
+    .. math:: \arg\max_y \; w \cdot (\phi(x, y) - \phi(x, y^*)) + \Delta(y^*, y)
+
+    over all rankings of the documents; it needs their scores w.x only.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_docs,)
+        w.x of each document.
+    relevant : array-like of shape (n_docs,)
+        Labels; at least `relevant_from` is good.
+    criterion : str or Criterion, default "map"
+        "auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm".
+    k : int or None, default 10
+        Where "ndcg", "mrr" and "dorm" clip, None for nowhere.
+    feature_map : str or feature map, default "auto"
+        "po", "mrr", "dorm"; "auto" takes the criterion's own.
+    discount : str, default "kdd08"
+        "kdd08" or "log2", for "ndcg", "ndcg-nc" and "dorm".
+    decay : str, array-like or callable, default "sqrt"
+        Decay of the permutation map, see `structrank.feature_maps.Permutation`.
+    relevant_from : number or None, default 1
+        The least label of a good document; None takes the labels as grades ("auc" and "dorm" only).
+
+    Returns
+    -------
+    Violation
+
+    Examples
+    --------
+    >>> from structrank import most_violated
+    >>> v = most_violated([0.3, 0.2, 0.1], [0, 1, 0], criterion="map")
+    >>> v.ranking.tolist(), v.loss.__round__(4), v.value.__round__(4)
+    ([0, 2, 1], 0.6667, 0.6667)
+    """
+    criterion = criteria.parse(criterion, k, discount)
+    chosen_map, make_oracle = criteria.find_oracle(criterion, feature_map, relevant_from is None, decay)
+    n_docs = np.size(scores)
+    scores = _validation.as_scores(scores, n_docs, against="scores")
+    if not np.isfinite(scores).all():
+        raise ValueError(f"scores contains inf at row {int(np.argmin(np.isfinite(scores)))}; expected finite numbers.")
+    labels = _validation.as_labels(relevant, n_docs, against="scores")
+    if relevant_from is None:
+        n_good, order, one_kind = 0, np.arange(n_docs), np.unique(labels).size < 2
+    else:
+        good = labels >= _validation.check_number("relevant_from", relevant_from)
+        n_good, order, one_kind = int(good.sum()), np.argsort(~good, kind="stable"), good.all() or not good.any()
+    if one_kind:
+        return Violation(np.argsort(-scores, kind="stable"), 0.0, 0.0, np.zeros(n_docs))
+    queries = Queries.sort(scores, np.array([0, n_docs]), np.array([n_good]), order, labels)
+    found = make_oracle(criterion, chosen_map, n_docs)(queries)
+    coefficients = np.empty(n_docs)
+    coefficients[order] = found.coefficients
+    ranking = None
+    if found.ranks is not None:
+        ranking = order[np.argsort(found.ranks)]
+    elif found.before is not None:
+        good_order = order[:n_good][::-1] if chosen_map.worst_good_first else order[:n_good]
+        before = found.before[:n_good]
+        ranking = np.empty(n_docs, dtype=np.int64)
+        good_ranks = np.arange(n_good) + before
+        is_good = np.zeros(n_docs, dtype=bool)
+        is_good[good_ranks] = True
+        ranking[is_good] = good_order
+        ranking[~is_good] = order[n_good:]
+    return Violation(ranking, float(found.losses[0]), float(found.values[0]), coefficients)

@@ -1,0 +1,278 @@
+"""The oracles against exhaustive search over all permutations, and against plain programmes on longer lists."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from structrank import most_violated
+from structrank.criteria import parse
+from structrank.feature_maps import parse as parse_map
+
+PAIRS = [
+    ("auc", "po"),
+    ("map", "po"),
+    ("ndcg", "po"),
+    ("ndcg-nc", "po"),
+    ("mrr", "mrr"),
+    ("mrr", "po"),
+    ("dorm", "dorm"),
+]
+CLIPPED = {"ndcg", "mrr", "dorm"}
+
+
+# --- the definitions, written again from the paper, for many rankings at once; ranks[y, i] is the rank of document i ---
+
+
+def discounts(n, name, k):
+    table = 1 / np.log2(2 + np.arange(n)) if name == "log2" else 1 / np.log2(np.maximum(1 + np.arange(n), 2))
+    table[n if k is None else k :] = 0.0
+    return table
+
+
+def losses_of(criterion, ranks, labels, k, discount_name, gain=None):
+    good = labels > 0
+    good_ranks = np.sort(ranks[:, good], axis=1)
+    n_good, n = good.sum(), len(labels)
+    if criterion == "auc":
+        return (ranks[:, good][:, :, None] > ranks[:, ~good][:, None, :]).mean(axis=(1, 2))
+    if criterion == "map":
+        return 1 - ((1 + np.arange(n_good)) / (1 + good_ranks)).mean(axis=1)
+    if criterion == "mrr":
+        first = good_ranks[:, 0]
+        return 1 - np.where(first < (n if k is None else k), 1 / (1 + first), 0.0)
+    table = discounts(n, discount_name, None if criterion == "ndcg-nc" else k)
+    gain = good.astype(float) if gain is None else gain
+    return 1 - table[ranks] @ gain / (np.sort(gain)[::-1] @ table)
+
+
+def phis_of(feature_map, ranks, labels, scores, decay):
+    """w.phi of each ranking."""
+    good = labels > 0
+    if feature_map == "po":
+        signs = np.where(ranks[:, good][:, :, None] < ranks[:, ~good][:, None, :], 1.0, -1.0)
+        return (signs * (scores[good][:, None] - scores[~good][None, :])).mean(axis=(1, 2))
+    if feature_map == "mrr":
+        first_rank = ranks[:, good].min(axis=1)[:, None]
+        first_score = (np.where(good, ranks == first_rank, False) * scores).sum(axis=1)[:, None]
+        return (((ranks < first_rank) & ~good) * (scores - first_score)).sum(axis=1)
+    return decay[ranks] @ scores
+
+
+def phi_ideal(feature_map, labels, scores, decay):
+    """w.phi of the ideal ranking; for the permutation map the mean over all ideal rankings."""
+    if feature_map != "dorm":
+        ranks = np.argsort(np.argsort(-labels, kind="stable"))
+        return phis_of(feature_map, ranks[None], labels, scores, decay)[0]
+    total, start = 0.0, 0
+    for grade in sorted(set(labels.tolist()), reverse=True):
+        members = np.flatnonzero(labels == grade)
+        total += np.mean(decay[start : start + len(members)]) * scores[members].sum()
+        start += len(members)
+    return total
+
+
+ALL_RANKS = {n: np.array(list(itertools.permutations(range(n)))) for n in range(2, 8)}
+
+
+def judge(ranking, criterion, feature_map, labels, scores, k, discount_name, decay, gain=None):
+    """The best value over all permutations, and value and loss of the ranking that was found."""
+
+    def values(ranks):
+        losses = losses_of(criterion, ranks, labels, k, discount_name, gain)
+        phis = phis_of(feature_map, ranks, labels, scores, decay)
+        return phis - phi_ideal(feature_map, labels, scores, decay) + losses, losses
+
+    found_values, found_losses = values(np.argsort(ranking)[None])
+    return values(ALL_RANKS[len(scores)])[0].max(), found_values[0], found_losses[0]
+
+
+def decay_values(n, cut=None):
+    values = 1 / np.sqrt(1 + np.arange(n))
+    values[n if cut is None else cut :] = 0
+    return values
+
+
+def random_query(rng, n):
+    """Scores at scales where neither loss nor score decides alone; a third of the queries have ties."""
+    labels = np.zeros(n, int)
+    labels[rng.permutation(n)[: rng.integers(1, n)]] = 1
+    kind = rng.integers(3)
+    scores = rng.integers(-2, 3, n) / 4.0 if kind == 0 else rng.normal(size=n) * 10 ** rng.uniform(-2, 1)
+    return scores, labels
+
+
+# --- the properties ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("discount_name", ["kdd08", "log2"])
+@pytest.mark.parametrize(("criterion", "feature_map"), PAIRS)
+def test_the_oracle_equals_exhaustive_search(criterion, feature_map, discount_name):
+    rng = np.random.default_rng(sum(map(ord, criterion + feature_map + discount_name)))
+    if criterion in ("auc", "map", "mrr") and discount_name == "log2":
+        pytest.skip("this criterion has no discount to choose")
+    sizes = [2, 3, 4, 5] * 150 + [6] * 150 + [7] * 40
+    for n in sizes:
+        scores, labels = random_query(rng, n)
+        k = int(rng.integers(1, n + 3)) if criterion in CLIPPED else 10
+        cut = int(rng.integers(1, n + 2)) if rng.random() < 0.5 else None
+        decay = decay_values(n, cut)
+        found = most_violated(
+            scores, labels, criterion, k, feature_map, discount_name, decay="sqrt" if cut is None else f"sqrt@{cut}"
+        )
+        arguments = (criterion, feature_map, labels, scores, k, discount_name, decay)
+        best, value, delta = judge(found.ranking, *arguments)
+        tolerance = 1e-12 * max(1.0, np.abs(scores).max() * n)
+        assert found.value == pytest.approx(best, abs=tolerance), (n, k, scores, labels)
+        assert found.value == pytest.approx(value, abs=tolerance)
+        assert found.loss == pytest.approx(delta, abs=1e-12)
+        assert found.value == pytest.approx(found.coefficients @ scores + found.loss, abs=tolerance)
+
+
+@pytest.mark.parametrize("cut", [None, 2])
+def test_graded_dorm_equals_exhaustive_search(cut):
+    rng = np.random.default_rng(5)
+    for n in [2, 3, 4, 5, 6] * 40:
+        scores = random_query(rng, n)[0]
+        labels = rng.integers(0, 4, n)
+        if np.unique(labels).size == 1:
+            labels[0] += 1
+        k = int(rng.integers(1, n + 3))
+        decay = decay_values(n, cut)
+        found = most_violated(
+            scores, labels, "dorm", k, decay="sqrt" if cut is None else "sqrt@2", relevant_from=None, discount="log2"
+        )
+        gain = 2.0**labels - 1
+        arguments = ("ndcg", "dorm", labels, scores, k, "log2", decay, gain)
+        best, value, delta = judge(found.ranking, *arguments)
+        assert found.value == pytest.approx(best, abs=1e-10)
+        assert (found.value, found.loss) == pytest.approx((value, delta), abs=1e-10)
+
+
+def test_graded_auc_is_the_pairwise_hinge():
+    rng = np.random.default_rng(6)
+    for _ in range(200):
+        n = int(rng.integers(2, 30))
+        scores, labels = random_query(rng, n)
+        labels = labels * rng.integers(1, 6, n)
+        pairs = [(i, j) for i in range(n) for j in range(n) if labels[i] > labels[j]]
+        hinge = np.mean([max(0.0, 1 - 2 * (scores[i] - scores[j])) for i, j in pairs])
+        apart = np.array([scores[i] - scores[j] for i, j in pairs])
+        found = most_violated(scores, labels, "auc", relevant_from=None)
+        assert found.ranking is None
+        assert found.value == pytest.approx(hinge, abs=1e-10)
+        # A pair exactly 1/2 apart may count as wrong or not: its value is 0 either way.
+        assert np.mean(apart < 0.5 - 1e-9) - 1e-12 <= found.loss <= np.mean(apart < 0.5 + 1e-9) + 1e-12
+        assert found.coefficients @ scores + found.loss == pytest.approx(hinge, abs=1e-10)
+
+
+def full_table(scores, labels, criterion, k, discount_name):
+    """The generic dynamic programme of the paper's Figure 2, with the true recurrence, for any additive loss and map po."""
+    good, bad = np.sort(scores[labels > 0])[::-1], np.sort(scores[labels == 0])[::-1]
+    n_good, n_bad = len(good), len(bad)
+    bad_sums = np.concatenate([[0], np.cumsum(bad)])
+    b = np.arange(n_bad + 1)
+    k = None if criterion in ("ndcg-nc", "map", "auc") else k
+    if criterion == "map":
+        credit = lambda g: (1 + g) / (1 + g + b) / n_good  # noqa: E731
+    elif criterion == "auc":
+        credit = lambda g: (1 - b / n_bad) / n_good  # noqa: E731
+    elif criterion == "mrr":
+        credit = lambda g: np.where((g == 0) & (b < k), 1 / (1 + b), 0.0)  # noqa: E731
+    else:
+        table = discounts(n_good + n_bad + 1, discount_name, k)
+        credit = lambda g: table[g + b] / table[:n_good].sum()  # noqa: E731
+    best = np.zeros(n_bad + 1)
+    for g in range(n_good):
+        cell = 2 * (bad_sums - b * good[g]) / (n_good * n_bad) - credit(g)
+        best = cell + (np.maximum.accumulate(best) if g else 0)
+    return best.max() + 1
+
+
+@pytest.mark.parametrize("discount_name", ["kdd08", "log2"])
+@pytest.mark.parametrize("criterion", ["auc", "map", "ndcg", "ndcg-nc", "mrr"])
+def test_the_oracle_equals_the_full_dynamic_programme_on_long_lists(criterion, discount_name):
+    rng = np.random.default_rng(7)
+    for _ in range(150):
+        n = int(rng.integers(8, 300))
+        scores, labels = random_query(rng, n)
+        scores = scores / rng.choice([1, 10, 100])
+        k = int(rng.integers(1, n + 3))
+        found = most_violated(scores, labels, criterion, k, "po", discount_name)
+        best = full_table(scores, labels, criterion, k, discount_name)
+        assert found.value == pytest.approx(best, abs=1e-10 * max(1, np.abs(scores).max()))
+
+
+@pytest.mark.parametrize("cut", [None, 7])
+def test_the_lattice_equals_the_assignment_problem(cut):
+    rng = np.random.default_rng(8)
+    decay = "sqrt" if cut is None else f"sqrt@{cut}"
+    for _ in range(60):
+        n = int(rng.integers(8, 80))
+        scores, labels = random_query(rng, n)
+        k = int(rng.integers(1, n + 3))
+        lattice = most_violated(scores, labels, "dorm", k, decay=decay)
+        hungarian = most_violated(scores, labels, "dorm", k, decay=decay, relevant_from=None)
+        assert lattice.value == pytest.approx(hungarian.value, abs=1e-9)
+
+
+@pytest.mark.parametrize(("criterion", "feature_map"), PAIRS)
+def test_value_and_coefficients_ignore_row_order_and_shifts(criterion, feature_map):
+    rng = np.random.default_rng(9)
+    for _ in range(50):
+        scores, labels = random_query(rng, 12)
+        found = most_violated(scores, labels, criterion, 4, feature_map)
+        order = rng.permutation(12)
+        permuted = most_violated(scores[order] + 3.0, labels[order], criterion, 4, feature_map)
+        assert permuted.value == pytest.approx(found.value, abs=1e-10)
+        if np.unique(scores).size == 12:
+            assert permuted.coefficients == pytest.approx(found.coefficients[order], abs=1e-10)
+
+
+@pytest.mark.parametrize(("criterion", "feature_map"), PAIRS)
+def test_tied_documents_of_one_label_share_their_coefficients(criterion, feature_map):
+    found = most_violated(np.zeros(9), [1, 0, 1, 0, 0, 1, 0, 0, 0], criterion, 4, feature_map)
+    good = np.array([1, 0, 1, 0, 0, 1, 0, 0, 0], bool)
+    assert np.ptp(found.coefficients[good]) < 1e-15
+    assert np.ptp(found.coefficients[~good]) < 1e-15
+
+
+@pytest.mark.parametrize(("criterion", "feature_map"), PAIRS)
+def test_ranking_explains_loss_and_coefficients_through_the_public_objects(criterion, feature_map):
+    rng = np.random.default_rng(10)
+    for _ in range(50):
+        scores, labels = rng.normal(size=10), (rng.random(10) < 0.4).astype(int)
+        labels[:2] = (0, 1)
+        found = most_violated(scores, labels, criterion, 5, feature_map)
+        phi = parse_map(feature_map)
+        expected = phi.coefficients(found.ranking, labels) - phi.ideal_coefficients(labels)
+        assert found.coefficients == pytest.approx(expected, abs=1e-12)
+        assert found.loss == pytest.approx(parse(criterion, k=5).loss(found.ranking, labels), abs=1e-12)
+
+
+def test_one_kind_of_document_violates_nothing():
+    for labels in ([1, 1, 1], [0, 0, 0]):
+        found = most_violated([0.1, 0.3, 0.2], labels, "ndcg")
+        assert (found.loss, found.value, found.ranking.tolist()) == (0.0, 0.0, [1, 2, 0])
+
+
+@pytest.mark.parametrize("bad", [[3.0, 1.0, 2.0], [1.0, -1.0], lambda r: 1.0 + r, "cube", "sqrt@0", "sqrt@x"])
+def test_a_decay_that_rises_or_is_unknown_is_refused(bad):
+    with pytest.raises(ValueError, match="decay"):
+        most_violated([0.1, 0.2, 0.3], [1, 0, 0], "dorm", decay=bad)
+
+
+@pytest.mark.parametrize(
+    "decay", [1 / np.sqrt(1 + np.arange(40)), lambda r: 1 / np.sqrt(1 + r)], ids=["array", "callable"]
+)
+def test_decays_as_array_and_callable_mean_what_the_name_means(decay):
+    rng = np.random.default_rng(11)
+    scores, labels = random_query(rng, 20)
+    assert most_violated(scores, labels, "dorm", decay=decay).value == most_violated(scores, labels, "dorm").value
+
+
+def test_a_pair_without_exact_oracle_is_refused_with_the_list_of_pairs():
+    with pytest.raises(ValueError, match=r"'map' with feature_map 'dorm' has no exact oracle.*mrr: mrr, po"):
+        most_violated([1.0, 2.0], [0, 1], "map", feature_map="dorm")
+    with pytest.raises(ValueError, match=r"graded labels.*relevant_from=None.*auc: po"):
+        most_violated([1.0, 2.0], [0, 1], "map", relevant_from=None)

@@ -14,6 +14,11 @@ class StructRankWarning(UserWarning):
     """Something the user should know about a result; never used for what is an error."""
 
 
+def show(value):
+    """Give a value as a user wrote it: numpy's scalars without their type."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
 def check_choice(name, value, choices):
     """Raise unless `value` is one of `choices`."""
     if not isinstance(value, str) or value not in choices:
@@ -112,7 +117,7 @@ def _first_not_number(values):
             float(value)
         except (TypeError, ValueError):
             where = f"row {place[0]}" + (f", column {place[1]}" if len(place) > 1 else "")
-            return f"has {value!r} at {where}"
+            return f"has {show(value)} at {where}"
     return f"has dtype {values.dtype}"
 
 
@@ -236,7 +241,7 @@ def as_query_ids(qid, n_rows, against="X"):
         return ids
     if missing.size:
         row = int(missing[0])
-        raise ValueError(f"qid contains {ids[row]!r} at row {row}; every row needs the id of its query.")
+        raise ValueError(f"qid contains {show(ids[row])} at row {row}; every row needs the id of its query.")
     return ids
 
 
@@ -260,9 +265,9 @@ def check_row_weights(sample_weight, rows, indptr, query_ids, against="X"):
         place = int(differs[0])
         query = int(np.searchsorted(indptr, place, side="right")) - 1
         raise ValueError(
-            f"sample_weight differs within query {query_ids[query]!r}: {per_query[query]:g} at row {rows[indptr[query]]}, "
+            f"sample_weight differs within query {show(query_ids[query])}: {per_query[query]:g} at row {rows[indptr[query]]}, "
             f"{weights[place]:g} at row {rows[place]}. A query is weighted as a whole; give all its rows one weight."
         )
     if not per_query.any():
-        raise ValueError("sample_weight is 0 for every query; at least one query must count.")
+        raise ValueError("sample_weight is zero for every query; at least one query must count.")
     return per_query

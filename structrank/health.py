@@ -8,8 +8,10 @@ import numpy as np
 
 # An optimum this close to that of w = 0 has learned nothing from the data.
 _VACUOUS_FROM = 0.999
-# A part of several whose slope is this share of all is what the others drown in.
-_DOMINANT_FROM = 0.9
+# A part of several that pulls w from 0 twice as hard as all the others together dominates them ...
+_DOMINANT_FROM = 2 / 3
+# ... and is worth a warning where w hardly adapts.
+_STIFF_FROM = 0.95
 
 
 @dataclass(frozen=True)
@@ -27,9 +29,9 @@ class Health:
     vacuous : bool
         Whether w = 0 is optimal, or as good as: the criterion's bound does not react to w on these data.
     parts : dict
-        For several criteria: name -> share of the part in the length of the slope, at w.
+        For several criteria: name -> its share in the pull on w, the length of its slope at w = 0 times C_l.
     dominant : str or None
-        The part that the others drown in, if there is one.
+        The part that pulls twice as hard as all the others together, if there is one.
     """
 
     objective_ratio: float
@@ -49,11 +51,11 @@ class Health:
                 f"long lists (here the median is {median_length} documents a query) and very small C does it for any. "
                 "Try criterion='auc', 'map' or 'ndcg-nc', shorter lists, a larger k or a larger C."
             )
-        if self.dominant is not None:
+        if self.dominant is not None and self.objective_ratio > _STIFF_FROM:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in self.parts.items())
             found.append(
-                f"one criterion dominates the combination: {self.dominant} (shares of the slope: {shares}). The others have "
-                "little say. Give it a smaller C_l (C=[...], one per criterion) or, for mrr, feature_map 'po'."
+                f"one criterion dominates the combination: {self.dominant} (shares of the pull on w: {shares}), and the "
+                f"objective is {self.objective_ratio:.3f} times that of w = 0: the others have little say. Give it a smaller C_l (C=[...], one per criterion) or, for mrr, feature_map 'po'."
             )
         return found
 
@@ -72,14 +74,9 @@ def diagnose(risk, w, value, value_at_zero, C):
     ratio = (0.5 * float(w @ w) + C * value) / (C * value_at_zero) if value_at_zero > 0 else 0.0
     parts, dominant = {}, None
     if len(risk.parts) > 1:
-        weights = [part.weight if risk.slack == "separate" else 1.0 for part in risk.parts]
-        lengths = np.array(
-            [
-                weight * np.linalg.norm(risk.alone(part).plane(w).slope)
-                for weight, part in zip(weights, risk.parts, strict=True)
-            ]
-        )
-        shares = lengths / max(lengths.sum(), 1e-300)
+        at_zero = np.zeros_like(w)
+        lengths = np.array([part.weight * np.linalg.norm(risk.alone(part).plane(at_zero).slope) for part in risk.parts])
+        shares = lengths / max(float(lengths.sum()), 1e-300)
         parts = {part.name: float(share) for part, share in zip(risk.parts, shares, strict=True)}
         if shares.max() > _DOMINANT_FROM:
             dominant = risk.parts[int(shares.argmax())].name

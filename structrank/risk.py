@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structrank._kernels.feature_maps import add_in_row_order
+from structrank._kernels.feature_maps import add_planes
 from structrank.oracles import Queries
 from structrank.solvers.cutting_plane import Plane
 
@@ -46,11 +46,31 @@ class Part:
 
 @dataclass(frozen=True)
 class _Block:
-    """Whole queries that are worked on together: numbers of its first and last query, places of its documents."""
+    """Whole queries that are worked on together.
+
+    Attributes
+    ----------
+    queries, docs : slice
+        Of all queries, and of all their documents.
+    starts : (n_queries + 1,) array
+        Where each query's documents start, within the block.
+    slots : (slots_per_query, n_queries) array
+        Which of its chunk's planes each query adds to.
+    """
 
     queries: slice
     docs: slice
     starts: np.ndarray
+    slots: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """The blocks that one thread works on, and the slacks that its planes belong to."""
+
+    blocks: list
+    slacks: np.ndarray | slice
+    n_slots: int
 
 
 class Risk:
@@ -88,6 +108,7 @@ class Risk:
         self, data, parts, relevant_from=1, slack="separate", formulation="one-slack", query_weight="equal", n_threads=1
     ):
         self.data, self.parts, self.slack, self.formulation = data, parts, slack, formulation
+        self.relevant_from, self.query_weight = relevant_from, query_weight
         self.n_features = data.n_features
         self._n_threads = n_threads
         self._pool = None
@@ -97,7 +118,7 @@ class Risk:
         longest = int(lengths.max())
         self._oracles = [part.make_oracle(part.criterion, part.feature_map, longest) for part in parts]
         separate = len(parts) > 1 and slack == "separate"
-        self._slots_per_query = len(parts) if separate else 1
+        self._slots_per_query = len(parts) if separate and formulation == "n-slack" else 1
         self._part_weights = [part.weight if separate else 1.0 for part in parts]
         if formulation == "one-slack":
             self.weights = np.ones(1)
@@ -125,8 +146,8 @@ class Risk:
                 else (f"both good (label >= {relevant_from:g}) and bad documents")
             )
             raise ValueError(
-                f"none of the {grouping.n_queries} queries has {wanted}, so there is nothing to learn from. "
-                "Check qid, the labels and relevant_from."
+                f"none of the {grouping.n_queries} queries (n_samples={labels.shape[0]}) has {wanted}: there is nothing to "
+                "learn from. Check qid, the labels and relevant_from."
             )  # fmt: skip
         chosen = np.repeat(usable, sizes)
         self.n_queries = int(usable.sum())
@@ -157,31 +178,37 @@ class Risk:
         return pairs
 
     def _cut_into_chunks(self):
-        row_bytes = self.n_features * 8
-        if hasattr(self.data.X, "nnz"):
-            row_bytes = max(1, 12 * self.data.X.nnz // self.data.X.shape[0])
-        rows_per_block = max(1, _BLOCK_BYTES // row_bytes)
+        sparse = hasattr(self.data.X, "nnz")
+        row_bytes = 12 * self.data.X.nnz // self.data.X.shape[0] if sparse else 8 * self.n_features
+        rows_per_block = _BLOCK_BYTES // max(row_bytes, 1)
+        firsts = [0]
+        while firsts[-1] < self.n_queries:
+            end = self._starts[firsts[-1]] + rows_per_block
+            firsts.append(max(int(np.searchsorted(self._starts, end, side="right")) - 1, firsts[-1] + 1))
+        bounds = np.linspace(0, len(firsts) - 1, min(len(firsts) - 1, _MOST_CHUNKS) + 1).astype(int)
+        return [self._chunk(firsts[low : high + 1]) for low, high in itertools.pairwise(bounds)]
+
+    def _chunk(self, firsts):
+        """Make a chunk of the blocks that start at the given queries; the last number ends the last block."""
+        n_queries = firsts[-1] - firsts[0]
+        per_query = np.arange(self._slots_per_query)[:, None]
+        one_slack = self.formulation == "one-slack"
         blocks = []
-        first = 0
-        while first < self.n_queries:
-            last = int(np.searchsorted(self._starts, self._starts[first] + rows_per_block, side="right")) - 1
-            last = min(max(last, first + 1), self.n_queries)
+        for first, last in itertools.pairwise(firsts):
             docs = slice(int(self._starts[first]), int(self._starts[last]))
-            blocks.append(_Block(slice(first, last), docs, self._starts[first : last + 1] - docs.start))
+            slots = per_query * n_queries + np.arange(first, last) - firsts[0]
+            if one_slack:
+                slots = np.zeros((1, last - first), dtype=np.int64)
+            blocks.append(_Block(slice(first, last), docs, self._starts[first : last + 1] - docs.start, slots))
             self._order[docs] -= docs.start
-            first = last
-        bounds = np.linspace(0, len(blocks), min(len(blocks), _MOST_CHUNKS) + 1).astype(int)
-        return [blocks[low:high] for low, high in itertools.pairwise(bounds)]
+        if one_slack:
+            return _Chunk(blocks, slice(0, 1), 1)
+        slacks = per_query * self.n_queries + np.arange(firsts[0], firsts[-1])
+        return _Chunk(blocks, slacks.reshape(-1), slacks.size)
 
     def alone(self, part):
-        """Give the risk of one part only, over the same queries, with one slack."""
-        other = object.__new__(Risk)
-        other.__dict__.update(self.__dict__)
-        number = self.parts.index(part)
-        other.parts, other._oracles = [part], [self._oracles[number]]
-        other.formulation, other.weights = "one-slack", np.ones(1)
-        other._slots_per_query, other._part_weights = 1, [1.0]
-        return other
+        """Give the risk of one part only, over the same queries, with one slack and one thread."""
+        return Risk(self.data, [part], self.relevant_from, query_weight=self.query_weight)
 
     def plane(self, w):
         """Evaluate R at w and give a plane (n-slack: one for each slack) that touches it there.
@@ -197,7 +224,7 @@ class Risk:
         if self._n_threads > 1 and len(self._chunks) > 1:
             if self._pool is None:
                 self._pool = ThreadPoolExecutor(self._n_threads)
-            results = self._pool.map(self._chunk_plane, self._chunks, [w] * len(self._chunks))
+            results = self._pool.map(self._chunk_plane, self._chunks, itertools.repeat(w))
         else:
             results = (self._chunk_plane(chunk, w) for chunk in self._chunks)
         slope = np.zeros((self.weights.shape[0], self.n_features))
@@ -205,10 +232,10 @@ class Risk:
         value = np.zeros(self.weights.shape[0])
         seconds = np.zeros(2)
         started = time.perf_counter()
-        for slots, chunk_slope, chunk_offset, chunk_value, chunk_seconds in results:
-            slope[slots] += chunk_slope
-            offset[slots] += chunk_offset
-            value[slots] += chunk_value
+        for chunk, (chunk_slope, chunk_offset, chunk_value, chunk_seconds) in zip(self._chunks, results, strict=True):
+            slope[chunk.slacks] += chunk_slope
+            offset[chunk.slacks] += chunk_offset
+            value[chunk.slacks] += chunk_value
             seconds += chunk_seconds
         # Threads overlap: what the clock on the wall saw is shared out by the time each kind of work took.
         seconds *= (time.perf_counter() - started) / max(seconds.sum(), 1e-12)
@@ -221,64 +248,41 @@ class Risk:
             self._pool = None
 
     def _chunk_plane(self, chunk, w):
-        """Sum the planes of a chunk's queries; gives the slots they belong to, slopes, offsets, values and times."""
-        first, last = chunk[0].queries.start, chunk[-1].queries.stop
-        one_slack = self.formulation == "one-slack"
-        if one_slack:
-            slots = slice(0, 1)
-            n_slots = 1
-        else:
-            slots = np.concatenate(
-                [np.arange(first, last) + number * self.n_queries for number in range(self._slots_per_query)]
-            )
-            n_slots = slots.shape[0]
-        slope = np.zeros((n_slots, self.n_features))
-        offset, value = np.zeros(n_slots), np.zeros(n_slots)
-        scoring = oracle_time = 0.0
-        for block in chunk:
+        """Sum the planes of a chunk's queries; gives slopes, offsets, values and the seconds in scoring and oracle."""
+        slope = np.zeros((chunk.n_slots, self.n_features))
+        offset, value = np.zeros(chunk.n_slots), np.zeros(chunk.n_slots)
+        seconds = np.zeros(2)
+        for block in chunk.blocks:
             started = time.perf_counter()
             features = self.data.block(self._rows[block.docs])
             scores = np.empty(block.docs.stop - block.docs.start)
             features.scores(w, scores)
             scored = time.perf_counter()
-            queries = Queries.sort(
-                scores, block.starts, self._n_good[block.queries], self._order[block.docs],
-                None if self._labels is None else self._labels[block.docs],
-            )  # fmt: skip
+            labels = None if self._labels is None else self._labels[block.docs]
+            queries = Queries.sort(scores, block.starts, self._n_good[block.queries], self._order[block.docs], labels)
             found = [oracle(queries) for oracle in self._oracles]
-            factors = self._factors(found, block, one_slack)
-            targets = []
-            if one_slack:
-                targets.append((range(len(found)), np.zeros(block.starts.shape[0] - 1, dtype=np.int64)))
-            else:
-                local = np.arange(block.queries.start, block.queries.stop) - first
-                for number in range(self._slots_per_query):
-                    used = range(len(found)) if self._slots_per_query == 1 else [number]
-                    targets.append((used, local + number * (last - first)))
-            summed = []
-            for used, target in targets:
-                coefficients = np.zeros(scores.shape[0])
-                for number in used:
-                    add_in_row_order(
-                        found[number].coefficients, queries.order, block.starts, -factors[number], coefficients
-                    )
-                    np.add.at(offset, target, factors[number] * found[number].losses)
-                    np.add.at(value, target, factors[number] * found[number].values)
-                summed.append((coefficients, target))
+            # Parts that share their slots share one read of X.
+            coefficients = np.zeros((block.slots.shape[0], scores.shape[0]))
+            for number, (violated, factors) in enumerate(zip(found, self._factors(found, block), strict=True)):
+                own = min(number, block.slots.shape[0] - 1)
+                add_planes(
+                    violated.coefficients, violated.losses, violated.values, queries.order, block.starts, factors,
+                    block.slots[own], coefficients[own], offset, value,
+                )  # fmt: skip
             judged = time.perf_counter()
-            for coefficients, target in summed:
-                features.add_slopes(coefficients, block.starts, target, slope)
-            oracle_time += judged - scored
-            scoring += scored - started + time.perf_counter() - judged
-        return slots, slope, offset, value, np.array([scoring, oracle_time])
+            for own in range(block.slots.shape[0]):
+                features.add_slopes(coefficients[own], block.starts, block.slots[own], slope)
+            seconds += (scored - started + time.perf_counter() - judged, judged - scored)
+        return slope, offset, value, seconds
 
-    def _factors(self, found, block, one_slack):
+    def _factors(self, found, block):
         """Give, for each part, the factor with which each query's plane enters its slot."""
-        n = block.starts.shape[0] - 1
-        base = self._query_weights[block.queries] if one_slack else np.ones(n)
+        one_slack = self.formulation == "one-slack"
+        base = self._query_weights[block.queries] if one_slack else np.ones(block.slots.shape[1])
         if len(found) == 1:
             return [base]
         if self.slack == "shared":
             chosen = np.argmax([violated.values for violated in found], axis=0)
             return [np.where(chosen == number, base, 0.0) for number in range(len(found))]
+        # In n-slack form the weights of the parts are those of their slacks.
         return [base * weight for weight in self._part_weights] if one_slack else [base] * len(found)

@@ -49,20 +49,16 @@ def auc(scores, starts, n_good, before, losses):
 
 
 @njit(cache=True, nogil=True)
-def _interleave(good, bad, credit, discount, scale, per_credit, first_bad, fewest_good, split, before):
-    """Choose ``split[j] >= fewest_good``, the number of good documents before bad j, for all j from `first_bad` on.
+def _split_good(good, bad, credit, discount, scale, per_credit, first_bad, stop_bad, fewest_good, split):
+    """Choose ``split[j] >= fewest_good``, the number of good documents before bad j, for j from `first_bad` to `stop_bad`.
 
     Standing before good i earns bad j the amount scale (bad_j - good_i) + per_credit credit_i (D(i + j) - D(i + j + 1)),
     which falls with j where D is convex. So each bad document can choose alone, the best choices rise with j, and divide
-    and conquer over j finds them all in n- + n+ log n- steps. Bad documents ahead of `first_bad` stand before all good.
-    Turns the choices into `before` and returns the gain over the ideal ranking.
+    and conquer over j finds them all in n- + n+ log n- steps.
     """
-    n_good, n_bad = good.shape[0], bad.shape[0]
-    for j in range(first_bad):
-        split[j] = 0
     stack = np.empty((64, 4), np.int64)
-    stack[0, :] = (first_bad, n_bad, fewest_good, n_good)
-    depth = 1 if first_bad < n_bad else 0
+    stack[0, :] = (first_bad, stop_bad, fewest_good, good.shape[0])
+    depth = 1 if first_bad < stop_bad else 0
     while depth > 0:
         depth -= 1
         low, high, fewest, most = stack[depth]
@@ -79,11 +75,16 @@ def _interleave(good, bad, credit, discount, scale, per_credit, first_bad, fewes
         if j + 1 < high:
             stack[depth, :] = (j + 1, high, choice, most)
             depth += 1
+
+
+@njit(cache=True, nogil=True)
+def _place_good(good, bad, credit, discount, scale, per_credit, split, before):
+    """Turn `split` into `before`; returns the gain over the ideal ranking."""
     gain = 0.0
     bad_sum = 0.0
     b = 0
-    for g in range(n_good):
-        while b < n_bad and split[b] <= g:
+    for g in range(good.shape[0]):
+        while b < bad.shape[0] and split[b] <= g:
             bad_sum += bad[b]
             b += 1
         before[g] = b
@@ -96,7 +97,7 @@ def unclipped(scores, starts, n_good, discount, credit, convex_from, before):
     """Find the best interleaving for MAP and NDCG-NC, whose discount is convex from rank `convex_from` (0 or 1) on."""
     n_docs = starts[-1]
     split = np.empty(n_docs, np.int64)
-    other = np.empty(n_docs, np.int64)
+    bad_first = np.empty(n_docs, np.int64)
     for q in range(n_good.shape[0]):
         good = scores[starts[q] : starts[q] + n_good[q]]
         bad = scores[starts[q] + n_good[q] : starts[q + 1]]
@@ -105,15 +106,21 @@ def unclipped(scores, starts, n_good, discount, credit, convex_from, before):
         ideal = 0.0
         for g in range(good.shape[0]):
             ideal += credit[g] * discount[g]
+        per_credit = 1.0 / ideal
+        _split_good(good, bad, credit, discount, scale, per_credit, convex_from, bad.shape[0], 0, split)
         if convex_from == 0:
-            _interleave(good, bad, credit, discount, scale, 1.0 / ideal, 0, 0, split, chosen)
-        else:
-            # With a good document at rank 0, or else a bad one there, all further choices see ranks from 1 on.
-            good_first = _interleave(good, bad, credit, discount, scale, 1.0 / ideal, 0, 1, split, chosen)
-            bad_first = _interleave(good, bad, credit, discount, scale, 1.0 / ideal, 1, 0, split, other)
-            if bad_first > good_first:
-                for g in range(good.shape[0]):
-                    chosen[g] = other[g]
+            _place_good(good, bad, credit, discount, scale, per_credit, split, chosen)
+            continue
+        # Rank 0 holds a bad or a good document; either way all other choices see ranks from 1 on, where D is convex.
+        split[0] = 0
+        gain_bad_first = _place_good(good, bad, credit, discount, scale, per_credit, split, bad_first)
+        ahead_of_all = 1  # bad documents that would rather stand before the first good one, and now must not
+        while ahead_of_all < bad.shape[0] and split[ahead_of_all] == 0:
+            ahead_of_all += 1
+        _split_good(good, bad, credit, discount, scale, per_credit, 0, ahead_of_all, 1, split)
+        if gain_bad_first > _place_good(good, bad, credit, discount, scale, per_credit, split, chosen):
+            for g in range(good.shape[0]):
+                chosen[g] = bad_first[g]
 
 
 @njit(cache=True, nogil=True)
@@ -269,51 +276,50 @@ def mrr_first(scores, starts, n_good, discount, k, before):
 def permutation(scores, starts, n_good, discount, decay, depth, before):
     """Find the best ranking for NDCG with the permutation map, `depth` ranks deep (below, decay and discount are 0).
 
-    A ranking is a lattice path: at rank r comes the next good or the next bad document. ``value[g]`` is the best over all
-    ways to have g good documents in the first r ranks; the ranks are worked through one after the other.
+    A ranking is a lattice path: at rank g + b comes good g or bad b. ``value[b]`` is the best over all ways to have placed
+    g good and b bad documents; the rows g are worked through one after the other.
     """
     longest = 0
+    cells = 0
     for q in range(n_good.shape[0]):
-        longest = max(longest, starts[q + 1] - starts[q])
-    value = np.empty(longest + 2)
-    following = np.empty(longest + 2)
-    reversed_bad = np.empty(longest + 1)
+        n_docs = starts[q + 1] - starts[q]
+        ranks = min(depth, n_docs)
+        longest = max(longest, n_docs)
+        cells = max(cells, (min(ranks, n_good[q]) + 1) * (min(ranks, n_docs - n_good[q]) + 1))
+    value = np.empty(longest + 1)
+    took_good = np.empty(cells, np.bool_)
     for q in range(n_good.shape[0]):
         good = scores[starts[q] : starts[q] + n_good[q]]
         bad = scores[starts[q] + n_good[q] : starts[q + 1]]
-        n_bad = bad.shape[0]
-        ranks = min(depth, good.shape[0] + n_bad)
+        ranks = min(depth, good.shape[0] + bad.shape[0])
+        width = min(ranks, bad.shape[0]) + 1
         ideal = 0.0
         for g in range(good.shape[0]):
             ideal += discount[g]
-        for j in range(n_bad):
-            reversed_bad[n_bad - 1 - j] = bad[j]
-        took_good = np.empty((ranks, min(ranks, good.shape[0]) + 1), np.bool_)
+        per_discount = 1.0 / ideal
         value[0] = 0.0
-        for r in range(ranks):
-            lowest, highest = max(0, r - n_bad), min(r, good.shape[0])
-            loss = discount[r] / ideal
-            shift = n_bad - 1 - r  # bad[r - g] is reversed_bad[shift + g]
-            # The ends of the row have one way in each.
-            if r < n_bad:
-                following[0] = value[0] + decay[r] * bad[r]
-                took_good[r, 0] = False
-            if r < good.shape[0]:
-                following[r + 1] = value[r] + decay[r] * good[r] - loss
-                took_good[r, r + 1] = True
-            for g in range(lowest + 1, highest + 1):
-                with_good = value[g - 1] + decay[r] * good[g - 1] - loss
-                with_bad = value[g] + decay[r] * reversed_bad[shift + g]
-                took_good[r, g] = with_good > with_bad
-                following[g] = max(with_good, with_bad)
-            value, following = following, value
-        g = max(0, ranks - n_bad)
-        for other in range(g + 1, min(ranks, good.shape[0]) + 1):
-            if value[other] > value[g]:
-                g = other
+        for b in range(1, width):
+            value[b] = value[b - 1] + decay[b - 1] * bad[b - 1]
+        best, placed = (value[ranks], 0) if ranks < width else (-np.inf, 0)
+        for g in range(1, min(ranks, good.shape[0]) + 1):
+            score = good[g - 1]
+            left = value[0] + decay[g - 1] * score - per_discount * discount[g - 1]
+            value[0] = left
+            for b in range(1, min(width - 1, ranks - g) + 1):
+                rank = g + b - 1
+                with_good = value[b] + decay[rank] * score - per_discount * discount[rank]
+                with_bad = left + decay[rank] * bad[b - 1]
+                took_good[g * width + b] = with_good > with_bad
+                left = with_good if with_good > with_bad else with_bad
+                value[b] = left
+            if ranks - g < width and value[ranks - g] > best:
+                best, placed = value[ranks - g], g
+        g, b = placed, ranks - placed
         for rest in range(g, good.shape[0]):
-            before[starts[q] + rest] = ranks - g
-        for r in range(ranks - 1, -1, -1):
-            if took_good[r, g]:
+            before[starts[q] + rest] = b
+        while g > 0:
+            if b == 0 or took_good[g * width + b]:
                 g -= 1
-                before[starts[q] + g] = r - g
+                before[starts[q] + g] = b
+            else:
+                b -= 1

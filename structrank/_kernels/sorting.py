@@ -3,7 +3,24 @@
 import numpy as np
 from numba import njit
 
-_RUN = 12  # up to this length insertion beats merging
+_RUN = 16  # short enough for counting to beat merging
+
+
+@njit(cache=True, nogil=True)
+def _sort_run(keys, index, low, high, key_buffer, index_buffer):
+    """Sort a short run by counting, for each key, those that come before it: many comparisons, no branch to mispredict."""
+    for i in range(low, high):
+        key = keys[i]
+        place = low
+        for j in range(low, i):
+            place += keys[j] >= key
+        for j in range(i + 1, high):
+            place += keys[j] > key
+        key_buffer[place] = key
+        index_buffer[place] = index[i]
+    for i in range(low, high):
+        keys[i] = key_buffer[i]
+        index[i] = index_buffer[i]
 
 
 @njit(cache=True, nogil=True)
@@ -12,15 +29,9 @@ def sort_descending(keys, index, start, stop, key_buffer, index_buffer):
     for low in range(start, stop, _RUN):
         high = min(low + _RUN, stop)
         for i in range(low + 1, high):
-            key = keys[i]
-            carried = index[i]
-            j = i - 1
-            while j >= low and keys[j] < key:
-                keys[j + 1] = keys[j]
-                index[j + 1] = index[j]
-                j -= 1
-            keys[j + 1] = key
-            index[j + 1] = carried
+            if keys[i - 1] < keys[i]:
+                _sort_run(keys, index, low, high, key_buffer, index_buffer)
+                break
     width = _RUN
     while width < stop - start:
         for low in range(start, stop - width, 2 * width):

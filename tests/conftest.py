@@ -1,0 +1,22 @@
+"""Data that several test files train on."""
+
+import numpy as np
+import pytest
+
+from structrank import datasets
+
+
+@pytest.fixture(scope="session")
+def fold():
+    """A small ranking problem with short lists, on which every criterion learns something."""
+    return datasets.make_ranking(n_queries=100, n_docs=8, n_features=6, noise=0.5, random_state=0)
+
+
+@pytest.fixture(scope="session")
+def train(fold):
+    return fold.train
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)

@@ -1,0 +1,87 @@
+"""What the tree promises: who imports whom, what importing costs, that examples run."""
+
+import ast
+import doctest
+import importlib
+import pathlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import structrank
+
+ROOT = pathlib.Path(__file__).parent.parent
+
+
+def modules():
+    yield "structrank"
+    for package in ("structrank", "structrank.solvers", "structrank.datasets", "structrank._kernels"):
+        for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+            if module.name != "__main__":
+                yield f"{package}.{module.name}"
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("module", sorted(set(modules())))
+def test_examples_in_docstrings_run(module):
+    results = doctest.testmod(importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert results.failed == 0
+
+
+def test_solvers_and_datasets_know_nothing_of_ranking():
+    for folder in ("solvers", "datasets"):
+        for path in (ROOT / folder).glob("*.py"):
+            for name in imports_of(path):
+                if name.split(".")[0] == "structrank":
+                    assert name.startswith(f"structrank.{folder}"), f"{path.name} imports {name}"
+
+
+@pytest.mark.parametrize(("library", "home"), [("osqp", "solvers/qp.py"), ("cvxpy", "solvers/reference.py")])
+def test_each_solver_library_has_one_home(library, home):
+    for folder in ("structrank", "solvers", "datasets"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if library in (name.split(".")[0] for name in imports_of(path)):
+                assert path.relative_to(ROOT).as_posix() == home
+
+
+def test_importing_is_light():
+    code = (
+        "import sys, structrank; "
+        "heavy = {'cvxpy', 'osqp', 'pandas', 'matplotlib', 'sklearn', 'numba', 'scipy'} & set(sys.modules); "
+        "assert not heavy, heavy; "
+        "from structrank import StructRankSVM; "
+        "heavy = {'cvxpy', 'osqp', 'matplotlib'} & set(sys.modules); assert not heavy, heavy"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in structrank.__all__:
+        value = getattr(structrank, name)
+        assert value.__doc__, name
+    assert set(structrank.__all__) <= set(dir(structrank))
+    with pytest.raises(AttributeError, match="no attribute 'StructRank'"):
+        structrank.StructRank  # noqa: B018
+
+
+@pytest.mark.parametrize("module", ["criteria", "feature_maps", "metrics", "violation", "svm", "history", "data"])
+def test_every_public_class_and_function_has_a_docstring_with_an_example(module):
+    module = importlib.import_module(f"structrank.{module}")
+    for name, value in vars(module).items():
+        if name.startswith("_") or getattr(value, "__module__", None) != module.__name__ or not callable(value):
+            continue
+        assert value.__doc__, name
+        if name not in ("Violation", "Criterion", "Measure", "DenseBlock", "SparseBlock", "Grouping", "block_of"):
+            assert ">>>" in value.__doc__ or any(
+                ">>>" in (getattr(method, "__doc__", None) or "") for method in vars(value).values()
+            ), f"{module.__name__}.{name} has no example"

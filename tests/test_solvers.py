@@ -1,0 +1,202 @@
+"""The solvers alone: a driver that knows nothing of ranking, and a QP whose answers are never taken on trust."""
+
+import numpy as np
+import pytest
+
+from structrank.solvers import CuttingPlanes, Plane, WorkingSet, qp, reference
+from structrank.solvers.assignment import best_assignment
+from structrank.solvers.working_set import QPProblem
+
+
+class Hinges:
+    """R(w) = sum_s weight_s mean_i max(0, 1 - x_i.w) over the rows of each part."""
+
+    def __init__(self, parts, weights):
+        self.parts, self.weights, self.n_features = parts, np.array(weights), parts[0].shape[1]
+        self.seen = []
+
+    def plane(self, w):
+        self.seen.append(w)
+        wrong = [(X @ w < 1).astype(float) for X in self.parts]
+        slopes = np.array([z @ X / len(X) for z, X in zip(wrong, self.parts, strict=True)])
+        offsets = np.array([z.mean() for z in wrong])
+        return Plane(slopes, offsets, offsets - slopes @ w)
+
+
+def hinges(seed=0, n_parts=3):
+    rng = np.random.default_rng(seed)
+    direction = rng.normal(size=4)
+    parts = []
+    for _ in range(n_parts):
+        X = rng.normal(size=(30, 4))
+        parts.append(X * np.sign(X @ direction + rng.normal(size=30))[:, None])
+    return Hinges(parts, [0.5, 0.3, 0.2][:n_parts])
+
+
+def test_the_driver_minimises_any_risk_with_one_or_many_slacks():
+    import cvxpy
+
+    many = hinges()
+    stacked = Hinges([np.concatenate(many.parts)], [1.0])
+    stacked.weights = np.ones(1)
+    for risk in (many, stacked):
+        w = cvxpy.Variable(4)
+        terms = [
+            weight * cvxpy.sum(cvxpy.pos(1 - X @ w)) / len(X)
+            for weight, X in zip(risk.weights, risk.parts, strict=True)
+        ]
+        problem = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(w) + 20.0 * cvxpy.sum(terms)))
+        problem.solve(solver="CLARABEL")
+        outcome = CuttingPlanes(risk, C=20.0, tol=1e-6).run(max_iter=500)
+        assert outcome.reason == "converged"
+        assert outcome.certificate.primal == pytest.approx(problem.value, rel=1e-5)
+        assert outcome.certificate.dual <= problem.value * (1 + 1e-9)
+        assert outcome.w == pytest.approx(w.value, abs=1e-2)
+
+
+def test_one_step_at_a_time_equals_a_run():
+    driver = CuttingPlanes(hinges(), C=5.0, tol=1e-4)
+    while not driver.step():
+        pass
+    outcome = CuttingPlanes(hinges(), C=5.0, tol=1e-4).run(max_iter=500)
+    assert np.array_equal(driver.w, outcome.w)
+    assert len(driver.history) == len(outcome.history)
+
+
+def test_given_planes_save_evaluations():
+    risk = hinges()
+    planes = WorkingSet(risk.weights, 4)
+    CuttingPlanes(risk, 5.0, 1e-5, working_set=planes).run(500)
+    cold = len(risk.seen)
+    risk.seen.clear()
+    again = CuttingPlanes(risk, 5.0, 1e-5, working_set=planes, climb_from=5.0).run(500)
+    assert again.reason == "converged"
+    assert len(risk.seen) <= 3 < cold
+
+
+def test_a_given_start_is_where_the_first_plane_is_made():
+    risk = hinges()
+    start = np.array([1.0, 2.0, 3.0, 4.0])
+    CuttingPlanes(risk, 5.0, 1e-3, start=start).run(500)
+    assert np.array_equal(risk.seen[0], start)
+
+
+def test_the_bound_holds_for_any_multipliers_however_wrong():
+    rng = np.random.default_rng(1)
+    problem = QPProblem(rng.normal(size=(12, 3)), rng.random(12), rng.integers(0, 4, 12), rng.random(4) + 0.1, 3.0)
+    solution = qp.solve(problem, 1e-9, (np.zeros(3), np.zeros(12)))
+    assert solution.gap <= 1e-9
+    for _ in range(200):
+        multipliers, value = problem.feasible_dual(rng.normal(size=12) * 10 ** rng.uniform(-3, 3))
+        assert value <= problem.primal(solution.w) + 1e-12
+        assert (multipliers >= 0).all()
+        sums = np.bincount(problem.slack_of, weights=multipliers, minlength=4)
+        assert (sums <= problem.C * problem.weights * (1 + 1e-12)).all()
+        assert value == pytest.approx(
+            problem.offsets @ multipliers - 0.5 * np.sum((multipliers @ problem.slopes) ** 2), abs=1e-9
+        )
+
+
+@pytest.mark.parametrize("n_planes", [1, 3, 40])
+def test_both_backends_solve_the_same_qp(n_planes):
+    rng = np.random.default_rng(2)
+    for C in (1e-3, 1.0, 1e4):
+        problem = QPProblem(
+            rng.normal(size=(n_planes, 10)), rng.random(n_planes), rng.integers(0, 2, n_planes), np.array([0.7, 0.3]), C
+        )
+        found = [
+            qp.solve(problem, 1e-6 * C, (np.zeros(10), np.zeros(n_planes)), backend) for backend in ("osqp", "cvxpy")
+        ]
+        assert problem.primal(found[0].w) == pytest.approx(problem.primal(found[1].w), abs=2e-6 * C)
+        assert found[0].gap <= 1e-6 * C
+        assert found[1].gap <= 1e-6 * C
+
+
+def stall(name, times):
+    """A backend that gives rubbish the first times it is asked."""
+    real = qp._ask_osqp if name == "osqp" else reference.ask_cvxpy
+    asked = []
+
+    def make(*arguments):
+        ask = real(*arguments)
+
+        def faulty(problem, accuracy, warm):
+            asked.append(name)
+            if len(asked) <= times:
+                return np.full(problem.slopes.shape[1], 1e6), np.zeros(problem.offsets.shape[0]), "stalled"
+            return ask(problem, accuracy, warm)
+
+        return faulty
+
+    return make
+
+
+def test_a_qp_that_stalls_is_retried_tighter_then_handed_on_and_the_history_says_so(monkeypatch):
+    expected = CuttingPlanes(hinges(), 5.0, 1e-5).run(500)
+    monkeypatch.setattr(qp, "_ask_osqp", stall("osqp", 1))
+    retried = CuttingPlanes(hinges(), 5.0, 1e-5).run(500)
+    assert retried.history[0].solver == "osqp, tighter"
+    assert retried.history[0].note.startswith("osqp: stalled, gap ")
+    monkeypatch.setattr(qp, "_ask_osqp", stall("osqp", 10**9))
+    handed_on = CuttingPlanes(hinges(), 5.0, 1e-5).run(500)
+    assert {one.solver for one in handed_on.history} == {"cvxpy"}
+    assert "osqp, tighter: stalled" in handed_on.history[0].note
+    for outcome in (retried, handed_on):
+        assert outcome.reason == "converged"
+        assert outcome.certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-4)
+
+
+def test_when_every_solver_fails_the_certificate_stays_true(monkeypatch):
+    best = CuttingPlanes(hinges(), 5.0, 1e-6).run(500).certificate
+    monkeypatch.setattr(qp, "_ask_osqp", stall("osqp", 10**9))
+    monkeypatch.setattr(reference, "ask_cvxpy", stall("cvxpy", 10**9))
+    outcome = CuttingPlanes(hinges(), 5.0, 1e-6).run(20)
+    assert outcome.reason in ("stalled", "max_iter")
+    assert outcome.certificate.dual <= best.primal
+    assert outcome.certificate.primal >= best.dual
+
+    def silent(*_):
+        return lambda *_: (None, None, "dead")
+
+    monkeypatch.setattr(qp, "_ask_osqp", silent)
+    monkeypatch.setattr(reference, "ask_cvxpy", silent)
+    with pytest.raises(RuntimeError, match="no QP solver gave an answer.*osqp: dead"):
+        CuttingPlanes(hinges(), 5.0, 1e-6).run(20)
+
+
+def test_ctrl_c_inside_osqp_is_not_swallowed(monkeypatch):
+    import osqp
+
+    class Interrupted:
+        def __init__(self, *_, **__):
+            pass
+
+        def setup(self, *_, **__):
+            pass
+
+        warm_start = setup
+
+        def solve(self, **_):
+            info = type("Info", (), {"status_val": osqp.SolverStatus.OSQP_SIGINT, "status": "interrupted"})
+            return type("Result", (), {"info": info, "x": None, "y": None})
+
+    driver = CuttingPlanes(hinges(), 5.0, 1e-6)
+    driver.step()
+    monkeypatch.setattr(osqp, "OSQP", Interrupted)
+    assert driver.run(100).reason == "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        CuttingPlanes(hinges(), 5.0, 1e-6).run(100)  # nothing to give back yet
+
+
+def test_idle_planes_are_dropped_and_active_ones_kept():
+    planes = WorkingSet(np.ones(1), n_features=1, patience=2)
+    planes.add(np.array([[1.0], [2.0]]), np.array([1.0, 1.0]), np.array([0, 0]))
+    for _ in range(3):
+        planes.record(np.array([0.0, 0.5]))
+    assert planes.slopes.tolist() == [[2.0]]
+    assert planes.multipliers.tolist() == [0.5]
+
+
+def test_rows_beyond_the_last_column_come_after_it():
+    benefit = np.array([[0.0, 5.0], [4.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    assert best_assignment(benefit).tolist() == [1, 0, 2, 3]

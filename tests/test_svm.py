@@ -1,0 +1,508 @@
+"""The estimator: what it learns, what it is invariant to, what it refuses, and how it behaves in scikit-learn."""
+
+import io
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+import scipy.sparse
+import sklearn
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.utils.estimator_checks import check_estimator
+
+from structrank import StructRankSVM, StructRankWarning, datasets, metrics
+
+ALL = ["auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm"]
+
+
+# --- learning ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("criterion", ["auc", "map", "ndcg", "ndcg-nc", "mrr", ["map", "ndcg-nc"]])
+def test_training_ranks_unseen_queries_well(criterion, fold):
+    model = StructRankSVM(criterion, C=10.0).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    found = metrics.evaluate(fold.test.y, model.predict(fold.test.X), fold.test.qid, ["map", "auc"])
+    chance = metrics.evaluate(fold.test.y, np.zeros(len(fold.test.y)), fold.test.qid, ["map", "auc"])
+    assert found["auc"] > 0.85
+    assert found["map"] > chance["map"] + 0.3
+
+
+@pytest.mark.parametrize("criterion", ["auc", "map", "ndcg", "ndcg-nc", "mrr"])
+def test_score_is_one_minus_the_loss_of_the_predicted_ranking(criterion, train):
+    model = StructRankSVM(criterion, C=10.0, k=3).fit(train.X, train.y, qid=train.qid)
+    parsed = model._criteria()[0]
+    scores = model.predict(train.X)
+    losses = [
+        parsed.loss(np.argsort(-scores[train.qid == q]), train.y[train.qid == q] > 0) for q in np.unique(train.qid)
+    ]
+    assert model.score(train.X, train.y, qid=train.qid) == pytest.approx(1 - np.mean(losses), abs=1e-12)
+    assert model.health_.mean_slack >= np.mean(losses)  # R bounds the training loss
+
+
+def test_rank_numbers_each_query_from_one_in_row_order(rng):
+    model = StructRankSVM("auc").fit([[0.0], [1.0], [2.0], [0.5]], [0, 1, 1, 0])
+    assert model.coef_[0] > 0
+    X = np.array([[3.0], [1.0], [2.0], [7.0], [5.0]])
+    assert model.rank(X, qid=["b", "a", "b", "a", "b"]).tolist() == [2, 2, 3, 1, 1]
+    assert model.rank(X).tolist() == [3, 5, 4, 1, 2]
+
+
+def test_ranking_data_with_graded_labels_trains_auc_and_dorm(rng):
+    fold = datasets.make_ranking(n_queries=60, n_docs=10, n_features=5, n_grades=4, noise=0.3, random_state=1)
+    for criterion in ("auc", "dorm"):
+        model = StructRankSVM(criterion, C=10.0, relevant_from=None, decay="sqrt@5").fit(
+            fold.train.X, fold.train.y, qid=fold.train.qid
+        )
+        ndcg = metrics.evaluate(fold.test.y, model.predict(fold.test.X), fold.test.qid, ["ndcg@5"])["ndcg@5"]
+        assert ndcg > 0.8
+        assert 0 < model.score(fold.test.X, fold.test.y, qid=fold.test.qid) <= 1
+
+
+# --- invariance -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("criterion", ["auc", "map", "ndcg", "ndcg-nc", "mrr", ["map", "mrr"]])
+def test_row_order_names_and_shifts_of_queries_do_not_matter(criterion, train, rng):
+    def fit(X, y, qid):
+        return StructRankSVM(criterion, C=3.0, tol=1e-6).fit(X, y, qid=qid).coef_
+
+    expected = fit(train.X, train.y, train.qid)
+    scale = np.abs(expected).max()
+    order = rng.permutation(len(train.y))
+    names = np.array([f"query {q}" for q in train.qid])
+    shift = rng.normal(size=(train.qid.max() + 1, train.X.shape[1]))[train.qid]
+    assert fit(train.X[order], train.y[order], train.qid[order]) == pytest.approx(expected, abs=2e-3 * scale)
+    assert fit(train.X, train.y, names) == pytest.approx(expected, abs=1e-12 * scale)
+    assert fit(train.X + shift, train.y, train.qid) == pytest.approx(expected, abs=2e-3 * scale)
+
+
+@pytest.mark.parametrize("formulation", ["one-slack", "n-slack"])
+def test_threads_and_repetition_give_the_same_bits(formulation):
+    fold = datasets.make_ranking(n_queries=600, n_docs=(5, 60), n_features=40, random_state=3)
+    train = fold.train
+    fits = [
+        StructRankSVM(["map", "ndcg"], C=1.0, formulation=formulation, tol=0.05, n_jobs=n_jobs).fit(
+            train.X, train.y, qid=train.qid
+        )
+        for n_jobs in (1, 2, 2, -1)
+    ]
+    assert len(fits[0].history_) > 2
+    for model in fits[1:]:
+        assert np.array_equal(model.coef_, fits[0].coef_)
+        assert [i.objective for i in model.history_] == [i.objective for i in fits[0].history_]
+
+
+def test_every_container_gives_the_same_model(train, tmp_path, rng):
+    mapped = np.memmap(tmp_path / "X.bin", dtype=np.float64, mode="w+", shape=train.X.shape)
+    mapped[:] = train.X
+    shuffled = rng.permutation(len(train.y))
+    unshuffle = np.argsort(shuffled)
+    X = np.where(np.abs(train.X) < 0.2, 0.0, train.X)
+
+    def fit(X, y=train.y, qid=train.qid):
+        return StructRankSVM("map", tol=1e-5).fit(X, y, qid=qid).coef_
+
+    expected = fit(train.X)
+    assert np.array_equal(fit(np.asfortranarray(train.X)), expected)
+    assert np.array_equal(fit(pd.DataFrame(train.X), pd.Series(train.y), pd.Series(train.qid)), expected)
+    assert np.array_equal(
+        fit(polars.DataFrame(train.X), polars.Series(train.y), polars.Series(train.qid.astype(str))), expected
+    )
+    assert np.array_equal(fit(mapped), expected)
+    assert np.array_equal(fit(train.X.tolist(), train.y.tolist(), train.qid.tolist()), expected)
+    assert np.array_equal(fit(train.X.astype(">f8")), expected)
+    assert fit(train.X.astype(np.float32)) == pytest.approx(expected, abs=1e-3)
+    assert fit(train.X[shuffled][unshuffle]) == pytest.approx(expected, abs=1e-12)
+    sparse = scipy.sparse.csr_matrix(X)
+    assert fit(sparse) == pytest.approx(fit(X), abs=1e-3)
+    assert fit(scipy.sparse.csc_array(X)) == pytest.approx(fit(X), abs=1e-3)
+    whole = np.round(train.X * 3).astype(np.int8)
+    assert np.array_equal(fit(whole), fit(whole.astype(float)))
+
+
+def test_predictions_do_not_depend_on_the_container(train):
+    model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
+    expected = train.X @ model.coef_
+    frame = pd.DataFrame(train.X)
+    for X in (train.X, np.asfortranarray(train.X), scipy.sparse.csr_array(train.X), frame, train.X.tolist()):
+        assert model.predict(X) == pytest.approx(expected, abs=1e-12)
+
+
+def test_inputs_and_parameters_are_not_changed(train):
+    X, y, qid = train.X.copy(), train.y.copy(), train.qid.copy()
+    model = StructRankSVM(["map", "mrr"], C=[1.0, 0.1])
+    before = dict(model.get_params())
+    for array in (X, y, qid):
+        array.setflags(write=False)
+    model.fit(X, y, qid=qid)
+    assert model.get_params() == before
+
+
+def test_queries_that_teach_nothing_change_nothing(train):
+    extra = np.ones((7, train.X.shape[1]))
+    X = np.concatenate([train.X, extra])
+    y = np.concatenate([train.y, [1, 1, 1, 0, 0, 0, 1]])
+    qid = np.concatenate([train.qid, [900, 900, 901, 902, 902, 902, 903]])
+    model = StructRankSVM("map", tol=1e-5).fit(X, y, qid=qid)
+    expected = StructRankSVM("map", tol=1e-5).fit(train.X, train.y, qid=train.qid)
+    assert np.array_equal(model.coef_, expected.coef_)
+
+
+def test_weights_equal_repeated_queries(train):
+    weights = np.where(train.qid % 3 == 0, 2.0, 1.0)
+    repeated = train.qid % 3 == 0
+    X = np.concatenate([train.X, train.X[repeated]])
+    y = np.concatenate([train.y, train.y[repeated]])
+    qid = np.concatenate([train.qid, train.qid[repeated] + 1000])
+    expected = StructRankSVM("map", C=5.0, tol=1e-6).fit(X, y, qid=qid)
+    model = StructRankSVM("map", C=5.0, tol=1e-6).fit(train.X, train.y, qid=train.qid, sample_weight=weights)
+    assert model.certificate_.primal == pytest.approx(expected.certificate_.primal, rel=1e-5)
+    assert model.coef_ == pytest.approx(expected.coef_, abs=5e-3)
+    zero = np.where(train.qid % 3 == 0, 0.0, 1.0)
+    without = StructRankSVM("map").fit(train.X[~repeated], train.y[~repeated], qid=train.qid[~repeated])
+    assert StructRankSVM("map").fit(train.X, train.y, qid=train.qid, sample_weight=zero).coef_ == pytest.approx(
+        without.coef_, abs=1e-12
+    )
+
+
+@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
+@pytest.mark.parametrize("criterion", ALL)
+def test_degenerate_data_are_fine(criterion):
+    X = np.array([[1.0, 5.0], [1.0, 5.0], [2.0, 5.0], [2.0, 5.0], [1.0, 5.0], [1.0, 5.0]])  # duplicates, a constant
+    model = StructRankSVM(criterion).fit(X, [1, 0, 1, 0, 0, 1], qid=[1, 1, 1, 1, 2, 2])
+    assert np.isfinite(model.coef_).all()
+    constant = StructRankSVM(criterion).fit(np.ones((4, 3)), [1, 0, 0, 1])
+    assert constant.coef_ == pytest.approx(np.zeros(3), abs=1e-9)
+    assert 0 <= constant.certificate_.gap <= 1e-3
+
+
+# --- the path over C, warm starts, interruption -----------------------------------------------------------------------
+
+
+def test_fit_path_equals_single_fits(train):
+    Cs = [10.0, 0.1, 1.0, 10.0]
+    models = StructRankSVM("map", tol=1e-5).fit_path(train.X, train.y, qid=train.qid, Cs=Cs)
+    assert [model.C for model in models] == Cs
+    for C, model in zip(Cs, models, strict=True):
+        single = StructRankSVM("map", C=C, tol=1e-5).fit(train.X, train.y, qid=train.qid)
+        assert model.certificate_.primal == pytest.approx(single.certificate_.primal, abs=3e-5 * C)
+        assert model.certificate_.dual <= single.certificate_.primal + 1e-12
+        assert model.predict(train.X).shape == train.y.shape
+    with pytest.raises(ValueError, match="Cs is empty"):
+        StructRankSVM().fit_path(train.X, train.y, qid=train.qid, Cs=[])
+
+
+def test_fit_path_keeps_the_ratios_of_several_C(train):
+    models = StructRankSVM(["map", "auc"], C=[3.0, 1.0]).fit_path(train.X, train.y, qid=train.qid, Cs=[1.0, 4.0])
+    assert [model.C for model in models] == [[1.5, 0.5], [6.0, 2.0]]
+
+
+def test_a_warm_start_saves_passes_and_reaches_the_same_objective(train):
+    cold = StructRankSVM("map", C=30.0, tol=1e-4).fit(train.X, train.y, qid=train.qid)
+    warm = StructRankSVM("map", C=30.0, tol=1e-4, warm_start=True).fit(train.X, train.y, qid=train.qid)
+    first = warm.n_iter_
+    warm.fit(train.X, train.y, qid=train.qid)
+    assert first == cold.n_iter_
+    assert warm.certificate_.primal == pytest.approx(cold.certificate_.primal, rel=1e-3)
+    with pytest.raises(ValueError, match="warm_start: the last fit had 6 features, X has 5"):
+        warm.fit(train.X[:, :5], train.y, qid=train.qid)
+
+
+def test_max_iter_warns_and_says_how_far_the_optimum_can_be(train):
+    with pytest.warns(StructRankWarning, match=r"max_iter=2.*within .*% of the optimum.*Raise max_iter"):
+        model = StructRankSVM("map", C=100.0, max_iter=2).fit(train.X, train.y, qid=train.qid)
+    assert model.n_iter_ == 2
+    assert model.certificate_.gap > 0
+
+
+def test_the_callback_sees_every_iteration_and_can_stop(train):
+    seen = []
+    model = StructRankSVM("map", C=10.0).fit(train.X, train.y, qid=train.qid, callback=seen.append)
+    assert seen == list(model.history_)
+    with pytest.warns(StructRankWarning, match="interrupted after 3 iterations"):
+        model = StructRankSVM("map", C=10.0).fit(
+            train.X, train.y, qid=train.qid, callback=lambda iteration: iteration.iteration == 3
+        )
+    assert model.n_iter_ == 3
+
+
+def test_ctrl_c_returns_the_model_so_far(train):
+    def press(iteration):
+        if iteration.iteration == 4:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.warns(StructRankWarning, match="interrupted after 4 iterations; the model is the best so far"):
+        model = StructRankSVM("map", C=10.0).fit(train.X, train.y, qid=train.qid, callback=press)
+    assert np.isfinite(model.predict(train.X)).all()
+    assert model.certificate_.dual <= model.certificate_.primal
+
+
+def test_history_encloses_the_optimum_more_and_more(train):
+    model = StructRankSVM("map", C=10.0, tol=1e-5).fit(train.X, train.y, qid=train.qid)
+    frame = model.history_.to_frame()
+    assert (frame["bound"].diff().dropna() >= 0).all()
+    assert (frame["gap"] >= -1e-12).all()
+    assert frame["gap"].iloc[-1] == pytest.approx(model.certificate_.gap)
+    assert frame["violation"].iloc[-1] <= 1e-5
+    assert (frame[["seconds_qp", "seconds_scoring", "seconds_oracle"]] > 0).all(axis=None)
+
+
+# --- health -----------------------------------------------------------------------------------------------------------
+
+
+def test_vacuous_training_is_named_with_what_to_try(rng):
+    X = rng.normal(size=(1200, 3))
+    y = (rng.random(1200) < 0.1).astype(int)
+    with pytest.warns(StructRankWarning, match=r"ndcg \(po\) is vacuous.*300 documents.*Try criterion='auc'"):
+        model = StructRankSVM("ndcg", C=10.0).fit(X, y, qid=np.repeat(range(4), 300))
+    assert model.health_.vacuous
+    assert model.health_.objective_ratio > 0.999
+
+
+def test_health_reports_the_papers_figures(train):
+    model = StructRankSVM("auc", C=10.0).fit(train.X, train.y, qid=train.qid)
+    health = model.health_
+    assert not health.vacuous
+    assert health.norm == pytest.approx(np.linalg.norm(model.coef_))
+    assert model.certificate_.primal == pytest.approx(0.5 * health.norm**2 + 10.0 * health.mean_slack)
+    assert health.objective_ratio == pytest.approx(model.certificate_.primal / 10.0)  # R(0) = 1 for AUC
+    assert health.parts == {}
+
+
+def test_a_part_that_dominates_is_named(train, rng):
+    healthy = StructRankSVM(["map", "mrr"], C=10.0).fit(train.X, train.y, qid=train.qid)
+    assert sum(healthy.health_.parts.values()) == pytest.approx(1.0)
+    assert healthy.health_.dominant == "mrr (mrr)"  # its map is not scaled; on short lists that does no harm
+    balanced = StructRankSVM(["map", "mrr"], C=10.0, feature_map="po").fit(train.X, train.y, qid=train.qid)
+    assert balanced.health_.dominant is None
+    X = rng.normal(size=(1200, 3))
+    y = (X @ [1.0, 1.0, 0.0] + rng.normal(size=1200) > 2).astype(int)
+    with pytest.warns(StructRankWarning) as caught:
+        StructRankSVM(["map", "mrr"]).fit(X, y, qid=np.repeat(range(4), 300))
+    assert any("One criterion dominates the combination: mrr (mrr)" in str(one.message) for one in caught)
+
+
+# --- bad input: refused before any work, with place, finding and expectation ------------------------------------------
+
+
+def wrong(X=None, y=None, qid=None, weight=None, **parameters):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6, 2)) if X is None else X
+    y = [1, 0, 0, 1, 0, 0] if y is None else y
+    qid = [0, 0, 0, 1, 1, 1] if qid is None else qid
+    return lambda: StructRankSVM(**parameters).fit(X, y, qid=qid, sample_weight=weight)
+
+
+def with_value(value, row=3, column=1, **how):
+    X = np.ones((6, 2), **how)
+    X[row, column] = value
+    return X
+
+
+BAD_INPUT = {
+    "nan in X": (wrong(with_value(np.nan)), r"X contains NaN at row 3, column 1"),
+    "inf in X": (wrong(with_value(-np.inf)), r"X contains inf at row 3, column 1"),
+    "nan in column order": (wrong(with_value(np.nan, order="F")), r"X contains NaN at row 3, column 1"),
+    "nan in sparse X": (wrong(scipy.sparse.csr_matrix(with_value(np.nan))), r"X contains NaN at row 3, column 1"),
+    "named column": (wrong(pd.DataFrame(with_value(np.nan), columns=["bm25", "pagerank"])), r"column 1 \('pagerank'\)"),
+    "text in X": (wrong(np.array([["1", "a"]] * 6, dtype=object)), r"X has 'a' at row 0, column 1"),
+    "nan label": (wrong(y=[1, 0, np.nan, 1, 0, 0]), r"y contains NaN at row 2"),
+    "negative label": (wrong(y=[1, 0, 0, 1, 0, -1]), r"y contains -1 at row 5"),
+    "label is text": (wrong(y=["1", "0", "x", "1", "0", "0"]), r"y has 'x' at row 2"),
+    "short y": (wrong(y=[1, 0]), r"y has 2 entries but X has 6 rows"),
+    "short qid": (wrong(qid=[1]), r"qid has 1 entries but X has 6 rows"),
+    "short weights": (wrong(weight=[1.0]), r"sample_weight has 1 entries but X has 6 rows"),
+    "missing qid": (wrong(qid=[0, 0, None, 1, 1, 1]), r"qid contains None at row 2"),
+    "nan qid": (wrong(qid=[0, 0, np.nan, 1, 1, 1]), r"qid contains nan at row 2"),
+    "only good": (wrong(y=[1, 1, 1, 2, 3, 1]), r"none of the 2 queries .*both good \(label >= 1\) and bad"),
+    "one grade": (
+        wrong(y=[1] * 6, criterion="auc", relevant_from=None),
+        r"none of the 2 queries .* has different labels",
+    ),
+    "criterion": (wrong(criterion="ndgc"), r"criterion='ndgc' is not known; choose one of: 'auc', 'map'"),
+    "no criterion": (wrong(criterion=[]), r"criterion is an empty list"),
+    "map": (wrong(feature_map="pairs"), r"feature_map='pairs' is not known; choose one of: 'auto', 'po'"),
+    "pair": (
+        wrong(criterion="map", feature_map="mrr"),
+        r"'map' with feature_map 'mrr' has no exact oracle.*mrr: mrr, po",
+    ),
+    "maps": (wrong(criterion=["map", "auc"], feature_map=["po"]), r"feature_map has 1 entries but criterion has 2"),
+    "discount": (wrong(criterion="ndcg", discount="ln"), r"discount='ln' is not known; choose one of: 'log2', 'kdd08'"),
+    "slack": (wrong(slack="both"), r"slack='both' is not known; choose one of: 'separate', 'shared'"),
+    "formulation": (wrong(formulation="two-slack"), r"formulation='two-slack' is not known"),
+    "query_weight": (wrong(query_weight="docs"), r"query_weight='docs' is not known"),
+    "solver": (wrong(solver="gurobi"), r"solver='gurobi' is not known; choose one of: 'osqp', 'cvxpy'"),
+    "cvxpy solver": (wrong(solver="cvxpy:NONE"), r"CVXPY has no solver 'NONE' installed; it has .*CLARABEL"),
+    "C": (wrong(C=0), r"C=0 is not valid: expected a number above 0"),
+    "C negative in list": (wrong(criterion=["map", "auc"], C=[1, -1]), r"C=-1 is not valid"),
+    "C list length": (wrong(criterion=["map", "auc"], C=[1.0]), r"C has 1 entries but criterion has 2"),
+    "C list shared": (wrong(criterion=["map", "auc"], C=[1, 2], slack="shared"), r"takes one C, not a list"),
+    "C nan": (wrong(C=float("nan")), r"C=nan is not valid"),
+    "k": (wrong(criterion="ndcg", k=0), r"k=0 is not valid: expected an integer of at least 1"),
+    "tol": (wrong(tol=0.0), r"tol=0.0 is not valid: expected a number above 0"),
+    "max_iter": (wrong(max_iter=0), r"max_iter=0 is not valid: expected an integer of at least 1"),
+    "n_jobs": (wrong(n_jobs=0), r"n_jobs=0 is not valid"),
+    "relevant_from": (wrong(relevant_from="1"), r"relevant_from='1' is not valid"),
+    "weights differ": (
+        wrong(weight=[1, 1, 2, 1, 1, 1]),
+        r"sample_weight differs within query 0: 1 at row 0, 2 at row 2",
+    ),
+    "weights negative": (wrong(weight=[-1] * 6), r"sample_weight contains -1 at row 0"),
+    "weights zero": (wrong(weight=[0] * 6), r"sample_weight is zero for every query"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT)
+def test_bad_input_is_refused_with_place_finding_and_expectation(case, monkeypatch):
+    fit, message = BAD_INPUT[case]
+
+    def no_work(*_):
+        raise AssertionError("work was done before the input was judged")
+
+    monkeypatch.setattr("structrank.risk.Risk.plane", no_work)
+    with pytest.raises(ValueError, match=message):
+        fit()
+
+
+def test_predict_refuses_other_features_and_unfitted_models(train):
+    with pytest.raises(sklearn.exceptions.NotFittedError):
+        StructRankSVM().predict(train.X)
+    model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
+    with pytest.raises(ValueError, match="X has 2 features, but StructRankSVM is expecting 6 features"):
+        model.predict(np.ones((3, 2)))
+    with pytest.raises(ValueError, match="X contains NaN at row 1, column 0"):
+        model.predict(np.where(np.arange(6 * 6).reshape(6, 6) == 6, np.nan, 1.0))
+    named = StructRankSVM("auc").fit(pd.DataFrame(train.X, columns=list("abcdef")), train.y, qid=train.qid)
+    with pytest.raises(ValueError, match="feature names"):
+        named.predict(pd.DataFrame(train.X, columns=list("abcdeg")))
+
+
+def test_a_failed_fit_leaves_the_earlier_model_alone(train):
+    model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
+    coef = model.coef_.copy()
+    with pytest.raises(ValueError, match="X contains NaN"):
+        model.fit(np.full_like(train.X, np.nan), train.y, qid=train.qid)
+    assert np.array_equal(model.coef_, coef)
+    assert model.predict(train.X).shape == train.y.shape
+
+
+# --- manners ----------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_printed_at_verbose_0_not_by_compiled_code_either():
+    code = (
+        "from structrank import StructRankSVM, datasets\n"
+        "t = datasets.make_ranking(n_queries=40, n_docs=8, n_features=4, random_state=0).train\n"
+        "for solver in ('osqp', 'cvxpy'): StructRankSVM('map', C=100.0, solver=solver).fit(t.X, t.y, qid=t.qid)\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout + result.stderr == ""
+
+
+def test_verbose_1_shows_objective_gap_and_rate_on_stderr(train, monkeypatch, capsys):
+    StructRankSVM("map", C=10.0, verbose=1).fit(train.X, train.y, qid=train.qid)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "C=10  iteration" in err
+    assert "gap" in err
+    assert "it/s  converged" in err
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    StructRankSVM("map", C=10.0, verbose=1).fit(train.X, train.y, qid=train.qid)
+    assert terminal.getvalue().startswith("\r")
+    assert terminal.getvalue().endswith("converged\n")
+
+
+def test_fits_in_threads_do_not_disturb_each_other(train):
+    expected = StructRankSVM("map", C=10.0).fit(train.X, train.y, qid=train.qid).coef_
+    found = {}
+
+    def fit(number):
+        found[number] = StructRankSVM("map", C=10.0).fit(train.X, train.y, qid=train.qid).coef_
+
+    threads = [threading.Thread(target=fit, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(np.array_equal(found[number], expected) for number in range(4))
+
+
+# --- scikit-learn -----------------------------------------------------------------------------------------------------
+
+WEIGHTS = "weights belong to queries: rows of one query with different weights are refused"
+ALL_GOOD = "the check's labels are all at least 1, so with relevant_from=1 no document is bad"
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("model", "not_applicable"),
+    [
+        (
+            StructRankSVM("auc", relevant_from=None),
+            {
+                "check_sample_weights_not_overwritten": WEIGHTS,
+                "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+                "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
+            },
+        ),
+        (
+            StructRankSVM(),
+            {
+                "check_sample_weights_not_overwritten": WEIGHTS,
+                "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+                "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
+                "check_estimators_dtypes": ALL_GOOD,
+                "check_sample_weights_pandas_series": ALL_GOOD,
+                "check_sample_weights_not_an_array": ALL_GOOD,
+                "check_sample_weights_shape": ALL_GOOD,
+                "check_fit2d_1feature": ALL_GOOD,
+            },
+        ),
+    ],
+    ids=["graded", "default"],
+)
+def test_scikit_learns_own_checks_pass(model, not_applicable):
+    results = check_estimator(model, expected_failed_checks=not_applicable)
+    assert {one["check_name"] for one in results if one["status"] == "xfail"} == set(not_applicable)
+
+
+def test_grid_search_routes_qid_and_never_splits_a_query(train):
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = StructRankSVM("map").set_fit_request(qid=True).set_score_request(qid=True)
+        search = GridSearchCV(model, {"C": [0.1, 1.0]}, cv=GroupKFold(3))
+        search.fit(train.X, train.y, qid=train.qid, groups=train.qid)
+        expected = []
+        for rest, held_out in GroupKFold(3).split(train.X, train.y, train.qid):
+            assert not set(train.qid[rest]) & set(train.qid[held_out])
+            fitted = StructRankSVM("map", C=1.0).fit(train.X[rest], train.y[rest], qid=train.qid[rest])
+            expected.append(fitted.score(train.X[held_out], train.y[held_out], qid=train.qid[held_out]))
+    assert search.cv_results_["mean_test_score"][1] == pytest.approx(np.mean(expected))
+    assert search.best_estimator_.score(train.X, train.y, qid=train.qid) > 0.5
+
+
+def test_score_takes_weights_of_queries(train):
+    model = StructRankSVM("map").fit(train.X, train.y, qid=train.qid)
+    weights = (train.qid % 2).astype(float)
+    odd = train.qid % 2 == 1
+    assert model.score(train.X, train.y, qid=train.qid, sample_weight=weights) == pytest.approx(
+        model.score(train.X[odd], train.y[odd], qid=train.qid[odd])
+    )
+
+
+def test_healthy_data_give_no_warning(train):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for criterion in ("auc", "map", "ndcg-nc"):
+            StructRankSVM(criterion, C=10.0).fit(train.X, train.y, qid=train.qid)

@@ -55,7 +55,8 @@ class Health:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in self.parts.items())
             found.append(
                 f"one criterion dominates the combination: {self.dominant} (shares of the pull on w: {shares}), and the "
-                f"objective is {self.objective_ratio:.3f} times that of w = 0: the others have little say. Give it a smaller C_l (C=[...], one per criterion) or, for mrr, feature_map 'po'."
+                f"objective is {self.objective_ratio:.3f} times that of w = 0: the others have little say. Give it a "
+                "smaller C_l (C=[...], one per criterion) or, for mrr, feature_map 'po'."
             )
         return found
 

@@ -160,7 +160,7 @@ def test_when_every_solver_fails_the_certificate_stays_true(monkeypatch):
 
     monkeypatch.setattr(qp, "_ask_osqp", silent)
     monkeypatch.setattr(reference, "ask_cvxpy", silent)
-    with pytest.raises(RuntimeError, match="no QP solver gave an answer.*osqp: dead"):
+    with pytest.raises(RuntimeError, match=r"no QP solver gave an answer.*osqp: dead"):
         CuttingPlanes(hinges(), 5.0, 1e-6).run(20)
 
 

@@ -1,0 +1,405 @@
+"""LETOR files into one Dataset: recognises the kind of lines, gathers rows, words what is wrong and where."""
+
+import numbers
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from structrank.datasets import _letor_parser as parser
+from structrank.datasets._progress import ProgressBar
+from structrank.datasets._queries import rows_by_query
+from structrank.datasets._row_store import DenseRows, GrowingArray, Names, QueryIds, SparseRows
+from structrank.datasets._text_files import read_blocks
+from structrank.datasets.containers import Dataset
+
+NULL_POLICIES = {"error": parser.NULL_ERROR, "min": parser.NULL_NAN, "zero": parser.NULL_ZERO}
+
+_LAST_ID = 2**31 - 2  # columns are int32
+_PROGRESS_FROM = 50_000_000  # bytes
+_MOST_FILLED_IN = 64  # times that a dense matrix may be larger than its text; beyond, it is a sparse one
+_SMALL = 2**26  # bytes that may be wasted without asking
+_ENOUGH_TO_COMPARE = 10  # lines that agree before a shorter, unfinished one is held to be cut
+_FIRST_DOCUMENT = re.compile(rb"^[ \t\r]*[^# \t\r\n].*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How the text is to be understood: the parameters of `load_letor` that change its result."""
+
+    null: str = "error"
+    sparse: bool = False
+    dtype: type = np.float64
+    n_features: int | None = None
+    zero_based: bool = False
+
+    def __post_init__(self):
+        if self.null not in NULL_POLICIES:
+            known = ", ".join(map(repr, NULL_POLICIES))
+            raise ValueError(f"null={self.null!r} is not known; choose one of: {known}.")
+        if self.dtype not in (np.float32, np.float64, float, "float32", "float64"):
+            raise ValueError(f"dtype={self.dtype!r} is not known; choose numpy.float64 or numpy.float32.")
+        n = self.n_features
+        if n is not None and not (isinstance(n, numbers.Integral) and 1 <= n <= _LAST_ID):
+            raise ValueError(f"n_features={n!r} is not valid; expected an integer of at least 1, or None.")
+
+    @property
+    def largest(self):
+        """The largest value that `dtype` holds."""
+        return float(np.finfo(self.dtype).max)
+
+    @property
+    def first_id(self):
+        """The smallest feature id."""
+        return 0 if self.zero_based else 1
+
+    @property
+    def last_id(self):
+        """The largest feature id."""
+        return _LAST_ID if self.n_features is None else self.n_features - 1 + self.first_id
+
+
+class _LetorLines:
+    """``label qid:id feature:value ... # comment``; without qid in LightGBM's files."""
+
+    expected_label = "a label: a finite number of at least 0"
+
+    def __init__(self, options, has_qid):
+        self._options, self.has_qid = options, has_qid
+
+    def read(self, text, size, rows):
+        o = self._options
+        null = NULL_POLICIES[o.null]
+        return parser.read_letor(text, size, self.has_qid, o.first_id, o.last_id, null, o.largest, rows)
+
+
+class _TableLines:
+    """``query id, document name, values, label``, separated by tabs."""
+
+    has_qid = True
+    expected_label = "a label: an integer of at least 0, in the last column"
+
+    def __init__(self, options, n_columns):
+        self._options, self.n_columns = options, n_columns
+
+    def read(self, text, size, rows):
+        o = self._options
+        return parser.read_table(text, size, self.n_columns, NULL_POLICIES[o.null], o.largest, rows)
+
+
+class _Store:
+    """What all files of a data set are read into."""
+
+    def __init__(self, options):
+        rows = SparseRows if options.sparse else DenseRows
+        self.X = rows(np.dtype(options.dtype), options.n_features or 0)
+        self.labels, self.qids, self.names = GrowingArray(np.float64), QueryIds(), Names()
+        self.n_text_bytes = 0
+        self._n_groups = 0
+
+    def next_group_ids(self, count):
+        """Give ids to queries that have none: numbers, counted through all files."""
+        start, self._n_groups = self._n_groups, self._n_groups + count
+        return [str(number) for number in range(start, self._n_groups)]
+
+    def finish(self):
+        return Dataset(self.X.finish(), self.labels.finish(), self.qids.finish(), self.names.finish())
+
+
+class _FileReader:
+    """Reads one file into the common store."""
+
+    def __init__(self, path, options, store):
+        self._path, self._options, self._store = path, options, store
+        self._lines = None
+        self._n_rows = 0
+        self._usual_size, self._all_named = None, True
+        self._widest, self._widest_at = 0, ""
+        self.query_ids = set()
+
+    def read(self, progress):
+        """Read the whole file; `progress` is told the bytes read so far."""
+        rows = None
+        for block in read_blocks(self._path):
+            if rows is None or rows.names.size < len(block.text):
+                rows = parser.rows_for(len(block.text))
+            if self._lines is None:
+                self._lines = self._recognise(block)
+            if self._lines is not None:
+                self._read_block(block, rows)
+            progress(block.read)
+        if self._n_rows == 0:
+            raise ValueError(
+                f"{self._path} holds no document; expected lines such as '2 qid:10 1:0.5 2:0.25 #docid = A'."
+            )
+        if not self._lines.has_qid:
+            self._add_groups()
+
+    def _recognise(self, block):
+        """Give the kind of lines by the first document of the block; None where there is none."""
+        first = _FIRST_DOCUMENT.search(block.text, 0, block.size)
+        if first is None:
+            return None
+        fields, tokens = first[0].split(b"\t"), first[0].split()
+        has_qid = len(tokens) > 1 and tokens[1].startswith(b"qid:")
+        beside = side_file(self._path)
+        if has_qid or len(fields) < 4 or any(b":" in field for field in fields[2:]):
+            # Without a side file a missing qid is an error, which the lines' reader reports with its place.
+            return _LetorLines(self._options, has_qid or beside is None)
+        place = f"{self._path}:{block.line_of(first.start())}"
+        if beside is not None:
+            raise ValueError(
+                f"{place}: found tab-separated values, and group sizes in {beside.name}; expected LightGBM's "
+                "'label feature:value ...' lines with that file, or LETOR 2.0's tab-separated ones without."
+            )
+        n_columns, limit = len(fields) - 3, self._options.n_features
+        if limit is not None and n_columns > limit:
+            raise ValueError(f"{place}: found {n_columns} values, expected at most n_features={limit}.")
+        return _TableLines(self._options, n_columns)
+
+    def _read_block(self, block, rows):
+        text = np.frombuffer(block.text, dtype=np.uint8)
+        outcome = self._lines.read(text, block.size, rows)
+        if outcome.problem != parser.GOOD:
+            raise self._error(block, outcome.problem, outcome.position)
+        if outcome.n_rows == 0:
+            return
+        self._read_hard_numbers(block, rows, outcome.n_hard)
+        row_ends, name_ends = rows.row_ends[: outcome.n_rows], rows.name_ends[: outcome.n_rows]
+        self._check_end(block, row_ends, name_ends)
+        self._check_width(block, outcome)
+
+        self._n_rows += outcome.n_rows
+        store, n_values = self._store, row_ends[-1]
+        store.X.append(rows.values[:n_values], rows.columns[:n_values], row_ends, outcome.last_column + 1)
+        store.labels.append(rows.labels[: outcome.n_rows])
+        store.names.append(rows.names[: name_ends[-1]], name_ends)
+        if self._lines.has_qid:
+            ids = self._query_ids_of(block, rows, outcome.n_runs)
+            self.query_ids.update(ids)
+            store.qids.append(ids, np.diff(rows.run_rows[: outcome.n_runs], append=outcome.n_rows))
+
+    def _query_ids_of(self, block, rows, n_runs):
+        ids = []
+        for start, stop in zip(
+            rows.run_starts[:n_runs].tolist(), rows.run_stops[:n_runs].tolist(), strict=True
+        ):
+            try:
+                ids.append(block.text[start:stop].decode("utf-8"))
+            except UnicodeDecodeError:
+                raise ValueError(
+                    f"{self._path}:{block.line_of(start)}: found {_shown(block.text[start:stop])}, "
+                    "expected a query id in UTF-8."
+                ) from None
+        return ids
+
+    def _read_hard_numbers(self, block, rows, n_hard):
+        for place, start, stop in zip(
+            rows.hard_places[:n_hard].tolist(),
+            rows.hard_starts[:n_hard].tolist(),
+            rows.hard_stops[:n_hard].tolist(),
+            strict=True,
+        ):
+            value = float(block.text[start:stop])
+            if place >= 0:
+                if abs(value) > self._options.largest:
+                    raise self._error(block, parser.TOO_LARGE, start)
+                rows.values[place] = value
+            else:
+                if not 0 <= value < np.inf:
+                    raise self._error(block, parser.BAD_LABEL, start)
+                rows.labels[-1 - place] = abs(value)
+
+    def _check_end(self, block, row_ends, name_ends):
+        """Refuse a last line without newline that lacks what all lines before it have: the file was cut."""
+        sizes, named = np.diff(row_ends, prepend=0), np.diff(name_ends, prepend=0) > 0
+        if not block.cut_short:
+            if self._usual_size is None:
+                self._usual_size = sizes[0]
+            if np.any(sizes != self._usual_size):
+                self._usual_size = -1  # no size is usual
+            self._all_named = self._all_named and bool(named.all())
+        elif self._n_rows >= _ENOUGH_TO_COMPARE:
+            if sizes[0] < self._usual_size:
+                found, usual = f"{sizes[0]} features", self._usual_size
+            elif self._all_named and not named[0]:
+                found, usual = "no comment", "one"
+            else:
+                return
+            raise ValueError(
+                f"{self._path}:{block.first_line}: the last line ends without a newline and has {found}, "
+                f"while each of the {self._n_rows} documents before it has {usual}. The file seems cut "
+                "short: fetch it again, or end the line with a newline if it is right."
+            )
+
+    def _check_width(self, block, outcome):
+        """Refuse a dense matrix that is vast and almost empty, as a mistyped feature id makes it."""
+        X, options = self._store.X, self._options
+        self._store.n_text_bytes += block.size
+        if options.sparse or options.n_features is not None:
+            return
+        if outcome.last_column >= self._widest:
+            self._widest = outcome.last_column + 1
+            self._widest_at = f"{self._path}:{block.line_of(outcome.last_column_at)}: found "
+            self._widest_at += _token(block, outcome.last_column_at)
+        n_columns = max(X.n_columns, self._widest)
+        n_bytes = (X.n_rows + outcome.n_rows) * n_columns * np.dtype(options.dtype).itemsize
+        if n_bytes > max(_SMALL, _MOST_FILLED_IN * self._store.n_text_bytes):
+            raise ValueError(
+                f"{self._widest_at}, which makes X {n_columns} columns wide ({n_bytes / 1e6:,.0f} MB by line "
+                f"{block.line_of(block.size - 1)}) and almost empty. If the feature id is right, pass "
+                "sparse=True, or n_features to have X dense all the same."
+            )
+
+    def _add_groups(self):
+        path = side_file(self._path)
+        sizes = _group_sizes(path)
+        if sum(sizes) != self._n_rows:
+            raise ValueError(
+                f"{path}: found group sizes that add up to {sum(sizes)}, expected {self._n_rows}, the number "
+                f"of documents in {self._path}."
+            )
+        ids = self._store.next_group_ids(len(sizes))
+        self.query_ids.update(ids)
+        self._store.qids.append(ids, sizes)
+
+    def _error(self, block, problem, position):
+        options, found = self._options, _token(block, position)
+        match problem:
+            case parser.BAD_LABEL:
+                expected = self._lines.expected_label
+            case parser.BAD_QID:
+                expected = (
+                    "qid:<query id>, an id without blanks or colons, after the label (or, in a file without "
+                    f"qid, LightGBM's group sizes in {Path(self._path).name}.query beside it)"
+                )
+            case parser.BAD_FEATURE:
+                expected = "<feature id>:<value>, such as 3:0.25"
+            case parser.BAD_ID:
+                expected = f"a feature id from {options.first_id} to {options.last_id}"
+                if options.n_features is not None:
+                    expected += f", as n_features={options.n_features}"
+                if not options.zero_based:
+                    expected += " (pass zero_based=True where ids count from 0)"
+            case parser.BAD_VALUE:
+                expected = "a finite decimal number as value"
+            case parser.NULL_VALUE:
+                expected = "a number; pass null='min' to put the query's smallest value there, or null='zero'"
+            case parser.TOO_LARGE:
+                expected = f"a value that {np.dtype(options.dtype).name} holds, at most {options.largest:.3g}"
+            case parser.TWICE:
+                found, expected = self._repeated(block, position), "each feature id once in a line"
+            case parser.BAD_FIELD:
+                expected = "query id, document id, values and label, separated by tabs"
+            case parser.BAD_COUNT:
+                expected = f"{self._lines.n_columns} values and then a label, as in the first line"
+        return ValueError(f"{self._path}:{block.line_of(position)}: found {found}, expected {expected}.")
+
+    def _repeated(self, block, position):
+        """Word the feature id that a line has twice."""
+        line = block.text[position : block.text.index(b"\n", position)].split(b"#")[0]
+        ids = [int(token.split(b":")[0]) for token in line.split()[1 + self._lines.has_qid :]]
+        first, second = next((a, b) for a, b in zip(sorted(ids), sorted(ids)[1:], strict=False) if a == b)
+        return f"feature id {first} {ids.count(second)} times"
+
+
+def _token(block, position):
+    """Word the token that starts at a place of the text."""
+    return _shown(re.match(rb"[^\s#]*", memoryview(block.text)[position : position + 200])[0])
+
+
+def _shown(token):
+    """Give a token for a message: short, and printable whatever its bytes are."""
+    try:
+        text = bytes(token).decode("utf-8")
+    except UnicodeDecodeError:
+        return repr(bytes(token[:40]))
+    return repr(text if len(text) <= 40 else f"{text[:40]}...") if text else "the end of the line"
+
+
+def side_file(path):
+    """Give LightGBM's file of group sizes that belongs to a data file, or None."""
+    path = Path(path)
+    names = [f"{path.name}.query"]
+    if path.suffix in (".gz", ".bz2", ".xz"):
+        names.append(f"{path.stem}.query")
+    return next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
+
+
+def _group_sizes(path):
+    sizes = []
+    for block in read_blocks(path):
+        for number, line in enumerate(block.text[: block.size].splitlines(), start=block.first_line):
+            text = line.strip()
+            if not re.fullmatch(rb"(0*[1-9][0-9]{0,17})?", text):
+                raise ValueError(
+                    f"{path}:{number}: found {_shown(text)}, expected a query's number of documents."
+                )
+            if text:
+                sizes.append(int(text))
+    return sizes
+
+
+def read_letor_files(paths, options, verbose=None):
+    """Read one or more files, one after another, into one Dataset.
+
+    Parameters
+    ----------
+    paths : list of path-like
+        Files that share no query.
+    options : ReadOptions
+    verbose : int or None
+        As in `load_letor`.
+
+    Returns
+    -------
+    Dataset
+    """
+    paths = [os.fspath(path) for path in paths]
+    sizes = [os.stat(path).st_size for path in paths]
+    shown = sum(sizes) > _PROGRESS_FROM and (sys.stderr.isatty() if verbose is None else verbose > 0)
+    store, file_of_query = _Store(options), {}
+    with ProgressBar(os.path.basename(paths[0]), sum(sizes), shown) as bar:
+        for number, path in enumerate(paths):
+            before = sum(sizes[:number])
+            reader = _FileReader(path, options, store)
+            reader.read(lambda done, before=before: bar.update(before + done))
+            for query in reader.query_ids & file_of_query.keys():
+                raise ValueError(
+                    f"query {query!r} is in {file_of_query[query]} and in {path}; files that share queries "
+                    "are not one data set. Call load_letor for each file, or load_letor_folds for the folder."
+                )
+            file_of_query.update(dict.fromkeys(reader.query_ids, path))
+    if store.X.n_columns == 0:
+        raise ValueError(f"{paths[0]} holds no feature; expected <feature id>:<value> after the query id.")
+    data = store.finish()
+    if options.null == "min":
+        _put_query_minimum(data.X, data.qid)
+    return data
+
+
+def _put_query_minimum(X, qid):
+    """Replace nan, in place, by the column's smallest value in the query; by 0 where the query has none."""
+    dense = isinstance(X, np.ndarray)
+    if not np.isnan(np.min(X if dense else X.data, initial=0.0)):
+        return
+    for rows in rows_by_query(qid):
+        if dense:
+            block = X[rows]
+            missing = np.isnan(block)
+            if missing.any():
+                X[rows] = np.where(missing, np.nan_to_num(np.fmin.reduce(block, axis=0)), block)
+            continue
+        places = np.concatenate([np.arange(X.indptr[row], X.indptr[row + 1]) for row in rows])
+        missing = places[np.isnan(X.data[places])]
+        if missing.size:
+            columns, at = np.unique(X.indices[missing], return_inverse=True)
+            minimum = np.fmin.reduce(
+                X[rows][:, columns].toarray(), axis=0
+            )  # what is not stored is 0, and counts
+            X.data[missing] = np.nan_to_num(minimum)[at]
+    if not dense:
+        X.eliminate_zeros()

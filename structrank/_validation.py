@@ -121,13 +121,13 @@ def _first_not_number(values):
     return f"has dtype {values.dtype}"
 
 
-def check_finite_matrix(X, feature_names=None, name="X"):
+def check_finite_matrix(X, column_names=None, name="X"):
     """Raise if X (as `as_matrix` gives it) holds nan or infinity; row and column are named."""
     if scipy.sparse.issparse(X):
         position = first_not_finite(X.data)
         if position >= 0:
             row = int(np.searchsorted(X.indptr, position, side="right")) - 1
-            _raise_not_finite(name, X.data[position], row, int(X.indices[position]), feature_names)
+            _raise_not_finite(name, X.data[position], row, int(X.indices[position]), column_names)
     elif X.dtype.kind == "f":
         whole = X.dtype in (np.float32, np.float64) and X.dtype.isnative and X.flags.c_contiguous
         step = X.shape[0] if whole else max(1, 2**16 // X.shape[1])
@@ -138,12 +138,12 @@ def check_finite_matrix(X, feature_names=None, name="X"):
             position = first_not_finite(np.asarray(block).reshape(-1))
             if position >= 0:
                 row, column = divmod(position, X.shape[1])
-                _raise_not_finite(name, block[row, column], start + row, column, feature_names)
+                _raise_not_finite(name, block[row, column], start + row, column, column_names)
 
 
-def _raise_not_finite(name, value, row, column, feature_names):
+def _raise_not_finite(name, value, row, column, column_names):
     what = "NaN" if np.isnan(value) else "inf"
-    label = f" ({feature_names[column]!r})" if feature_names is not None else ""
+    label = f" ({column_names[column]!r})" if column_names is not None else ""
     raise ValueError(
         f"{name} contains {what} at row {row}, column {column}{label}; every feature must be a finite number. "
         "Fill or drop missing values first."

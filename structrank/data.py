@@ -156,7 +156,8 @@ class RankingData:
     (2, [2, 1])
     """
 
-    def __init__(self, X, y, qid=None, sample_weight=None, feature_names=None):
+    def __init__(self, X, y, qid=None, sample_weight=None):
+        column_names = getattr(X, "columns", None)
         self.X = _validation.as_matrix(X)
         n_docs = self.X.shape[0]
         self.labels = _validation.as_labels(y, n_docs)
@@ -168,7 +169,7 @@ class RankingData:
             self.query_weights = _validation.check_row_weights(
                 sample_weight, grouping.rows, grouping.indptr, grouping.ids
             )
-        _validation.check_finite_matrix(self.X, feature_names)
+        _validation.check_finite_matrix(self.X, column_names)
 
     @property
     def n_features(self):

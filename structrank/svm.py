@@ -233,7 +233,7 @@ class StructRankSVM(BaseEstimator):
             rows = np.arange(start, min(start + step, matrix.shape[0]))
             block_of(matrix, rows).scores(self.coef_, scores[start : start + step])
         if not np.isfinite(scores).all():
-            _validation.check_finite_matrix(matrix, getattr(self, "feature_names_in_", None))
+            _validation.check_finite_matrix(matrix, getattr(X, "columns", None))
         return scores
 
     def rank(self, X, qid=None):
@@ -326,12 +326,11 @@ class StructRankSVM(BaseEstimator):
         return C, relative_C
 
     def _training_data(self, X, y, qid, sample_weight):
-        if y is None:
-            _validation.as_labels(y, 0)
-        matrix = _validation.as_matrix(X)
+        data = RankingData(X, y, qid, sample_weight)
+        # Only now, so that a fit that is refused leaves the earlier model alone.
         validate_data(self, X, skip_check_array=True)
-        self.n_features_in_ = matrix.shape[1]
-        return RankingData(matrix, y, qid, sample_weight, getattr(self, "feature_names_in_", None))
+        self.n_features_in_ = data.n_features
+        return data
 
     def _risk(self, data, relative_C):
         return Risk(

@@ -387,7 +387,7 @@ def test_a_failed_fit_leaves_the_earlier_model_alone(train):
     model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
     coef = model.coef_.copy()
     with pytest.raises(ValueError, match="X contains NaN"):
-        model.fit(np.full_like(train.X, np.nan), train.y, qid=train.qid)
+        model.fit(np.full((len(train.y), 2), np.nan), train.y, qid=train.qid)
     assert np.array_equal(model.coef_, coef)
     assert model.predict(train.X).shape == train.y.shape
 

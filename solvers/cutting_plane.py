@@ -165,7 +165,9 @@ class CuttingPlanes:
         self.history = []
         if start is not None or not len(self.working_set):
             self._add(self._plane(self.w))
-        self._stage_C = min(C, _CLIMB * climb_from if climb_from is not None else self._least_C())
+        # Many slacks have many planes: they describe R well enough from the start.
+        climbs = risk.weights.shape[0] == 1
+        self._stage_C = min(C, _CLIMB * climb_from if climb_from is not None else self._least_C()) if climbs else C
         self._expected_violation = 1.0
         self._best = None
 
@@ -181,8 +183,9 @@ class CuttingPlanes:
         finest = 0.1 * self.tol
         accuracy = max(finest, 0.1 * self._expected_violation)
         started = time.perf_counter()
-        problem = self.working_set.problem(self._stage_C)
-        solution = qp.solve(problem, self._stage_C * accuracy, (self.w, self.working_set.multipliers), self.solver)
+        problem, warm = self.working_set.problem(self._stage_C), (self.w, self.working_set.multipliers)
+        tolerated = self._stage_C * max(finest, 0.3 * self._expected_violation)
+        solution = qp.solve(problem, self._stage_C * accuracy, warm, self.solver, tolerated)
         seconds_qp = time.perf_counter() - started
         n_planes = len(self.working_set)
         self.working_set.record(solution.multipliers)

@@ -8,13 +8,14 @@ import numpy as np
 import scipy.sparse
 
 from structrank.solvers import reference
+from structrank.solvers.dual import ask_dual
 from structrank.solvers.working_set import certify
 
 
-def solve(problem, accuracy, warm, backend="osqp"):
-    """Solve a working-set QP to a duality gap of at most `accuracy`.
+def solve(problem, accuracy, warm, backend="osqp", tolerated=None):
+    """Solve a working-set QP to a duality gap of about `accuracy`.
 
-    OSQP is asked again, tighter, when its answer misses the accuracy; then CVXPY is asked. No solver's status is believed:
+    OSQP is asked again, tighter, when its answer misses what is tolerated; then CVXPY is asked. No solver's status is believed:
     an answer counts by its own gap, and the best one is returned with a note of what happened.
 
     Parameters
@@ -25,7 +26,9 @@ def solve(problem, accuracy, warm, backend="osqp"):
     warm : tuple (w, multipliers)
         Where to start.
     backend : str
-        "osqp", "cvxpy" or "cvxpy:NAME" with the name of a solver that CVXPY has installed.
+        "osqp", "dual", "cvxpy" or "cvxpy:NAME" with the name of a solver that CVXPY has installed.
+    tolerated : float, default None
+        A gap that will do where `accuracy` is missed; None for `accuracy` itself.
 
     Returns
     -------
@@ -38,7 +41,7 @@ def solve(problem, accuracy, warm, backend="osqp"):
             solution = certify(problem, w, multipliers, name)
             if best is None or solution.gap < best.gap:
                 best = solution
-            if best.gap <= accuracy:
+            if best.gap <= max(accuracy, tolerated or 0.0):
                 break
             status = f"{status}, gap {solution.gap:.1e} for {accuracy:.1e}"
         notes.append(f"{name}: {status}")
@@ -50,6 +53,8 @@ def solve(problem, accuracy, warm, backend="osqp"):
 def _attempts(backend):
     """List the ways to solve a QP, in the order to try them."""
     osqp_attempts = [("osqp", _ask_osqp(1.0, 4000)), ("osqp, tighter", _ask_osqp(1e-2, 40000))]
+    if backend == "dual":
+        return [("dual", ask_dual()), *osqp_attempts, ("cvxpy", reference.ask_cvxpy())]
     if backend == "osqp":
         return [*osqp_attempts, ("cvxpy", reference.ask_cvxpy())]
     return [(backend, reference.ask_cvxpy(backend.partition(":")[2] or None)), *osqp_attempts]

@@ -98,18 +98,18 @@ def test_the_bound_holds_for_any_multipliers_however_wrong():
 
 
 @pytest.mark.parametrize("n_planes", [1, 3, 40])
-def test_both_backends_solve_the_same_qp(n_planes):
+def test_all_backends_solve_the_same_qp(n_planes):
     rng = np.random.default_rng(2)
     for C in (1e-3, 1.0, 1e4):
         problem = QPProblem(
             rng.normal(size=(n_planes, 10)), rng.random(n_planes), rng.integers(0, 2, n_planes), np.array([0.7, 0.3]), C
         )
-        found = [
-            qp.solve(problem, 1e-6 * C, (np.zeros(10), np.zeros(n_planes)), backend) for backend in ("osqp", "cvxpy")
-        ]
-        assert problem.primal(found[0].w) == pytest.approx(problem.primal(found[1].w), abs=2e-6 * C)
-        assert found[0].gap <= 1e-6 * C
-        assert found[1].gap <= 1e-6 * C
+        best = qp.solve(problem, 1e-8 * C, (np.zeros(10), np.zeros(n_planes)), "cvxpy")
+        for backend in ("osqp", "dual", "cvxpy"):
+            found = qp.solve(problem, 1e-6 * C, (np.zeros(10), np.zeros(n_planes)), backend)
+            assert found.backend == backend or (C == 1e4 and backend == "dual")  # too hard for plain ascent: handed on
+            assert found.gap <= 1e-6 * C
+            assert problem.primal(found.w) == pytest.approx(problem.primal(best.w), abs=2e-6 * C)
 
 
 def stall(name, times):

@@ -1,0 +1,653 @@
+import csv
+import html
+import io
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from sklearn.model_selection import GroupKFold
+
+from structrank import StructRankSVM, compare, criterion_table, datasets, metrics
+from structrank.criterion_table import Cell, CriterionTable, default_trainers
+from structrank.datasets import Dataset, Fold, make_ranking
+
+WEBIS = Path(os.environ.get("STRUCTRANK_DATA") or Path(__file__).parents[2] / "shared" / "data") / "webis-clueweb09"
+CONVENTIONS = {"gain": "binary", "discount": "kdd08", "relevant_from": 1}
+
+
+class Feature:
+    """A foreign trainer: ranks by one feature; each fit adds a line to a file, if it has one."""
+
+    def __init__(self, column=0, log=None):
+        self.column, self.log = column, log
+
+    def fit(self, X, y, qid):
+        if self.log is not None:
+            with open(self.log, "a") as file:
+                file.write(f"{self.column}\n")
+        self.fitted_ = True
+        return self
+
+    def predict(self, X):
+        return X[:, self.column]
+
+
+def small_folds(n=2, **settings):
+    settings = {"n_queries": 25, "n_docs": 8, "n_features": 4, "noise": 0.5, **settings}
+    return [make_ranking(**settings, random_state=seed) for seed in range(n)]
+
+
+def without_validation(fold):
+    return Fold(fold.train, None, fold.test)
+
+
+def same_numbers(a, b):
+    assert a.per_query.keys() == b.per_query.keys()
+    for key in a.per_query:
+        np.testing.assert_array_equal(a.per_query[key], b.per_query[key])
+    assert [cell.C for cell in a.cells] == [cell.C for cell in b.cells]
+    assert str(a) == str(b)
+
+
+def n_lines(path):
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+# What the table holds
+
+
+def test_default_rows_are_the_structured_rows_of_figure_9():
+    table = compare({"made": small_folds(1)[0]}, Cs=[0.1, 10.0])
+    assert table.trainers == [
+        "AUC", "MAP", "NDCG", "NDCG-NC", "MRR (map mrr)", "MRR (map po)", "COMBO (separate slacks)",
+        "COMBO (shared slacks)", "DORM",
+    ]  # fmt: skip
+    frame = table.to_frame()
+    assert frame.index.tolist() == table.trainers
+    assert frame.columns.tolist() == [("made", "mrr@10"), ("made", "ndcg@10"), ("made", "map")]
+    assert ((frame > 0) & (frame <= 1)).all(axis=None)
+
+
+def test_means_are_those_of_the_pooled_test_queries_evaluated_by_hand():
+    folds = small_folds(3)
+    measures = ["mrr@10", "ndcg@10", "map", metrics.NDCG(k=3, gain="linear")]
+    table = compare({"made": folds}, trainers={"first": Feature(0)}, measures=measures)
+    y = np.concatenate([fold.test.y for fold in folds])
+    scores = np.concatenate([fold.test.X[:, 0] for fold in folds])
+    qid = np.concatenate([fold.test.qid + 1000 * number for number, fold in enumerate(folds)])
+    by_hand = metrics.evaluate(y, scores, qid, measures, **CONVENTIONS)
+    assert dict(by_hand) == {name: table.to_frame().loc["first", ("made", name)] for name in by_hand}
+    per_query = metrics.evaluate(y, scores, qid, measures, per_query=True, **CONVENTIONS)
+    for name, values in per_query.items():
+        np.testing.assert_array_equal(table.per_query["first", "made", name], values)
+    np.testing.assert_array_equal(table.query_ids["made"], per_query.query_ids % 1000)
+
+
+def test_a_row_is_the_model_of_the_C_that_does_best_on_validation_by_its_own_criterion():
+    folds = small_folds(2, n_queries=40, n_features=8)
+    Cs = [0.001, 0.1, 10.0]
+    table = compare({"made": folds}, trainers=["AUC", "COMBO (separate slacks)"], Cs=Cs)
+    for cell in table.cells:
+        fold = folds[cell.fold]
+        models = default_trainers()[cell.trainer].fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=Cs)
+        reached = [model.score(fold.validation.X, fold.validation.y, fold.validation.qid) for model in models]
+        best = int(np.argmax(reached))
+        assert (cell.C, cell.validation) == (Cs[best], reached[best])
+        np.testing.assert_array_equal(cell.scores, models[best].predict(fold.test.X))
+    assert len({cell.C for cell in table.cells}) > 1  # else this would show nothing
+
+
+def test_select_names_one_measure_for_every_row():
+    (fold,) = small_folds(1, noise=2.0)
+    validation = fold.validation
+    table = compare({"made": fold}, trainers=["AUC"], Cs=[0.001, 0.1, 10.0], select="mrr@3")
+    (cell,) = table.cells
+    model = StructRankSVM("auc").fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=[0.001, 0.1, 10.0])
+    reached = [metrics.evaluate(validation.y, m.predict(validation.X), validation.qid, "mrr@3")["mrr@3"] for m in model]
+    assert cell.validation == max(reached)
+
+
+def test_without_validation_part_inner_folds_choose_C_and_the_whole_training_part_trains():
+    fold = without_validation(small_folds(1, noise=1.5)[0])
+    table = compare({"made": fold}, trainers=["MAP"], Cs=[1e-3, 1.0])
+    (cell,) = table.cells
+    train, reached = fold.train, []
+    for learn, check in GroupKFold(3, shuffle=True, random_state=0).split(train.X, groups=train.qid):
+        models = StructRankSVM("map").fit_path(train.X[learn], train.y[learn], qid=train.qid[learn], Cs=[1e-3, 1.0])
+        reached.append([model.score(train.X[check], train.y[check], train.qid[check]) for model in models])
+    assert cell.validation == pytest.approx(np.mean(reached, axis=0).max())
+    assert [1e-3, 1.0][int(np.mean(reached, axis=0).argmax())] == cell.C
+    model = StructRankSVM("map", C=cell.C).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    np.testing.assert_array_equal(cell.scores, model.predict(fold.test.X))
+
+
+def test_inner_folds_deal_whole_usable_queries():
+    rng = np.random.default_rng(0)
+    qid = rng.permutation(np.repeat(["a", "b", "c", "d", "only good", "only bad"], 5))
+    y = rng.integers(0, 2, 30)
+    for name, labels in {"only good": 1, "only bad": 0}.items():
+        y[qid == name] = labels
+    for name in "abcd":
+        y[np.flatnonzero(qid == name)[:2]] = (0, 1)
+    part = Dataset(np.arange(30.0)[:, None], y, qid)
+    seen = []
+    shares = 0.0
+    for share, learn, check in criterion_table._inner_folds(part, 1, random_state=0):
+        learned, checked = (set(qid[some.X[:, 0].astype(int)]) for some in (learn, check))
+        assert not learned & checked
+        assert learned | checked == set("abcd")
+        assert len(check.y) == 5 * len(checked)
+        seen += checked
+        shares += share
+    assert sorted(seen) == list("abcd")
+    assert shares == pytest.approx(1.0)
+
+
+def test_queries_without_a_relevant_document_are_counted_and_left_out():
+    fold = small_folds(1)[0]
+    y = fold.test.y.copy()
+    y[fold.test.qid == fold.test.qid[0]] = 0
+    fold = Fold(fold.train, fold.validation, Dataset(fold.test.X, y, fold.test.qid))
+    table = compare({"made": fold}, trainers={"first": Feature()}, measures="map")
+    assert table.undefined == {("made", "map"): 1}
+    assert math.isnan(table.per_query["first", "made", "map"][0])
+    assert not math.isnan(table.to_frame().iloc[0, 0])
+    assert "Undefined test queries, left out of the means: made map: 1 of 5" in str(table)
+
+
+def test_a_column_undefined_for_all_queries_is_nan_and_unmarked():
+    fold = small_folds(1)[0]
+    fold = Fold(fold.train, None, Dataset(fold.test.X, np.zeros(len(fold.test.y)), fold.test.qid))
+    table = compare({"made": fold}, trainers={"a": Feature(0), "b": Feature(1)}, measures="map")
+    assert table.to_frame().isna().all(axis=None)
+    assert set(table.marks().values()) == {""}
+    assert "nan" in str(table)
+
+
+def test_warnings_of_the_chosen_models_become_notes_and_are_not_shown():
+    # Lists of 200 documents with labels at random: clipped MRR has nothing to hold on to.
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.random((2000, 3)), np.tile(np.arange(200) < 2, 10).astype(int), np.repeat(np.arange(10), 200)
+    parts = [Dataset(X[rows], y[rows], qid[rows]) for rows in (qid < 5, (qid >= 5) & (qid < 8), qid >= 8)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = compare({"random": Fold(*parts)}, trainers=["AUC", "MRR (map mrr)"], Cs=[0.1, 1.0])
+    assert list(table.notes) == [("MRR (map mrr)", "random", 0)]
+    assert "vacuous" in table.notes["MRR (map mrr)", "random", 0][0]
+    text = str(table)
+    assert re.search(r"^MRR \(map mrr\) ! ", text, re.MULTILINE)
+    assert "MRR (map mrr) on random: Training on mrr (mrr) is vacuous" in text
+    assert "is vacuous" in table.to_html()
+    (note,) = table.details().loc[("random", 0, "MRR (map mrr)"), "notes"]
+    assert "vacuous" in note
+
+
+@pytest.mark.parametrize("keep_validation", [True, False])
+def test_a_small_C_that_was_chosen_is_not_called_vacuous(keep_validation):
+    fold = small_folds(1)[0] if keep_validation else without_validation(small_folds(1)[0])
+    chosen = {
+        "Cs": [1e-5, 10.0],
+        "select": metrics.MRR(relevant_from=0),
+    }  # 1 for any ranking, so that the least C is taken
+    table = compare({"made": fold}, ["AUC"], **chosen)
+    assert table.cells[0].C == 1e-5
+    assert not table.notes
+    assert "vacuous" in compare({"made": fold}, ["AUC"], Cs=[1e-5]).cells[0].notes[0]
+
+
+def test_notes_go_to_the_C_whose_training_raised_them():
+    class Worried(StructRankSVM):
+        def _train(self, *arguments, **settings):
+            super()._train(*arguments, **settings)
+            if self.C != 1.0:
+                warnings.warn(f"C is {self.C:g}", stacklevel=1)
+
+    train = small_folds(1)[0].train
+    _, notes = criterion_table._fit_path(Worried("auc"), train, (0.5, 1.0, 2.0))
+    assert notes == [("C is 0.5",), (), ("C is 2",)]
+
+
+def test_details_tell_the_chosen_C_and_the_time_of_each_cell():
+    table = compare({"made": small_folds(2)}, trainers={"AUC": StructRankSVM("auc"), "first": Feature()}, Cs=[1.0])
+    details = table.details()
+    assert details.index.tolist() == [("made", fold, name) for fold in (0, 1) for name in ("AUC", "first")]
+    assert details.loc[("made", 1, "AUC"), "C"] == 1.0
+    assert math.isnan(details.loc[("made", 1, "first"), "C"])
+    assert (details["seconds"] >= 0).all()
+
+
+# Any trainer, any data
+
+
+def test_trainers_are_copied_and_never_trained_themselves():
+    structured, foreign = StructRankSVM("auc"), Feature()
+    compare({"made": small_folds(1)}, trainers={"a": structured, "b": foreign}, Cs=[1.0])
+    assert vars(structured) == vars(StructRankSVM("auc"))
+    assert vars(foreign) == {"column": 0, "log": None}
+
+
+def test_scikit_learn_regressors_serve_through_a_small_adapter():
+    from sklearn.linear_model import Ridge
+
+    class RidgeRanker(Ridge):
+        def fit(self, X, y, qid=None):
+            return super().fit(X, y)
+
+    table = compare({"made": small_folds(1)}, trainers={"ridge": RidgeRanker(alpha=0.1)}, measures="map")
+    assert table.to_frame().iloc[0, 0] > 0.5
+    assert table.cells[0].C is None
+
+
+def test_sparse_frames_and_text_ids_give_the_same_table():
+    pd = pytest.importorskip("pandas")
+    folds = small_folds(1)
+    table = compare({"made": folds}, trainers=["MAP"], Cs=[0.1, 1.0])
+
+    def changed(change_X, change_qid):
+        parts = (getattr(folds[0], name) for name in ("train", "validation", "test"))
+        return Fold(*(Dataset(change_X(part.X), part.y, change_qid(part.qid)) for part in parts))
+
+    def named(X):
+        return pd.DataFrame(X, columns=list("abcd"))
+
+    def text(qid):
+        return np.array([f"query {number}" for number in qid])
+
+    sparse = compare({"made": changed(scipy.sparse.csr_matrix, text)}, trainers=["MAP"], Cs=[0.1, 1.0])
+    framed = compare({"made": changed(named, list)}, trainers=["MAP"], Cs=[0.1, 1.0])
+    np.testing.assert_allclose(sparse.to_frame(), table.to_frame(), atol=1e-9)
+    same_numbers(framed, table)
+
+
+def test_the_number_of_jobs_changes_no_bit():
+    # Parts above 1 MB, which joblib maps into the memory of its processes.
+    fold = make_ranking(n_queries=60, n_docs=200, n_features=20, random_state=0)
+    data = {"small": [without_validation(fold) for fold in small_folds(1)], "large": fold}
+    settings = {"trainers": ["AUC", "NDCG", "COMBO (separate slacks)"], "Cs": [0.01, 1.0]}
+    same_numbers(compare(data, **settings, n_jobs=1), compare(data, **settings, n_jobs=2))
+
+
+# Interrupt and resume
+
+
+def test_a_second_call_repeats_no_finished_cell_and_gives_the_same_table(tmp_path):
+    log, runs = tmp_path / "log", tmp_path / "runs"
+    data = {"made": small_folds(2)}
+    trainers = {"first": Feature(0, log), "second": Feature(1, log), "AUC": StructRankSVM("auc")}
+    table = compare(data, trainers, Cs=[0.1, 1.0], results=runs)
+    assert n_lines(log) == 4
+    assert len(list(runs.iterdir())) == 6
+    again = compare(data, trainers, Cs=[0.1, 1.0], results=runs)
+    assert n_lines(log) == 4
+    same_numbers(table, again)
+    assert again.details().equals(table.details())  # seconds too: nothing was trained
+
+
+def test_after_a_crash_only_unfinished_cells_are_trained(tmp_path):
+    log, runs = tmp_path / "log", tmp_path / "runs"
+    data = {"made": small_folds(2)}
+
+    class Crash(Feature):
+        def fit(self, X, y, qid):
+            raise MemoryError("simulated")
+
+    good = {"first": Feature(0, log), "second": Feature(1, log)}
+    with pytest.raises(MemoryError) as caught:
+        compare(data, {**good, "crash": Crash()}, results=runs)
+    assert caught.value.__notes__ == ["in compare: trainer 'crash', data set 'made', fold 1"]
+    assert n_lines(log) == 2
+    compare(data, good, results=runs)
+    assert n_lines(log) == 4
+
+
+def test_kill_minus_9_loses_at_most_the_running_cell(tmp_path):
+    log, runs, marker = tmp_path / "log", tmp_path / "runs", tmp_path / "table"
+    program = textwrap.dedent(
+        f"""
+        import sys, time
+        sys.path.insert(0, {str(tmp_path)!r})
+        from slow_ranker import Slow
+        from structrank import compare, datasets
+        folds = [datasets.make_ranking(n_queries=10, n_docs=5, n_features=3, random_state=seed) for seed in range(6)]
+        table = compare({{"made": folds}}, {{"slow": Slow(sys.argv[1])}}, results={str(runs)!r})
+        open({str(marker)!r}, "w").write(str(table))
+        """
+    )
+    # The time to sleep is an attribute of the class, which the key of a cell does not look at.
+    (tmp_path / "slow_ranker.py").write_text(
+        textwrap.dedent(
+            """
+            import os, time
+            class Slow:
+                def __init__(self, log):
+                    self.log = log
+                def fit(self, X, y, qid):
+                    with open(self.log, "a") as file:
+                        file.write("fit\\n")
+                    time.sleep(float(os.environ["SLEEP"]))
+                def predict(self, X):
+                    return X[:, 0]
+            """
+        )
+    )
+
+    def start(sleep):
+        return subprocess.Popen([sys.executable, "-c", program, str(log)], env={**os.environ, "SLEEP": str(sleep)})
+
+    process = start(0.4)
+    deadline = time.monotonic() + 60
+    while n_lines(log) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    started = n_lines(log)
+    finished = len(list(runs.glob("*.npz")))
+    assert started - 1 <= finished <= started < 6
+    assert start(0).wait() == 0
+    assert n_lines(log) == started + 6 - finished
+    text = marker.read_text()
+    runs.rename(tmp_path / "old")
+    assert start(0).wait() == 0
+    assert marker.read_text() == text
+
+
+def test_an_interrupted_model_never_passes_for_a_finished_cell(tmp_path):
+    class Interrupted(StructRankSVM):
+        def _train(self, risk, C, working_set, value_at_zero, callback, **settings):
+            def interrupt(iteration):
+                callback(iteration)
+                raise KeyboardInterrupt
+
+            super()._train(risk, C, working_set, value_at_zero, interrupt, **settings)
+
+    with pytest.raises(KeyboardInterrupt):
+        compare({"made": small_folds(1)}, {"stopped": Interrupted("auc")}, Cs=[1.0], results=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_cell_is_trained_again(tmp_path):
+    log, runs = tmp_path / "log", tmp_path / "runs"
+    data = {"made": small_folds(1, n_queries=10)}
+    trainers = {"first": Feature(0, log)}
+    table = compare(data, trainers, results=runs)
+    (file,) = runs.iterdir()
+    whole = file.read_bytes()
+    damages = [b"", b"not a cell", whole[: len(whole) // 2], whole[:-1], whole + whole[:7], b"\0" * len(whole)]
+    for place in range(0, len(whole), 41):
+        damages.append(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+    for damage in damages:
+        file.write_bytes(damage)
+        same_numbers(compare(data, trainers, results=runs), table)
+    assert list(runs.iterdir()) == [file]
+
+
+def test_cells_are_kept_apart_by_data_trainer_and_settings(tmp_path):
+    log = tmp_path / "log"
+    folds = small_folds(1)
+    other = Fold(folds[0].train, folds[0].validation, small_folds(2)[1].test)
+
+    def fits(data, trainer, **settings):
+        before = n_lines(log)
+        compare({"made": data}, {"it": trainer}, results=tmp_path / "runs", **settings)
+        return n_lines(log) - before
+
+    class Counted(StructRankSVM):
+        def fit_path(self, *arguments, **settings):
+            with open(log, "a") as file:
+                file.write("fit\n")
+            return super().fit_path(*arguments, **settings)
+
+    assert fits(folds, Feature(0, log)) == 1
+    assert fits(folds, Feature(1, log)) == 1
+    assert fits(other, Feature(0, log)) == 1
+    assert fits(folds, Feature(0, log), Cs=[1.0], select="map", measures="auc") == 0  # it has no C, and scores are kept
+    assert fits(folds, Counted("auc"), Cs=[1.0, 2.0]) == 1
+    assert fits(folds, Counted("auc"), Cs=[2.0, 1.0, 1.0]) == 0
+    assert fits(folds, Counted("auc", n_jobs=2), Cs=[1.0, 2.0]) == 0
+    assert fits(folds, Counted("auc", tol=1e-2), Cs=[1.0, 2.0]) == 1
+    assert fits(folds, Counted("auc"), Cs=[1.0]) == 1
+    assert fits(folds, Counted("auc"), Cs=[1.0, 2.0], select="map") == 1
+    assert fits(folds, Counted("dorm", decay=lambda ranks: 1 / (1.0 + ranks)), Cs=[1.0]) == 1
+    assert fits(folds, Counted("dorm", decay=lambda ranks: 1 / (2.0 + ranks)), Cs=[1.0]) == 1
+
+
+def test_names_that_look_alike_as_file_names_have_cells_of_their_own(tmp_path):
+    folds = small_folds(1)
+    data = {"a b": folds, "a_b": folds}
+    trainers = {"x+": Feature(0), "x-": Feature(0)}
+    for _ in range(2):
+        table = compare(data, trainers, results=tmp_path)
+        assert [(cell.dataset, cell.trainer) for cell in table.cells] == [(d, t) for d in data for t in trainers]
+
+
+def test_the_results_folder_must_not_be_a_file(tmp_path):
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(ValueError, match="runs' is a file; expected a folder"):
+        compare({"made": small_folds(1)}, {"first": Feature()}, results=tmp_path / "runs")
+
+
+# How it looks
+
+
+def made_table(per_query, trainers=None):
+    """A table with the given values of MRR for each trainer; queries have one good document among ten."""
+    n_queries = len(next(iter(per_query.values())))
+    y = np.tile(np.arange(10) == 0, n_queries).astype(int)
+    test = Dataset(np.zeros((10 * n_queries, 1)), y, np.repeat(np.arange(n_queries), 10))
+    cells = []
+    for name, ranks in per_query.items():
+        scores = np.concatenate([[-rank + 0.5, *-np.arange(1.0, 10.0)] for rank in ranks])
+        cells.append(Cell("made", 0, name, None, None, 0.0, (), scores))
+    return CriterionTable(cells, {"made": [test]}, [metrics.MRR()])
+
+
+def test_marks_show_the_best_two_and_what_is_significantly_below():
+    table = made_table({
+        "fair": [1, 2] * 20, "best": [1] * 40, "second": [1] * 39 + [2], "bad": [2, 3] * 20, "alike": [1] * 37 + [2] * 3,
+    })  # fmt: skip
+    marks = {name: mark for (name, _, _), mark in table.marks().items()}
+    assert marks == {"fair": "<", "best": "**", "second": "*", "bad": "<", "alike": ""}
+    lines = [line.split() for line in str(table).splitlines()]
+    assert ["best", "1.000", "**"] in lines
+    assert ["second", "0.988", "*"] in lines
+    assert ["fair", "0.750", "<"] in lines
+    assert ["alike", "0.963"] in lines
+
+
+def test_rows_of_equal_mean_share_a_mark():
+    marks = made_table({"a": [1, 2], "b": [2, 1], "c": [2, 2]}).marks()
+    assert list(marks.values()) == ["**", "**", ""]
+    marks = made_table({"a": [1, 1], "b": [2, 1], "c": [1, 2]}).marks()
+    assert list(marks.values()) == ["**", "*", "*"]
+
+
+def test_a_second_best_may_be_significantly_below():
+    marks = made_table({"a": [1] * 20, "b": [2] * 20}).marks()
+    assert list(marks.values()) == ["**", "*<"]
+
+
+def test_significance_compares_with_the_best_and_corrects_within_the_column():
+    from structrank.significance import holm, paired_randomisation_test, paired_t_test
+
+    table = made_table({"a": [1, 2, 2, 1, 3, 1], "b": [2, 2, 2, 2, 3, 2], "c": [4, 3, 5, 2, 3, 6]})
+    frame = table.significance()
+    assert frame.index.tolist() == [("made", "mrr", "b"), ("made", "mrr", "c")]
+    assert frame.columns.tolist() == [
+        "best", "difference", "p_t", "p_t_holm", "p_randomisation", "p_randomisation_holm",
+    ]  # fmt: skip
+    a, b, c = (table.per_query[name, "made", "mrr"] for name in "abc")
+    assert frame["best"].tolist() == ["a", "a"]
+    assert frame["difference"].tolist() == pytest.approx([b.mean() - a.mean(), c.mean() - a.mean()])
+    for name, test in {"p_t": paired_t_test, "p_randomisation": paired_randomisation_test}.items():
+        raw = [test(b, a), test(c, a)]
+        assert frame[name].tolist() == raw
+        assert frame[f"{name}_holm"].tolist() == holm(raw).tolist()
+
+
+def test_outputs_hold_the_numbers_and_escape_the_names(tmp_path):
+    fold = small_folds(1)[0]
+    trainers = {"50% <b> & _x_": Feature(0), "second": Feature(1), "third": Feature(2)}
+    table = compare({"a&b_1": fold, "other": fold}, trainers, measures=["mrr@10", "map"])
+    frame = table.to_frame()
+    numbers = [f"{value:.3f}" for value in frame.to_numpy().ravel()]
+
+    rows = list(csv.reader(io.StringIO(table.to_csv(tmp_path / "t.csv"))))
+    assert rows[0] == ["trained on", "a&b_1 mrr@10", "a&b_1 map", "other mrr@10", "other map"]
+    assert [[float(value) for value in row[1:]] for row in rows[1:]] == frame.to_numpy().tolist()
+    assert rows[1][0] == "50% <b> & _x_"
+    assert (tmp_path / "t.csv").read_text() == table.to_csv()
+
+    latex = table.to_latex(tmp_path / "t.tex")
+    body = latex[latex.index("\\midrule") :]
+    assert re.findall(r"\d\.\d{3}", body) == numbers
+    assert r"50\% <b> \& \_x\_" in latex
+    assert r"\multicolumn{2}{c}{a\&b\_1}" in latex
+    assert body.count(r"\textbf{") == 4
+    assert all(line.count("&") - line.count(r"\&") == 4 for line in body.splitlines() if line.endswith(r"\\"))
+
+    page = table.to_html(tmp_path / "t.html")
+    assert re.findall(r"<td>(?:<[bu]>)?(\d\.\d{3})", page) == numbers
+    assert html.escape("50% <b> & _x_") in page
+    assert "<b> &" not in page
+    assert page == table._repr_html_()
+
+    lines = str(table).splitlines()
+    assert re.findall(r"\d\.\d{3}", "\n".join(line for line in lines if line.startswith(tuple(trainers)))) == numbers
+
+
+def test_wide_tables_are_printed_in_blocks():
+    fold = small_folds(1)[0]
+    table = compare({f"data set {number}": fold for number in range(5)}, {"first": Feature()})
+    text = str(table)
+    assert max(map(len, text.splitlines())) <= 110
+    assert text.count("\nfirst ") == 3
+
+
+def test_conventions_of_the_measures_are_printed():
+    table = compare({"made": small_folds(1)}, {"first": Feature()})
+    text = " ".join(str(table).split())
+    assert "ndcg@10 (gain=binary, discount=kdd08, relevant_from=1)" in text
+    assert "randomisation test over queries, with Holm's correction" in text
+
+
+def test_nothing_is_printed_unless_asked(capfd):
+    data = {"made": small_folds(2)}
+    compare(data, trainers=["AUC"], Cs=[1.0], n_jobs=2)
+    out, err = capfd.readouterr()
+    assert (out, err) == ("", "")
+    compare(data, {"first": Feature()}, verbose=1)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "2 of 2 cells" in err
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"datasets": {}}, "expected a dict from names to folds, with at least one"),
+        ({"datasets": {"made": []}}, "data set 'made' has no folds"),
+        ({"datasets": {"made": [small_folds(1)[0].train]}}, "data set 'made' holds Dataset objects; expected a Fold"),
+        ({"trainers": {}}, "trainers is empty"),
+        ({"trainers": ["MAPP"]}, "trainer='MAPP' is not known; choose one of: 'AUC', 'MAP', .*'DORM'"),
+        ({"trainers": {"x": object()}}, r"trainer 'x' is .*missing: fit, predict"),
+        ({"trainers": {"x": StructRankSVM}}, "trainer 'x' is the class StructRankSVM; expected an object"),
+        ({"trainers": {"x": StructRankSVM("mapp")}}, "trainer 'x': criterion='mapp' is not known"),
+        ({"measures": ["map", "mapp"]}, "measure 'mapp' is not known"),
+        ({"measures": []}, "measures is empty"),
+        ({"Cs": []}, "Cs is empty"),
+        ({"Cs": [1.0, -1.0]}, "Cs=-1.0 is not valid"),
+        ({"select": "best"}, "measure 'best' is not known"),
+        ({"n_jobs": 0}, "n_jobs=0 is not valid"),
+        ({"random_state": None}, "random_state=None is not valid"),
+        ({"discount": "log"}, "discount='log' is not known"),
+        ({"relevant_from": None}, "relevant_from=None is not valid"),
+    ],
+)
+def test_bad_arguments_are_named_before_any_work(arguments, message, tmp_path):
+    log = tmp_path / "log"
+    arguments = {"datasets": {"made": small_folds(1)}, "trainers": {"first": Feature(0, log)}, **arguments}
+    with pytest.raises(ValueError, match=message):
+        compare(**arguments)
+    assert n_lines(log) == 0
+
+
+def test_bad_data_name_the_data_set_and_the_fold(tmp_path):
+    log = tmp_path / "log"
+    good, other = small_folds(2)
+
+    def changed(part, **changes):
+        values = {"X": part.X, "y": part.y, "qid": part.qid, **changes}
+        return Dataset(**values)
+
+    X = good.test.X.copy()
+    X[3, 1] = np.nan
+    only_bad = np.zeros(len(good.train.y))
+    one_usable = np.where(good.train.qid == good.train.qid[0], good.train.y, 0)
+    bad = {
+        "fold 2 of 2: no query of the train part has both good": Fold(changed(good.train, y=only_bad), None, good.test),
+        "fold 2 of 2: no query of the validation part": Fold(
+            good.train, changed(good.validation, y=np.zeros(len(good.validation.y))), good.test
+        ),
+        "fold 2 of 2: only one query of the train part": Fold(changed(good.train, y=one_usable), None, good.test),
+        "fold 2 of 2: the test part has 3 features, the train part 4": Fold(
+            good.train, None, changed(good.test, X=good.test.X[:, :3])
+        ),
+        "fold 2 of 2, test part: X contains NaN at row 3, column 1": Fold(good.train, None, changed(good.test, X=X)),
+        "fold 2 of 2, train part: qid has 1 entries": Fold(changed(good.train, qid=[1]), None, good.test),
+    }
+    trainers = {"first": Feature(0, log), "AUC": StructRankSVM("auc")}
+    for message, fold in bad.items():
+        with pytest.raises(ValueError, match=f"data set 'made', {message}"):
+            compare({"made": [other, fold]}, trainers)
+    assert n_lines(log) == 0
+
+
+def test_a_trainer_that_predicts_nonsense_is_named():
+    class Nonsense(Feature):
+        def predict(self, X):
+            return np.full(len(X), np.nan)
+
+    with pytest.raises(ValueError, match="scores contains NaN at row 0") as caught:
+        compare({"made": small_folds(1)}, {"nonsense": Nonsense()})
+    assert "trainer 'nonsense', data set 'made', fold 1" in caught.value.__notes__[0]
+
+
+# The command
+
+
+def test_the_default_data_of_the_command_have_all_parts(monkeypatch, capsys):
+    from structrank import __main__ as command
+
+    seen = {}
+
+    def quick(folds, **settings):
+        seen.update(folds)
+        return compare(folds, {"first": Feature()})
+
+    monkeypatch.setattr(command, "compare", quick)
+    command.main()
+    out, err = capsys.readouterr()
+    assert list(seen) == ["digits", "synthetic"]
+    assert all(fold.validation is not None for fold in seen.values())
+    assert "trained on" in out
+    assert err == ""
+
+
+@pytest.mark.skipif(not WEBIS.is_dir(), reason=f"{WEBIS} is not there")
+def test_webis_folds_fill_the_table():
+    folds = datasets.load_letor_folds(WEBIS)[:1]
+    table = compare({"webis": folds}, trainers=["AUC", "MAP"], Cs=[0.1, 10.0])
+    assert (table.to_frame() > 0.2).all(axis=None)

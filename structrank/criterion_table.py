@@ -399,44 +399,31 @@ class _Task:
 def _train_best(trainer, fold, choice):
     """Choose C on validation queries; give the model, C, what it reached, and the notes of its training."""
     if fold.validation is not None:
-        models, notes = _fit_path(trainer, fold.train, choice.Cs)
+        models = _fit_path(trainer, fold.train, choice.Cs)
         reached = [choice.judge(model, fold.validation) for model in models]
         best = int(np.argmax(reached))
-        return models[best], choice.Cs[best], float(reached[best]), _serious(notes[best], models)
-    best, reached, models = 0, None, []
+        return models[best], choice.Cs[best], float(reached[best]), models[best].notes_
+    best, reached = 0, None
     if len(choice.Cs) > 1:
         reached = 0.0
         for weight, learn, check in _inner_folds(fold.train, trainer.relevant_from, choice.random_state):
-            models, _ = _fit_path(trainer, learn, choice.Cs)
+            models = _fit_path(trainer, learn, choice.Cs)
             reached = reached + weight * np.array([choice.judge(model, check) for model in models])
         best = int(np.argmax(reached))
         reached = float(reached[best])
-    (model,), (notes,) = _fit_path(trainer, fold.train, choice.Cs[best : best + 1])
-    return model, choice.Cs[best], reached, _serious(notes, models)
-
-
-def _serious(notes, path):
-    """Leave out that training was vacuous where it is not for the largest C of the path: a small C was chosen, no more."""
-    if not path or path[-1].health_.vacuous:
-        return notes
-    return tuple(note for note in notes if "is vacuous" not in note)
+    (model,) = _fit_path(trainer, fold.train, choice.Cs[best : best + 1])
+    return model, choice.Cs[best], reached, model.notes_
 
 
 def _fit_path(trainer, part, Cs):
-    """Train for each of the increasing Cs; give the models, and for each the warnings that its training raised."""
-    raised_before = []
-
-    def watch(iteration):
-        if iteration.iteration == 1:
-            raised_before.append(len(caught))
-
-    with _recorded_warnings() as caught:
-        models = trainer.fit_path(part.X, part.y, qid=part.qid, Cs=Cs, callback=watch)
-    notes = [_texts(caught[first:end]) for first, end in itertools.pairwise([*raised_before, len(caught)])]
+    """Train for each of the Cs; what training warns of stays with the models."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", _validation.StructRankWarning)
+        models = trainer.fit_path(part.X, part.y, qid=part.qid, Cs=Cs)
     # Training answers Ctrl-C with the model so far; here that must not pass for a finished cell.
-    if any("was interrupted" in text for texts in notes for text in texts):
+    if any(model.stop_reason_ == "interrupted" for model in models):
         raise KeyboardInterrupt
-    return models, notes
+    return models
 
 
 def _inner_folds(part, relevant_from, random_state):
@@ -864,6 +851,24 @@ class CriterionTable:
                 items = "".join(f"<li>{html.escape(item)}</li>" for item in items)
                 lines.append(f"<p>{heading}</p><ul>{items}</ul>" if heading else f"<ul>{items}</ul>")
         return _deliver("\n".join([*lines, "</div>", ""]), path)
+
+    def to_report(self, path, datasets=None):
+        """Write a self-contained HTML report: the table, figures, queries and their rankings, data, settings, versions.
+
+        Parameters
+        ----------
+        path : path-like
+            A file of that name is replaced in one step.
+        datasets : dict, default None
+            The data sets as `compare` took them, for rankings and the summary of the data.
+
+        See Also
+        --------
+        structrank.report.write_report : Says more of what the report holds.
+        """
+        from structrank.report import write_report
+
+        write_report(self, path, datasets)
 
     def _repr_html_(self):
         return self.to_html()

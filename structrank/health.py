@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-# An optimum this close to that of w = 0 has learned nothing from the data.
+# An objective this close to that of w = 0 means that nothing was learned, or that C is small ...
 _VACUOUS_FROM = 0.999
+# ... and then R falls along w nearly as steeply as at 0 (1 here), while it hardly falls where a criterion is vacuous.
+_STEEP_FROM = 0.25
 # A part of several that pulls w from 0 twice as hard as all the others together dominates them ...
 _DOMINANT_FROM = 2 / 3
 # ... and is worth a warning where w hardly adapts.
@@ -48,8 +50,8 @@ class Health:
             found.append(
                 f"training on {names} is vacuous on these data: the objective is {self.objective_ratio:.4f} times that of "
                 f"w = 0, so the model has learned next to nothing and ranks badly. Clipped criteria (ndcg, mrr) do this on "
-                f"long lists (here the median is {median_length} documents a query) and very small C does it for any. "
-                "Try criterion='auc', 'map' or 'ndcg-nc', shorter lists, a larger k or a larger C."
+                f"long lists (here the median is {median_length} documents a query). "
+                "Try criterion='auc', 'map' or 'ndcg-nc', shorter lists, or a larger k."
             )
         if self.dominant is not None and self.objective_ratio > _STIFF_FROM:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in self.parts.items())
@@ -61,7 +63,7 @@ class Health:
         return found
 
 
-def diagnose(risk, w, value, value_at_zero, C):
+def diagnose(risk, w, value, value_at_zero, pull_at_zero, C):
     """Measure the health of w.
 
     Parameters
@@ -70,6 +72,8 @@ def diagnose(risk, w, value, value_at_zero, C):
     w : (n_features,) array
     value, value_at_zero : float
         R(w) and R(0).
+    pull_at_zero : float
+        Length of the slope of R at 0.
     C : float
     """
     ratio = (0.5 * float(w @ w) + C * value) / (C * value_at_zero) if value_at_zero > 0 else 0.0
@@ -81,4 +85,6 @@ def diagnose(risk, w, value, value_at_zero, C):
         parts = {part.name: float(share) for part, share in zip(risk.parts, shares, strict=True)}
         if shares.max() > _DOMINANT_FROM:
             dominant = risk.parts[int(shares.argmax())].name
-    return Health(ratio, float(np.linalg.norm(w)), value, ratio > _VACUOUS_FROM, parts, dominant)
+    norm = float(np.linalg.norm(w))
+    steep = value_at_zero - value > _STEEP_FROM * pull_at_zero * norm
+    return Health(ratio, norm, value, ratio > _VACUOUS_FROM and not steep, parts, dominant)

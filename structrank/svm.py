@@ -79,6 +79,10 @@ class StructRankSVM(BaseEstimator):
         ``.primal`` and ``.dual`` enclose the optimum, ``.gap`` is their difference.
     health_ : Health
         Objective against w = 0, length of w, mean slack, and whether training was vacuous.
+    stop_reason_ : str
+        "converged", "max_iter", "interrupted" or "stalled".
+    notes_ : tuple of str
+        What training warned of.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array
         Where X has string column names.
@@ -156,8 +160,7 @@ class StructRankSVM(BaseEstimator):
                 "Fit a new model, or set warm_start=False."
             )
         try:
-            working_set, value_at_zero = _first_plane(risk)
-            self._train(risk, C, working_set, value_at_zero, callback, start=start)
+            self._train(risk, C, _Start(risk), callback, start=start)
         finally:
             risk.close()
         return self
@@ -193,7 +196,7 @@ class StructRankSVM(BaseEstimator):
         risk = self._risk(data, relative_C)
         models = {}
         try:
-            working_set, value_at_zero = _first_plane(risk)
+            shared = _Start(risk)
             previous = None
             for C in sorted(set(Cs)):
                 model = clone(self)
@@ -201,7 +204,7 @@ class StructRankSVM(BaseEstimator):
                 model.n_features_in_ = self.n_features_in_
                 if hasattr(self, "feature_names_in_"):
                     model.feature_names_in_ = self.feature_names_in_
-                model._train(risk, C, working_set, value_at_zero, callback, climb_from=previous)
+                model._train(risk, C, shared, callback, climb_from=previous)
                 models[C] = model
                 previous = C
         finally:
@@ -281,6 +284,28 @@ class StructRankSVM(BaseEstimator):
         result = metrics.evaluate(y, scores, qid, measures, sample_weight=sample_weight)
         return float(np.mean(list(result.values())))
 
+    def save(self, path):
+        """Write the trained model to a file that `structrank.load_model` reads; see `structrank.model_file`.
+
+        Parameters
+        ----------
+        path : path-like
+            An existing file is replaced, in one step.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from structrank import StructRankSVM, load_model
+        >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+        >>> with TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/m.structrank")
+        ...     load_model(f"{folder}/m.structrank").certificate_ == model.certificate_
+        True
+        """
+        from structrank import model_file
+
+        model_file.save_model(self, path)
+
     def _criteria(self):
         listed = self.criterion if isinstance(self.criterion, (list, tuple)) else [self.criterion]
         if not listed:
@@ -339,39 +364,44 @@ class StructRankSVM(BaseEstimator):
             _n_threads(self.n_jobs),
         )  # fmt: skip
 
-    def _train(self, risk, C, working_set, value_at_zero, callback, start=None, climb_from=None):
+    def _train(self, risk, C, at_zero, callback, start=None, climb_from=None):
         reporter = _Reporter(callback, self.verbose, C)
-        driver = CuttingPlanes(risk, C, self.tol, self.solver, working_set, start, climb_from)
+        driver = CuttingPlanes(risk, C, self.tol, self.solver, at_zero.working_set, start, climb_from)
         outcome = driver.run(self.max_iter, reporter)
         reporter.finish(outcome)
         self.coef_ = outcome.w
         self.n_iter_ = len(outcome.history)
         self.history_ = History(outcome.history)
         self.certificate_ = outcome.certificate
+        self.stop_reason_ = outcome.reason
         value = float(risk.weights @ outcome.values)
-        self.health_ = diagnose(risk, outcome.w, value, value_at_zero, C)
-        self._warn(outcome, risk)
+        self.health_ = diagnose(risk, outcome.w, value, at_zero.value, at_zero.pull, C)
+        self.notes_ = tuple(self._problems(risk))
+        for text in self.notes_:
+            warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
 
-    def _warn(self, outcome, risk):
-        gap = f"the objective is within {outcome.certificate.relative_gap:.1%} of the optimum"
-        advice = {
+    def _problems(self, risk):
+        """Say in words what a user should know about the training run; nothing where all is well."""
+        gap = f"the objective is within {self.certificate_.relative_gap:.1%} of the optimum"
+        unfinished = {
             "max_iter": f"training stopped at max_iter={self.max_iter}; {gap}. Raise max_iter or tol.",
             "interrupted": f"training was interrupted after {self.n_iter_} iterations; the model is the best so far, {gap}.",
             "stalled": f"no QP solver reached the accuracy that tol={self.tol} asks for; {gap}. See history_ for notes.",
         }
-        found = [advice[outcome.reason]] if outcome.reason in advice else []
-        names = " + ".join(part.name for part in risk.parts)
-        found += self.health_.problems(risk.median_length, names)
-        for text in found:
-            warnings.warn(text[0].upper() + text[1:], _validation.StructRankWarning, stacklevel=4)
+        found = [unfinished[self.stop_reason_]] if self.stop_reason_ in unfinished else []
+        found += self.health_.problems(risk.median_length, " + ".join(part.name for part in risk.parts))
+        return [text[0].upper() + text[1:] for text in found]
 
 
-def _first_plane(risk):
-    """Start a working set with the plane at w = 0; give it and R(0)."""
-    working_set = WorkingSet(risk.weights, risk.n_features)
-    plane = risk.plane(np.zeros(risk.n_features))
-    working_set.add(plane.slope, plane.offset, np.arange(risk.weights.shape[0]))
-    return working_set, float(risk.weights @ plane.value)
+class _Start:
+    """What is known of the risk at w = 0: a working set with its plane, the value R(0) and the length of its slope."""
+
+    def __init__(self, risk):
+        plane = risk.plane(np.zeros(risk.n_features))
+        self.working_set = WorkingSet(risk.weights, risk.n_features)
+        self.working_set.add(plane.slope, plane.offset, np.arange(risk.weights.shape[0]))
+        self.value = float(risk.weights @ plane.value)
+        self.pull = float(np.linalg.norm(risk.weights @ plane.slope))
 
 
 def _n_threads(n_jobs):

@@ -265,6 +265,13 @@ def test_vacuous_training_is_named_with_what_to_try(rng):
     assert model.health_.objective_ratio > 0.999
 
 
+def test_a_small_C_alone_is_not_vacuous(train):
+    model = StructRankSVM("auc", C=1e-6).fit(train.X, train.y, qid=train.qid)
+    assert model.health_.objective_ratio > 0.999
+    assert not model.health_.vacuous
+    assert model.score(train.X, train.y, qid=train.qid) > 0.8
+
+
 def test_health_reports_the_papers_figures(train):
     model = StructRankSVM("auc", C=10.0).fit(train.X, train.y, qid=train.qid)
     health = model.health_
@@ -337,7 +344,7 @@ BAD_INPUT = {
     "slack": (wrong(slack="both"), r"slack='both' is not known; choose one of: 'separate', 'shared'"),
     "formulation": (wrong(formulation="two-slack"), r"formulation='two-slack' is not known"),
     "query_weight": (wrong(query_weight="docs"), r"query_weight='docs' is not known"),
-    "solver": (wrong(solver="gurobi"), r"solver='gurobi' is not known; choose one of: 'osqp', 'cvxpy'"),
+    "solver": (wrong(solver="gurobi"), r"solver='gurobi' is not known; choose one of: 'osqp', 'dual', 'cvxpy'"),
     "cvxpy solver": (wrong(solver="cvxpy:NONE"), r"CVXPY has no solver 'NONE' installed; it has .*CLARABEL"),
     "C": (wrong(C=0), r"C=0 is not valid: expected a number above 0"),
     "C negative in list": (wrong(criterion=["map", "auc"], C=[1, -1]), r"C=-1 is not valid"),

@@ -195,8 +195,8 @@ class CuttingPlanes:
         value = float(self.risk.weights @ plane.value)
         violation = value - float(self.risk.weights @ solution.slacks)
         objective = 0.5 * float(self.w @ self.w) + self.C * value
-        # A dual point that is feasible for a smaller C is feasible for this one.
-        self.bound = max(self.bound, float(solution.dual))
+        # A dual point that is feasible for a smaller C is feasible for this one, and may have room to grow.
+        self.bound = max(self.bound, problem.at(self.C).feasible_dual(solution.multipliers)[1])
         self.history.append(
             Iteration(
                 len(self.history) + 1, objective, self.bound, objective - self.bound, violation, n_planes,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,10 @@ class QPProblem:
     weights: np.ndarray
     C: float
 
+    def at(self, C):
+        """Give the same QP for another C."""
+        return replace(self, C=C)
+
     def slacks(self, w):
         """Compute the least feasible slacks at w."""
         slacks = np.zeros(self.weights.shape[0])
@@ -46,23 +50,25 @@ class QPProblem:
     def feasible_dual(self, multipliers):
         """Turn any multipliers into a feasible dual point; return it and its value, a lower bound on the optimum.
 
-        Multipliers are clipped at 0 and scaled down per slack until they sum to at most C pi_s; then all are shrunk together
-        where that raises the bound.
+        Multipliers are clipped at 0 and scaled down per slack until they sum to at most C pi_s; then all are scaled together
+        to where the bound is largest.
         """
         multipliers = np.maximum(multipliers, 0.0)
         sums = np.bincount(self.slack_of, weights=multipliers, minlength=self.weights.shape[0])
         limits = self.C * self.weights
-        over = sums > limits
         factors = np.ones_like(sums)
+        over = sums > limits
         factors[over] = limits[over] / sums[over]
         multipliers = multipliers * factors[self.slack_of]
-        linear = self.offsets @ multipliers
+        used = sums > 0
+        room = float(np.min(limits[used] / (sums * factors)[used], initial=np.inf))
+        linear = float(self.offsets @ multipliers)
         combined = multipliers @ self.slopes
-        quadratic = combined @ combined
-        if linear < quadratic:
-            shrink = max(linear, 0.0) / quadratic
-            multipliers, linear, quadratic = shrink * multipliers, shrink * linear, shrink**2 * quadratic
-        return multipliers, linear - 0.5 * quadratic
+        quadratic = float(combined @ combined)
+        if linear <= 0.0:
+            return np.zeros_like(multipliers), 0.0
+        scale = min(linear / quadratic, room) if quadratic > 0.0 else room
+        return scale * multipliers, scale * linear - 0.5 * scale**2 * quadratic
 
 
 @dataclass(frozen=True)

@@ -210,7 +210,7 @@ def test_notes_are_those_of_the_chosen_model():
     assert models[0].notes_ == ()
     assert "max_iter=2" in models[1].notes_[0]
     table = compare({"made": small_folds(1)}, {"AUC": StructRankSVM("auc", max_iter=2)}, Cs=[100.0])
-    assert table.cells[0].notes == models[1].notes_
+    assert "max_iter=2" in table.cells[0].notes[0]
 
 
 def test_details_tell_the_chosen_C_and_the_time_of_each_cell():

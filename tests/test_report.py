@@ -1,0 +1,550 @@
+"""The HTML report: what it holds, that it needs nothing else, that names from the data do nothing, how it behaves."""
+
+import base64
+import hashlib
+import html.parser
+import json
+import math
+import os
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from structrank import compare, metrics
+from structrank.criterion_table import Cell, CriterionTable
+from structrank.datasets import Dataset, Fold, make_ranking
+from structrank.report import contents, write_report
+
+HOSTILE = '</script><img src=x onerror="window.broken=1"><b>&amp;\u2028$data'
+MINUS = "\N{MINUS SIGN}"
+MEASURES = [metrics.parse(name, gain="binary", discount="kdd08") for name in ("mrr@10", "ndcg@10", "map")]
+
+
+class Feature:
+    """A trainer that is not ours: ranks by one feature, and has no C."""
+
+    def __init__(self, column=0):
+        self.column = column
+
+    def fit(self, X, y, qid):
+        return self
+
+    def predict(self, X):
+        return X[:, self.column]
+
+
+def named(fold, prefix="doc-"):
+    """Give a fold whose test documents have names; one query of it has no relevant document."""
+    test = fold.test
+    y = np.where(test.qid == test.qid[0], 0, test.y)
+    docid = np.array([f"{prefix}{row}" for row in range(len(y))])
+    return Fold(fold.train, fold.validation, Dataset(test.X, y, test.qid, docid))
+
+
+@pytest.fixture(scope="module")
+def folds():
+    settings = {"n_queries": 60, "n_docs": (30, 70), "n_features": 5, "noise": 0.7}
+    return {
+        "made": [named(make_ranking(**settings, random_state=seed)) for seed in range(2)],
+        "other": [make_ranking(n_queries=30, n_docs=8, n_features=5, n_grades=4, random_state=2)],
+    }
+
+
+@pytest.fixture(scope="module")
+def table(folds):
+    trainers = {"first feature": Feature(0), "second feature": Feature(1), "third feature": Feature(2)}
+    cells = compare(folds, trainers=["AUC", "DORM"], Cs=[0.1, 10.0]).cells + compare(folds, trainers=trainers).cells
+    tests = {name: [fold.test for fold in some] for name, some in folds.items()}
+    return CriterionTable(cells, tests, MEASURES)
+
+
+@pytest.fixture(scope="module")
+def path(table, folds, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(table, path, folds, {"Cs": [0.1, 10.0], "select": "own", "trainers": {"AUC": "StructRankSVM('auc')"}})
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(path):
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def small_table(scores, y, qid, docid=None, dataset="d", trainers=None, notes=()):
+    """Give a table of one fold from the scores of each trainer, and its folds."""
+    part = Dataset(np.zeros((len(y), 2)), np.asarray(y), np.asarray(qid), docid)
+    trainers = [f"t{number}" for number in range(len(scores))] if trainers is None else trainers
+    cells = [
+        Cell(dataset, 0, name, None, None, 0.1, notes, np.asarray(some, dtype=float))
+        for name, some in zip(trainers, scores, strict=True)
+    ]
+    return CriterionTable(cells, {dataset: [part]}, MEASURES), {dataset: [Fold(part, None, part)]}
+
+
+def written(table, folds, tmp_path, **settings):
+    write_report(table, tmp_path / "report.html", folds, **settings)
+    return Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+
+
+class Page(html.parser.HTMLParser):
+    """The elements of a page, as a browser would find them without running its script."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.raw, self.elements, self.tables, self.scripts, self.styles, self.texts = text, [], {}, [], [], []
+        self._inside, self._in_cell = [], False
+        self.feed(text)
+        self.close()
+        self.text = " ".join(" ".join(self.texts).split())
+        (self.data,) = [json.loads(text) for attributes, text in self.scripts if attributes.get("id") == "contents"]
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.elements.append((tag, attributes))
+        if tag in ("script", "style"):
+            self._inside.append((tag, attributes))
+            (self.scripts if tag == "script" else self.styles).append((attributes, ""))
+        elif tag == "table":
+            self.rows = self.tables.setdefault(attributes.get("id", len(self.tables)), [])
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append({**attributes, "text": ""})
+            self._in_cell = True
+
+    def handle_endtag(self, tag):
+        if tag in ("script", "style"):
+            self._inside.pop()
+        elif tag in ("td", "th"):
+            self._in_cell = False
+
+    def handle_data(self, text):
+        if self._inside:
+            found = self.scripts if self._inside[-1][0] == "script" else self.styles
+            found[-1] = (found[-1][0], found[-1][1] + text)
+            return
+        self.texts.append(text)
+        if self._in_cell:
+            self.rows[-1][-1]["text"] += text
+
+
+def ranking_by_hand(table, folds, dataset, fold, query, trainer):
+    """Give the (docid or row, label, score) of a query's documents, the best first."""
+    test = folds[dataset][fold].test
+    (cell,) = [cell for cell in table.cells if (cell.dataset, cell.fold, cell.trainer) == (dataset, fold, trainer)]
+    rows = [row for row in range(len(test.y)) if str(test.qid[row]) == query]
+    rows.sort(key=lambda row: -cell.scores[row])
+    names = rows if test.docid is None else [test.docid[row] for row in rows]
+    return [(name, test.y[row], cell.scores[row]) for name, row in zip(names, rows, strict=True)]
+
+
+# What it holds
+
+
+def test_numbers_and_marks_are_those_of_the_table(table, page):
+    frame, marks = table.to_frame(), table.marks()
+    _, heads, *rows = page.tables["criterion-table"]
+    assert [head["text"] for head in heads] == ["Trained on", *(measure for _, measure in frame.columns)]
+    assert [row[0]["text"].removesuffix(" !") for row in rows] == frame.index.tolist()
+    for row in rows:
+        name = row[0]["text"].removesuffix(" !")
+        for cell, column in zip(row[1:], frame.columns, strict=True):
+            assert float(cell["data-value"]) == frame.loc[name, column]
+            assert cell["text"] == f"{frame.loc[name, column]:.3f}"
+            classes, mark = cell["class"].split(), marks[name, *column]
+            assert ("best" in classes, "second" in classes) == (mark.startswith("**"), mark.rstrip("<") == "*")
+            assert ("below" in classes) == ("<" in mark)
+    assert "<" in "".join(marks.values()), "the data should have a row that is significantly below"
+
+
+def test_legend_names_marks_correction_conventions_and_undefined_queries(table, page):
+    assert table.undefined["made", "map"] == 2
+    for text in (
+        "best of its column", "second best", "significantly below the column's best", "p ≤ 0.05",
+        "paired randomisation test", "Holm's correction over the rows of the column",
+        "ndcg@10 (gain=binary, discount=kdd08, relevant_from=1)", "made map: 2 of 24",
+    ):  # fmt: skip
+        assert text in page.text
+
+
+def test_every_paired_test_is_listed(table, page):
+    frame = table.significance()
+    (rows,) = [rows[1:] for rows in page.tables.values() if rows[0][0]["text"] == "Data set"]
+    assert [tuple(cell["text"] for cell in row[:4]) for row in rows] == [
+        (*place, best) for place, best in zip(frame.index, frame["best"], strict=True)
+    ]
+    values = np.array([[float(cell["data-value"]) for cell in row[4:]] for row in rows])
+    columns = ["difference", "p_t", "p_t_holm", "p_randomisation", "p_randomisation_holm"]
+    np.testing.assert_array_equal(values, frame[columns].to_numpy())
+
+
+def test_values_of_queries_are_those_of_the_table(table, page):
+    assert page.data["trainers"] == table.trainers
+    for dataset in page.data["datasets"]:
+        assert dataset["ids"] == [str(value) for value in table.query_ids[dataset["name"]]]
+        for measure, values in zip(table.measures, dataset["values"], strict=True):
+            for name, row in zip(table.trainers, values, strict=True):
+                row = [math.nan if value is None else value for value in row]
+                np.testing.assert_allclose(row, table.per_query[name, dataset["name"], measure], atol=1e-6)
+
+
+def test_gains_and_losses_are_counted_over_all_queries(table, page):
+    made, j = page.data["datasets"][0], table.trainers.index("AUC")
+    for i, name in enumerate(table.trainers):
+        difference = table.per_query["AUC", "made", "map"] - table.per_query[name, "made", "map"]
+        assert made["counts"][2][i][j] == [int((difference > 1e-6).sum()), int((difference < -1e-6).sum())]
+    assert made["undefined"] == [2, 2, 2]
+
+
+def test_rankings_are_those_of_the_scores(table, folds, page):
+    for dataset in page.data["datasets"]:
+        for query, fold, ranking in zip(dataset["ids"], dataset["folds"], dataset["rankings"], strict=True):
+            for number, trainer in enumerate(table.trainers):
+                expected = ranking_by_hand(table, folds, dataset["name"], fold, query, trainer)
+                assert ranking["nDocs"] == len(expected)
+                assert ranking["nGood"] == sum(label >= 1 for _, label, _ in expected)
+                order, expected = ranking["orders"][number], expected[: contents.N_TOP]
+                assert [ranking["docs"][place] for place in order] == [name for name, _, _ in expected]
+                assert [ranking["labels"][place] for place in order] == [label for _, label, _ in expected]
+                np.testing.assert_allclose(ranking["scores"][number], [score for *_, score in expected], rtol=1e-4)
+
+
+def test_documents_of_equal_score_are_marked_as_tied(tmp_path):
+    table, folds = small_table([[3, 3, 1, 0, 0, 0], range(6)], [1, 0, 0, 1, 0, 0], [1] * 6)
+    (ranking,) = written(table, folds, tmp_path).data["datasets"][0]["rankings"]
+    assert ranking["ties"] == [[1, 4, 5], []]
+    assert ranking["docs"] == [0, 1, 2, 3, 4, 5], "documents without names go by their row"
+
+
+def test_data_settings_versions_and_notes_are_told(table, folds, page):
+    for text in ("measure ndcg@10", "Cs 0.1, 10", "select own", "StructRankSVM('auc')", f"numpy {np.__version__}"):
+        assert text in page.text
+    (rows,) = [rows for rows in page.tables.values() if rows[0][0]["text"] == "Fold" and len(rows) == 7]
+    heads = [cell["text"] for cell in rows[0]]
+    for row, (number, name) in zip(
+        rows[1:], [(n, p) for n in range(2) for p in ("train", "validation", "test")], strict=True
+    ):
+        part, found = getattr(folds["made"][number], name), dict(zip(heads, row, strict=True))
+        told = {head: float(cell["data-value"]) for head, cell in found.items() if "data-value" in cell}
+        assert (found["Fold"]["text"], found["Part"]["text"]) == (str(number + 1), name)
+        assert told == {
+            "Documents": len(part.y), "Queries": len(set(part.qid)), "Features": 5, "Label 0": (part.y == 0).sum(),
+            "Label 1": (part.y == 1).sum(), "Queries of one kind": 1 if name == "test" else 0,
+        }  # fmt: skip
+    assert table.notes
+    for texts in table.notes.values():
+        for text in texts:
+            assert " ".join(text.split()) in page.text
+
+
+def test_what_is_not_known_is_said(table, tmp_path):
+    page = written(table, None, tmp_path)
+    assert "it has no rankings" in page.text
+    assert "more about the data was not given" in page.text
+    assert all(ranking is None for dataset in page.data["datasets"] for ranking in dataset["rankings"])
+
+
+def test_large_comparisons_are_cut_where_trainers_agree_and_the_page_says_so(tmp_path, monkeypatch):
+    n_queries, n_docs = 40, 60
+    rng = np.random.default_rng(0)
+    y, qid = rng.integers(2, size=n_queries * n_docs), np.repeat(np.arange(n_queries), n_docs)
+    scores = rng.normal(size=y.shape)
+    table, folds = small_table([scores, np.where(qid < 8, -scores, scores)], y, qid)
+    monkeypatch.setattr(contents, "_MOST_VALUES", 30 * 2 * 3)
+    monkeypatch.setattr(contents, "_MOST_RANKED", 5 * 2 * contents.N_TOP)
+    page = written(table, folds, tmp_path)
+    (dataset,) = page.data["datasets"]
+    assert len(dataset["ids"]) == 30
+    assert set(map(str, range(8))) <= set(dataset["ids"])
+    held = {id for id, ranking in zip(dataset["ids"], dataset["rankings"], strict=True) if ranking is not None}
+    assert len(held) == 5
+    assert held < set(map(str, range(8)))
+    assert dataset["nQueries"] == 40
+    assert "holds the values of 30 of 40 test queries" in page.text
+    assert "holds the rankings of 5 of 40 test queries" in page.text
+    assert "Rankings are cut after 50 documents." in page.text
+
+
+def test_infinite_scores_and_columns_without_any_value_are_shown(tmp_path):
+    table, folds = small_table([[math.inf, -math.inf, 0], [1, 2, 3]], [0, 0, 0], ["a"] * 3)
+    page = written(table, folds, tmp_path)
+    assert page.data["datasets"][0]["rankings"][0]["scores"][0] == ["∞", 0, f"{MINUS}∞"]
+    *_, row = page.tables["criterion-table"]
+    assert [(cell["text"], cell["data-value"]) for cell in row[1:]] == [("\N{EN DASH}", "")] * 3
+
+
+# That it needs nothing else
+
+
+def test_page_is_self_contained(page):
+    assert not re.search(r"https?:|//[a-z]|@import|url\(", re.sub(r"(?m)^ *//.*$", "", page.raw))
+    for tag, attributes in page.elements:
+        assert tag not in ("link", "img", "iframe", "object", "embed", "base", "form")
+        assert not {"src", "srcset", "style"} & attributes.keys()
+        assert attributes.get("href", "#").startswith("#")
+        assert not any(name.startswith("on") for name in attributes)
+
+
+def test_targets_of_links_exist(page):
+    ids = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
+    links = {attributes["href"][1:] for tag, attributes in page.elements if tag == "a"}
+    assert links
+    assert links <= ids
+
+
+def test_only_the_own_script_may_run_and_nothing_may_be_fetched(page):
+    (policy,) = [a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
+    (script,) = [text for attributes, text in page.scripts if attributes.get("type") != "application/json"]
+    ((_, style),) = page.styles
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'"
+    )
+    assert "innerHTML" not in script
+    assert "insertAdjacent" not in script
+    assert "document.write" not in script
+
+
+def hostile_table():
+    rng = np.random.default_rng(0)
+    y, scores = rng.integers(2, size=40), rng.normal(size=(2, 40))
+    ids = np.repeat([f"{HOSTILE}{number}" for number in range(4)], 10)
+    docid = np.array([f"{HOSTILE}{row}" for row in range(40)])
+    return small_table(scores, y, ids, docid, HOSTILE, [HOSTILE, f"{HOSTILE}2"], notes=(f"{HOSTILE}!",))
+
+
+def test_names_from_the_data_are_text_only(tmp_path):
+    table, folds = hostile_table()
+    page = written(table, folds, tmp_path, settings={HOSTILE: HOSTILE, "trainers": {HOSTILE: HOSTILE}})
+    assert not [tag for tag, _ in page.elements if tag == "img"]
+    assert len(page.scripts) == 2
+    (dataset,) = page.data["datasets"]
+    assert dataset["name"] == page.data["trainers"][0] == HOSTILE
+    assert dataset["rankings"][0]["docs"][0].startswith(HOSTILE)
+    assert page.tables["criterion-table"][2][0]["text"].startswith(HOSTILE)
+
+
+def test_names_that_are_no_unicode_do_no_harm(tmp_path):
+    table, folds = small_table([[1, 2], [2, 1]], [0, 1], ["a\udc80"] * 2, np.array(["\udcff", "é"]))
+    assert written(table, folds, tmp_path).data["datasets"][0]["ids"] == ["a\udc80"]
+
+
+# How it is written
+
+
+def test_report_replaces_a_file_whole_or_not_at_all(table, folds, tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="disk full"):
+            write_report(table, path, folds)
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["report.html"]
+    table.to_report(path, folds)
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_bad_paths_are_refused_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(contents, "gather", None)
+    with pytest.raises(ValueError, match="is a folder; expected the name of a file"):
+        write_report(None, tmp_path)
+    with pytest.raises(ValueError, match=r"there is no folder '.*missing'"):
+        write_report(None, tmp_path / "missing" / "report.html")
+    with pytest.raises(TypeError):
+        write_report(None, 3)
+
+
+def test_data_of_another_table_are_refused(table, folds, tmp_path):
+    path = tmp_path / "report.html"
+    with pytest.raises(ValueError, match="datasets has no data set 'other'; it has: 'made'"):
+        write_report(table, path, {"made": folds["made"]})
+    with pytest.raises(ValueError, match=r"data set 'made' has 1 fold\(s\), the table 2"):
+        write_report(table, path, {**folds, "made": folds["made"][0]})
+    with pytest.raises(ValueError, match=r"data set 'made', fold 1: the test part has \d+ rows, the table scores for"):
+        write_report(table, path, {**folds, "made": folds["made"][::-1]})
+    assert not path.exists()
+
+
+# How it behaves in a browser
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    executable = shutil.which("chromium")
+    if executable is None:
+        pytest.skip("there is no chromium on this machine (Debian: apt-get install chromium)")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=executable, args=FLAGS, timeout=120_000)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open a file in a new window; afterwards, there must have been no error and no request but for the file."""
+    opened = []
+
+    def visit(path, width=1200):
+        context = browser.new_context(viewport={"width": width, "height": 800})
+        window, troubles, requests = context.new_page(), [], []
+        window.set_default_timeout(60_000)
+        window.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
+        window.on("pageerror", lambda error: troubles.append(str(error)))
+        window.on("dialog", lambda dialog: troubles.append(f"dialog {dialog.message}"))
+        window.on("request", lambda request: requests.append(request.url))
+        window.goto(path.as_uri())
+        opened.append((context, path, troubles, requests))
+        return window
+
+    yield visit
+    for context, path, troubles, requests in opened:
+        context.close()
+        assert troubles == []
+        assert requests == [path.as_uri()]
+
+
+def rows_of(window):
+    return window.locator("#criterion-table tbody th span").all_inner_texts()
+
+
+def choose(window, **labels):
+    for name, label in labels.items():
+        window.locator(f"#choose-{name}").select_option(label=label)
+
+
+def documents(window, side):
+    """Give (rank, document, label, score) of all rows of one of the two rankings."""
+    rows = window.locator(".ranking").nth(side).locator("tbody tr")
+    cells = rows.evaluate_all("rows => rows.map(row => [...row.cells].map(cell => cell.textContent))")
+    return [tuple(row[:4]) for row in cells]
+
+
+def overflow(window):
+    return window.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+
+def test_table_sorts_by_a_column_with_mouse_and_keyboard(visit, path, table):
+    window = visit(path)
+    frame = table.to_frame()
+    heads = window.locator("#criterion-table th[aria-sort]")
+    assert rows_of(window) == table.trainers
+    for number, column in enumerate(frame.columns, start=1):
+        heads.nth(number).locator("button").click()
+        assert heads.nth(number).get_attribute("aria-sort") == "descending"
+        assert frame.loc[rows_of(window), column].is_monotonic_decreasing
+    assert heads.nth(1).get_attribute("aria-sort") == "none"
+    heads.nth(1).locator("button").focus()
+    window.keyboard.press("Enter")
+    assert frame.loc[rows_of(window), frame.columns[0]].is_monotonic_decreasing
+    window.keyboard.press("Enter")
+    assert heads.nth(1).get_attribute("aria-sort") == "ascending"
+    assert frame.loc[rows_of(window), frame.columns[0]].is_monotonic_increasing
+    window.keyboard.press("Space")
+    assert rows_of(window) == table.trainers
+    heads.nth(0).locator("button").click()
+    assert rows_of(window) == sorted(table.trainers, key=str.lower)
+
+
+def test_drill_down_shows_the_queries_that_changed_most_and_both_rankings(visit, path, table, folds):
+    window = visit(path)
+    choose(window, dataset="made", measure="ndcg@10", **{"from": "first feature", "to": "AUC"})
+    before, after = (table.per_query[name, "made", "ndcg@10"] for name in ("first feature", "AUC"))
+    change = after - before
+    order = np.argsort(-np.nan_to_num(change), kind="stable")
+    gained, lost = int((change > 0).sum()), int((change < 0).sum())
+    said = window.locator("#overview p").inner_text()
+    assert f"gain for {gained} queries, loss for {lost}, " in said
+    assert "undefined for 2" in said
+    amounts = window.locator('[data-kind="gain"] .amount').all_inner_texts()
+    assert amounts == [f"+{value:.3f}" for value in change[order][: min(10, gained)]]
+
+    window.locator('[data-kind="gain"] button').first.click()
+    n_first = len(set(folds["made"][0].test.qid))
+    query, fold = str(table.query_ids["made"][order[0]]), int(order[0] >= n_first)
+    assert window.locator(".detail h3").inner_text() == f"Query {query}, fold {fold + 1}"
+    for side, trainer in enumerate(("first feature", "AUC")):
+        expected = ranking_by_hand(table, folds, "made", fold, query, trainer)[:50]
+        shown = documents(window, side)
+        assert [int(rank) for rank, *_ in shown] == list(range(1, len(expected) + 1))
+        assert [doc for _, doc, *_ in shown] == [doc for doc, *_ in expected]
+        assert [int(label) for *_, label, _ in shown] == [label for _, label, _ in expected]
+        scores = [float(score.replace(MINUS, "-")) for *_, score in shown]
+        np.testing.assert_allclose(scores, [score for *_, score in expected], rtol=1e-3)
+        good = window.locator(".ranking").nth(side).locator("tbody tr.good .doc").all_text_contents()
+        assert good == [doc for doc, label, _ in expected if label >= 1]
+    assert window.locator(".ranking tbody tr:visible").count() == 2 * min(20, len(expected))
+    window.get_by_role("button", name="Show the first").click()
+    assert window.locator(".ranking tbody tr:visible").count() == 2 * len(expected)
+
+    window.locator("#swap").click()
+    assert window.locator(".rankings h4").all_inner_texts() == ["AUC", "first feature"]
+    assert window.locator('[data-kind="loss"] .amount').first.inner_text() == f"{MINUS}{change[order[0]]:.3f}"
+
+
+def test_queries_can_be_chosen_by_keyboard(visit, path):
+    window = visit(path)
+    window.locator('[data-kind="gain"] button').first.focus()
+    window.keyboard.press("Enter")
+    assert window.evaluate("document.activeElement.textContent").startswith("Query ")
+    assert window.locator(".ranking").count() == 2
+
+
+def test_figures_have_a_mark_for_every_trainer(visit, path, table):
+    window = visit(path)
+    assert window.locator("#means svg").count() == len(table.to_frame().columns)
+    for number in range(len(table.to_frame().columns)):
+        assert window.locator("#means svg").nth(number).locator("circle").count() == len(table.trainers)
+    assert window.locator("#training svg").count() == 2 * len(table.datasets)
+    assert window.locator("#training").get_by_text("has no C").count() == 3 * 2
+    assert window.locator("#training rect.bar").count() == len(table.trainers) * 2
+
+
+@pytest.mark.parametrize("width", [360, 768])
+def test_page_fits_narrow_screens(visit, path, width):
+    window = visit(path, width)
+    assert overflow(window) == 0
+    window.locator('[data-kind="gain"] button').first.click()
+    window.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    assert overflow(window) == 0
+    assert window.locator(".ranking").nth(1).bounding_box()["x"] > window.locator(".ranking").nth(0).bounding_box()["x"]
+
+
+def test_names_from_the_data_do_nothing_in_a_browser(visit, tmp_path):
+    table, folds = hostile_table()
+    path = tmp_path / "report.html"
+    write_report(table, path, folds, {HOSTILE: HOSTILE})
+    window = visit(path, 360)
+    window.locator("#changes button").first.click()
+    assert documents(window, 0)[0][1].startswith("</script><img src=x")
+    assert window.locator("img").count() == 0
+    assert window.evaluate("window.broken") is None
+    assert overflow(window) == 0
+
+
+def test_one_trainer_and_unknown_rankings_are_no_error(visit, table, tmp_path):
+    alone, folds = small_table([[1, 2, 3]], [0, 1, 0], [1, 1, 1])
+    write_report(alone, tmp_path / "alone.html", folds)
+    assert "one trainer only" in visit(tmp_path / "alone.html").locator("#explorer").inner_text()
+    write_report(table, tmp_path / "report.html")
+    window = visit(tmp_path / "report.html")
+    window.locator("#changes button").first.click()
+    assert "rankings of this query are not in this report" in window.locator(".detail").inner_text()

@@ -8,7 +8,8 @@ import importlib
 _HOME = {
     "StructRankSVM": "structrank.svm",
     "most_violated": "structrank.violation",
-    "compare": "structrank.criterion_table",
+    "compare": "structrank.comparison",
+    "load_model": "structrank.model_file",
     "StructRankWarning": "structrank._validation",
 }
 _MODULES = ("criteria", "datasets", "feature_maps", "metrics", "solvers")

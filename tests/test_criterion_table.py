@@ -17,8 +17,10 @@ import pytest
 import scipy.sparse
 from sklearn.model_selection import GroupKFold
 
-from structrank import StructRankSVM, compare, criterion_table, datasets, metrics
-from structrank.criterion_table import Cell, CriterionTable, default_trainers
+from structrank import StructRankSVM, compare, comparison, datasets, metrics
+from structrank.cells import Cell
+from structrank.comparison import default_trainers
+from structrank.criterion_table import CriterionTable
 from structrank.datasets import Dataset, Fold, make_ranking
 
 WEBIS = Path(os.environ.get("STRUCTRANK_DATA") or Path(__file__).parents[2] / "shared" / "data") / "webis-clueweb09"
@@ -142,7 +144,7 @@ def test_inner_folds_deal_whole_usable_queries():
     part = Dataset(np.arange(30.0)[:, None], y, qid)
     seen = []
     shares = 0.0
-    for share, learn, check in criterion_table._inner_folds(part, 1, random_state=0):
+    for share, learn, check in comparison._inner_folds(part, 1, random_state=0):
         learned, checked = (set(qid[some.X[:, 0].astype(int)]) for some in (learn, check))
         assert not learned & checked
         assert learned | checked == set("abcd")
@@ -206,7 +208,7 @@ def test_a_small_C_that_was_chosen_is_not_called_vacuous(keep_validation):
 
 def test_notes_are_those_of_the_chosen_model():
     train = small_folds(1)[0].train
-    models = criterion_table._fit_path(StructRankSVM("auc", max_iter=2), train, (1e-3, 100.0))
+    models = comparison._fit_path(StructRankSVM("auc", max_iter=2), train, (1e-3, 100.0))
     assert models[0].notes_ == ()
     assert "max_iter=2" in models[1].notes_[0]
     table = compare({"made": small_folds(1)}, {"AUC": StructRankSVM("auc", max_iter=2)}, Cs=[100.0])

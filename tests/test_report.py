@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from structrank import compare, metrics
-from structrank.criterion_table import Cell, CriterionTable
+from structrank.cells import Cell
+from structrank.criterion_table import CriterionTable
 from structrank.datasets import Dataset, Fold, make_ranking
 from structrank.report import contents, write_report
 

@@ -16,7 +16,7 @@ import math
 import string
 from html import escape
 
-from structrank.criterion_table import _SIGNIFICANT
+from structrank.criterion_table import SIGNIFICANT
 from structrank.report.contents import N_TOP
 
 _UNDEFINED = "\N{EN DASH}"
@@ -156,7 +156,7 @@ def _legend(table):
         if count
     ]
     below = (
-        f"significantly below the column's best: p ≤ {_SIGNIFICANT} in a paired randomisation test over queries, with "
+        f"significantly below the column's best: p ≤ {SIGNIFICANT} in a paired randomisation test over queries, with "
         "Holm's correction over the rows of the column"
     )
     marks = [("best", "0.9", "best of its column"), ("second", "0.8", "second best"), ("below", "0.7", below)]

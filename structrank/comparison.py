@@ -1,0 +1,461 @@
+"""compare(): every trainer on every fold, tested by every measure.
+
+KDD 2008, section 4.5 and Figure 9. A trainer on a fold is a cell of work; finished cells are kept, so that a comparison that
+was interrupted goes on where it was. `structrank.criterion_table` holds and shows the result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.base import clone
+
+from structrank import _validation, criteria, metrics
+from structrank._progress import ProgressLine
+from structrank.cells import Cell, cell_files
+from structrank.criterion_table import CriterionTable
+from structrank.data import RankingData
+from structrank.datasets.containers import Dataset, Fold
+from structrank.svm import StructRankSVM
+
+# On digits, webis-clueweb09 and synthetic data, of 0.0001 to 10000, the values chosen for criteria that learn at all lay
+# from 0.01 to 1000, mostly from 0.1 to 100; 10000 alone costs as much as the rest of the path.
+DEFAULT_CS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
+# Queries of a training part without validation part are dealt into this many folds.
+_INNER_FOLDS = 3
+
+
+def default_trainers(relevant_from=1, discount="kdd08"):
+    """Give the rows of the paper's Figure 9 that are structured SVMs, each an untrained `StructRankSVM`.
+
+    MRR comes with both feature maps (Figure 7), COMBO with both ways to share slacks (section 3.7), and the decay of
+    DORM is cut at 30 ranks (section 4.4).
+
+    Parameters
+    ----------
+    relevant_from : float, default 1
+        Least label of a good document.
+    discount : {"kdd08", "log2"}, default "kdd08"
+        Discount of the criteria that have one.
+
+    Returns
+    -------
+    dict
+        From names to trainers.
+
+    Examples
+    --------
+    >>> list(default_trainers())[:4]
+    ['AUC', 'MAP', 'NDCG', 'NDCG-NC']
+    """
+    # COMBO takes MAP, NDCG-NC and MRR, all with the map `po`, and MRR not clipped. Chosen on validation queries (four
+    # digits splits, ten inner folds of webis-clueweb09's training parts), by the mean of mrr@10, ndcg@10 and map there:
+    #                                        digits             webis
+    #                                   separate shared    separate shared      of 14 + 2 synthetic, vacuous
+    #   MAP + NDCG-NC + MRR (mrr)@10      .719    .644       .340    .339       13, 16
+    #   MAP + NDCG-NC + MRR (po)@10       .791    .783       .499    .420        0, 13
+    #   MAP + NDCG-NC + MRR (po)          .788    .788       .499    .495        0,  1
+    #   MAP + NDCG-NC                     .788    .789       .470    .494        0,  0
+    #   MAP alone                              .790               .488           0
+    # phi_mrr drowns the other parts, and the bound of a clipped criterion stays above 1 on long lists, so that with
+    # shared slacks it is the largest whatever the others say.
+    make = functools.partial(StructRankSVM, relevant_from=relevant_from, discount=discount)
+    combo = functools.partial(make, ["map", "ndcg-nc", criteria.MRR(k=None)], feature_map="po")
+    return {
+        "AUC": make("auc"),
+        "MAP": make("map"),
+        "NDCG": make("ndcg"),
+        "NDCG-NC": make("ndcg-nc"),
+        "MRR (map mrr)": make("mrr", feature_map="mrr"),
+        "MRR (map po)": make("mrr", feature_map="po"),
+        "COMBO (separate slacks)": combo(slack="separate"),
+        "COMBO (shared slacks)": combo(slack="shared"),
+        "DORM": make("dorm", decay="sqrt@30"),
+    }
+
+
+def compare(
+    datasets,
+    trainers=None,
+    measures=("mrr@10", "ndcg@10", "map"),
+    Cs=None,
+    results=None,
+    n_jobs=None,
+    *,
+    relevant_from=1,
+    discount="kdd08",
+    select="own",
+    random_state=0,
+    verbose=0,
+):
+    """Train by every criterion, test by every measure: fill the table of the KDD 2008 paper's Figure 9.
+
+    Parameters
+    ----------
+    datasets : dict
+        From names to a `structrank.datasets.Fold` or a list of them, as ``load_letor_folds`` gives. The test parts of
+        all folds are pooled per query, so they should not overlap.
+    trainers : dict, list of names, or None
+        Rows. None for all of `default_trainers`, a list of names for some of these, or a dict from names to objects
+        with ``fit(X, y, qid=...)`` and ``predict(X)``; they are copied, never trained themselves. To set others beside
+        the defaults: ``{**default_trainers(), "mine": mine}``.
+    measures : str, Measure, or a list of them
+        Columns, as `structrank.metrics.evaluate` takes them. Those given by name have the paper's conventions: binary
+        gain, `discount` and `relevant_from` as here.
+    Cs : sequence of float, default None
+        From which each `StructRankSVM` chooses its C; None for 0.001, 0.01, ..., 1000.
+    results : path-like, default None
+        A folder that keeps each finished cell (a trainer on a fold). A later call with the same data, parameters of
+        trainers and settings reads it in place of training again, so that an interrupted comparison goes on where it
+        was; measures may differ, as scores are kept. The code of trainers is not looked at: after you changed it, take
+        another folder.
+    n_jobs : int or None, default None
+        Cells trained at a time, each in a process of its own: None is 1, -1 all cores. The numbers do not depend on it.
+    relevant_from : float, default 1
+        Least label of a good document, for measures given by name and for the default trainers.
+    discount : {"kdd08", "log2"}, default "kdd08"
+        Discount for measures given by name and for the default trainers.
+    select : str or Measure, default "own"
+        Measure by which C is chosen, see below.
+    random_state : int, default 0
+        Seed of the inner folds and of the randomisation tests.
+    verbose : int, default 0
+        1 shows a line of progress on stderr.
+
+    Returns
+    -------
+    CriterionTable
+
+    Notes
+    -----
+    For each fold and `StructRankSVM`, one C is chosen on the validation part; where there is none, by three inner folds
+    of the training queries, after which the model is trained on the whole training part. The measure of this choice is
+    by default the row's own criterion (of a COMBO the mean of its parts'), so that a row is what you get if you know and
+    use that criterion only. To choose by the column's measure instead would make each row several models and credit the
+    criterion with what the choice of C has done; to choose by one measure for all rows, name it in `select`. Of equally
+    good values the smallest is taken. Other trainers are fitted to the training part as they are.
+
+    Examples
+    --------
+    >>> from structrank import compare, datasets
+    >>> fold = datasets.make_ranking(n_queries=30, n_docs=10, n_features=3, noise=0.5, random_state=0)
+    >>> table = compare({"made": fold}, trainers=["AUC", "MAP"], measures=["mrr@10", "map"], Cs=[0.1, 10.0])
+    >>> table.to_frame().shape, table.query_ids["made"].tolist()
+    ((2, 2), [24, 25, 26, 27, 28, 29])
+    """
+    folds = _as_folds(datasets)
+    trainers = _as_trainers(trainers, relevant_from, discount)
+    conventions = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
+    if isinstance(measures, (str, metrics.Measure)):
+        measures = [measures]
+    measures = [metrics.parse(measure, **conventions) for measure in measures]
+    choice = _Choice(
+        Cs=tuple(sorted({_validation.check_number("Cs", C, above=0) for C in (DEFAULT_CS if Cs is None else Cs)})),
+        select=None if isinstance(select, str) and select == "own" else metrics.parse(select, **conventions),
+        random_state=_validation.check_number("random_state", random_state, at_least=0, integer=True),
+    )
+    if not choice.Cs:
+        raise ValueError("Cs is empty; expected at least one value of C.")
+    n_jobs = _check_n_jobs(n_jobs)
+    for where, fold in _each_fold(folds):
+        _check_fold(where, fold, trainers, measures, choice, relevant_from)
+
+    tasks = [
+        _Task(dataset, number, fold, name, trainer, choice)
+        for dataset, its_folds in folds.items()
+        for number, fold in enumerate(its_folds)
+        for name, trainer in trainers.items()
+    ]
+    files = [None] * len(tasks) if results is None else cell_files(tasks, results)
+    cells = _run_all(tasks, files, n_jobs, verbose)
+    tests = {dataset: [fold.test for fold in its_folds] for dataset, its_folds in folds.items()}
+    settings = {
+        "relevant_from": relevant_from,
+        "discount": discount,
+        "Cs": choice.Cs,
+        "select": "own" if choice.select is None else choice.select.name,
+        "random_state": choice.random_state,
+        "trainers": {name: repr(trainer) for name, trainer in trainers.items()},
+    }
+    return CriterionTable(cells, tests, measures, choice.random_state, folds, settings)
+
+
+# ---- Input
+
+
+def _as_folds(datasets):
+    if not isinstance(datasets, Mapping) or not datasets:
+        raise ValueError(f"datasets={datasets!r} is not valid: expected a dict from names to folds, with at least one.")
+    folds = {}
+    for name, value in datasets.items():
+        listed = list(value) if isinstance(value, (list, tuple)) else [value]
+        if not listed:
+            raise ValueError(f"data set {name!r} has no folds; expected at least one.")
+        for fold in listed:
+            if not all(hasattr(fold, part) for part in ("train", "validation", "test")):
+                raise ValueError(
+                    f"data set {name!r} holds {type(fold).__name__} objects; expected a Fold (train, validation or None, "
+                    "test) or a list of them."
+                )
+        folds[str(name)] = listed
+    return folds
+
+
+def _as_trainers(trainers, relevant_from, discount):
+    default = default_trainers(relevant_from, discount)
+    if trainers is None:
+        chosen = default
+    elif isinstance(trainers, Mapping):
+        chosen = {str(name): trainer for name, trainer in trainers.items()}
+    else:
+        chosen = {}
+        for name in [trainers] if isinstance(trainers, str) else trainers:
+            _validation.check_choice("trainer", name, tuple(default))
+            chosen[name] = default[name]
+    if not chosen:
+        raise ValueError("trainers is empty; expected at least one.")
+    for name, trainer in chosen.items():
+        missing = [method for method in ("fit", "predict") if not callable(getattr(trainer, method, None))]
+        if missing or isinstance(trainer, type):
+            found = f"the class {trainer.__name__}" if isinstance(trainer, type) else repr(trainer)
+            raise ValueError(
+                f"trainer {name!r} is {found}; expected an object with fit(X, y, qid=...) and predict(X)"
+                + (f", missing: {', '.join(missing)}." if missing else ".")
+            )
+        if isinstance(trainer, StructRankSVM):
+            try:
+                trainer._check_parameters()
+            except ValueError as error:
+                raise ValueError(f"trainer {name!r}: {error}") from None
+    return chosen
+
+
+def _check_n_jobs(n_jobs):
+    if n_jobs is None:
+        return 1
+    import joblib
+
+    if _validation.check_number("n_jobs", n_jobs, integer=True) == 0:
+        raise ValueError("n_jobs=0 is not valid: expected None, an integer of at least 1, or -1 for all cores.")
+    return joblib.effective_n_jobs(n_jobs)
+
+
+def _each_fold(folds):
+    for dataset, its_folds in folds.items():
+        for number, fold in enumerate(its_folds):
+            yield f"data set {dataset!r}, fold {number + 1} of {len(its_folds)}", fold
+
+
+def _check_fold(where, fold, trainers, measures, choice, relevant_from):
+    """Judge all that training and testing will need of a fold, before anything is trained."""
+    parts = {name: getattr(fold, name) for name in ("train", "validation", "test") if getattr(fold, name) is not None}
+    data = {}
+    for name, part in parts.items():
+        try:
+            data[name] = RankingData(part.X, part.y, part.qid)
+            if name == "test":
+                metrics.evaluate(part.y, np.zeros(len(data[name].labels)), part.qid, measures)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{where}, {name} part: {error}") from None
+        if data[name].n_features != data["train"].n_features:
+            raise ValueError(
+                f"{where}: the {name} part has {data[name].n_features} features, the train part "
+                f"{data['train'].n_features}; they must have the same."
+            )
+    structured = [trainer for trainer in trainers.values() if isinstance(trainer, StructRankSVM)]
+    for least in {relevant_from, *(trainer.relevant_from for trainer in structured)}:
+        wanted = "different labels" if least is None else f"both good (label >= {least:g}) and bad documents"
+        usable = _usable_queries(data["train"], least).sum()
+        if usable == 0:
+            raise ValueError(f"{where}: no query of the train part has {wanted}, so there is nothing to learn from.")
+        if not structured or len(choice.Cs) == 1:
+            continue
+        if "validation" not in data and usable == 1:
+            raise ValueError(
+                f"{where}: only one query of the train part has {wanted}, and there is no validation part to choose C on. "
+                "Give one, or a single C."
+            )
+        if "validation" in data and not _usable_queries(data["validation"], least).any():
+            raise ValueError(f"{where}: no query of the validation part has {wanted}, so C cannot be chosen on it.")
+
+
+def _usable_queries(data, relevant_from):
+    """Tell which queries one can learn from: those with good and bad documents (different labels, where graded)."""
+    labels = data.labels[data.grouping.rows]
+    kinds = labels if relevant_from is None else labels >= relevant_from
+    firsts = data.grouping.indptr[:-1]
+    return np.maximum.reduceat(kinds, firsts) > np.minimum.reduceat(kinds, firsts)
+
+
+# ---- Work
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """How C is chosen: among `Cs`, by the measure `select` (None: each trainer's own criterion)."""
+
+    Cs: tuple
+    select: metrics.Measure | None
+    random_state: int
+
+    def judge(self, model, part):
+        """Measure a model on validation queries; higher is better."""
+        if self.select is None:
+            return model.score(part.X, part.y, qid=part.qid)
+        (value,) = metrics.evaluate(part.y, model.predict(part.X), part.qid, self.select).values()
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """One cell, still to be filled."""
+
+    dataset: str
+    number: int
+    fold: Fold
+    name: str
+    trainer: object
+    choice: _Choice
+
+    def run(self, file):
+        """Train, predict, and keep the cell in its file, if it has one."""
+        from threadpoolctl import threadpool_limits
+
+        try:
+            # BLAS adds up in another order with other numbers of threads, and processes share the cores.
+            with threadpool_limits(limits=1, user_api="blas"):
+                cell = self._fill()
+        except Exception as error:
+            error.add_note(f"in compare: trainer {self.name!r}, data set {self.dataset!r}, fold {self.number + 1}")
+            raise
+        if file is not None:
+            file.save(cell)
+        return cell
+
+    def _fill(self):
+        trainer = clone(self.trainer) if hasattr(self.trainer, "get_params") else copy.deepcopy(self.trainer)
+        train, test = self.fold.train, self.fold.test
+        started = time.perf_counter()
+        C = validation = None
+        if isinstance(trainer, StructRankSVM):
+            model, C, validation, notes = _train_best(trainer, self.fold, self.choice)
+        else:
+            model = trainer
+            with _recorded_warnings() as caught:
+                model.fit(train.X, train.y, qid=train.qid)
+            notes = _texts(caught)
+        seconds = time.perf_counter() - started
+        scores = _validation.as_scores(model.predict(test.X), len(test.y), against="the test part")
+        return Cell(self.dataset, self.number, self.name, C, validation, seconds, notes, scores)
+
+
+def _train_best(trainer, fold, choice):
+    """Choose C on validation queries; give the model, C, what it reached, and the notes of its training."""
+    if fold.validation is not None:
+        models = _fit_path(trainer, fold.train, choice.Cs)
+        reached = [choice.judge(model, fold.validation) for model in models]
+        best = int(np.argmax(reached))
+        return models[best], choice.Cs[best], float(reached[best]), models[best].notes_
+    best, reached = 0, None
+    if len(choice.Cs) > 1:
+        reached = 0.0
+        for weight, learn, check in _inner_folds(fold.train, trainer.relevant_from, choice.random_state):
+            models = _fit_path(trainer, learn, choice.Cs)
+            reached = reached + weight * np.array([choice.judge(model, check) for model in models])
+        best = int(np.argmax(reached))
+        reached = float(reached[best])
+    (model,) = _fit_path(trainer, fold.train, choice.Cs[best : best + 1])
+    return model, choice.Cs[best], reached, model.notes_
+
+
+def _fit_path(trainer, part, Cs):
+    """Train for each of the Cs; what training warns of stays with the models."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", _validation.StructRankWarning)
+        models = trainer.fit_path(part.X, part.y, qid=part.qid, Cs=Cs)
+    # Training answers Ctrl-C with the model so far; here that must not pass for a finished cell.
+    if any(model.stop_reason_ == "interrupted" for model in models):
+        raise KeyboardInterrupt
+    return models
+
+
+def _inner_folds(part, relevant_from, random_state):
+    """Deal the usable queries into folds; yield (share of the queries to check on, part to learn from, part to check on)."""
+    from sklearn.model_selection import GroupKFold
+
+    data = RankingData(part.X, part.y, part.qid)
+    usable = _usable_queries(data, relevant_from)
+    query = data.grouping.query_of_row()
+    rows = np.flatnonzero(usable[query])
+    splitter = GroupKFold(min(_INNER_FOLDS, int(usable.sum())), shuffle=True, random_state=random_state)
+    for learn, check in splitter.split(rows, groups=query[rows]):
+        share = np.unique(query[rows[check]]).size / usable.sum()
+        chosen = (rows[learn], rows[check])
+        yield share, *(Dataset(data.X[some], data.labels[some], query[some]) for some in chosen)
+
+
+@contextlib.contextmanager
+def _recorded_warnings():
+    """Keep warnings in a list, each time they are raised, in place of showing them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught
+
+
+def _texts(caught):
+    """Give the texts of warnings that are meant for users, each once."""
+    meant = [warning for warning in caught if not issubclass(warning.category, DeprecationWarning)]
+    return tuple(dict.fromkeys(str(warning.message) for warning in meant))
+
+
+def _run_all(tasks, files, n_jobs, verbose):
+    """Give the cells of all tasks in their order, from their files where these have them."""
+    import joblib
+
+    cells = [None if file is None else file.load() for file in files]
+    missing = [number for number, cell in enumerate(cells) if cell is None]
+    progress = _Progress(len(cells) - len(missing), len(missing)) if verbose else None
+    # Writable maps of large arrays: for arrays that are read-only, numba would compile everything anew.
+    parallel = joblib.Parallel(min(n_jobs, max(1, len(missing))), mmap_mode="c", return_as="generator_unordered")
+    for number, cell in parallel(joblib.delayed(_run_one)(number, tasks[number], files[number]) for number in missing):
+        cells[number] = cell
+        if progress is not None:
+            progress.advance(cell)
+    if progress is not None:
+        progress.finish()
+    return cells
+
+
+def _run_one(number, task, file):
+    return number, task.run(file)
+
+
+class _Progress:
+    """Shows how many cells are done."""
+
+    def __init__(self, n_kept, n_missing):
+        self.n_kept, self.n_missing, self.n_done = n_kept, n_missing, 0
+        self.line, self.started = ProgressLine(), time.perf_counter()
+        self.line.update(self._text("starting"))
+
+    def advance(self, cell):
+        self.n_done += 1
+        seconds = time.perf_counter() - self.started
+        left = seconds / self.n_done * (self.n_missing - self.n_done)
+        self.line.update(
+            self._text(f"{cell.dataset}, fold {cell.fold + 1}: {cell.trainer}  {seconds:.0f} s, {left:.0f} s left")
+        )
+
+    def finish(self):
+        self.line.finish(self._text(f"{time.perf_counter() - self.started:.1f} s"))
+
+    def _text(self, what):
+        kept = f" ({self.n_kept} kept from earlier)" if self.n_kept else ""
+        return f"{self.n_kept + self.n_done} of {self.n_kept + self.n_missing} cells{kept}  {what}"

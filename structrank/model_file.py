@@ -1,0 +1,393 @@
+"""Model files: a header in JSON, arrays as plain bytes, a checksum over everything; no pickle.
+
+A file holds, one after another,
+
+- a line ``structrank-model 1 <bytes of the header> <bytes of the arrays>``, where 1 is the version of the format;
+- the header: class, parameters and fitted attributes of the model, versions of packages, types and shapes of the arrays;
+- the arrays, little-endian;
+- the SHA-256 of all that, 32 bytes.
+
+None, numbers, text and lists stand in the header as they are, all else as ``{kind: content}``, such as ``{"array": 0}`` or
+``{"MRR": {"k": 10}}``. Reading makes objects of the classes in `_HOMES`, of those given to `register`, and of no others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import importlib
+import importlib.metadata
+import json
+import math
+import os
+import platform
+import re
+import secrets
+
+import numpy as np
+
+import structrank
+
+__all__ = ["is_model_file", "load_model", "read_header", "register", "save_model"]
+
+_VERSION = 1
+_READABLE = (1,)
+_MAGIC = b"structrank-model "
+_FIRST_LINE = re.compile(rb"structrank-model ([1-9]\d{0,8}) ([1-9]\d{0,14}) (0|[1-9]\d{0,14})\n")
+_LONGEST_FIRST_LINE = len(_MAGIC) + 9 + 15 + 15 + 3
+_DIGEST_SIZE = hashlib.sha256().digest_size
+_DTYPES = {np.dtype(letter).newbyteorder("<").str: np.dtype(letter) for letter in "?bBhHiIqQefd"}
+_NOT_FINITE = ("nan", "inf", "-inf")
+_PACKAGES = ("numpy", "scipy", "numba", "osqp", "scikit-learn")
+
+# The classes that may stand in a file, and where they live. A learner has get_params and attributes that end in "_";
+# everything else is a dataclass, but for History. A new one of this package is a line here.
+_HOMES = {
+    "StructRankSVM": "structrank.svm",
+    **dict.fromkeys(("AUC", "MAP", "NDCG", "DORM", "MRR"), "structrank.criteria"),
+    **dict.fromkeys(("PartialOrder", "FirstRelevant", "Permutation"), "structrank.feature_maps"),
+    **dict.fromkeys(("Certificate", "Iteration"), "structrank.solvers.cutting_plane"),
+    "Health": "structrank.health",
+    "History": "structrank.history",
+}
+_registered = {}
+
+
+def register(cls):
+    """Let objects of a class of your own stand in model files.
+
+    A file that holds one loads wherever a class of the same name has been registered before.
+
+    Parameters
+    ----------
+    cls : class
+        A learner (with ``get_params`` and fitted attributes that end in "_"), or a dataclass, such as a criterion.
+
+    Returns
+    -------
+    cls
+        Unchanged, so that this can decorate it.
+
+    Examples
+    --------
+    >>> from structrank import criteria
+    >>> @register
+    ... @dataclasses.dataclass(frozen=True)
+    ... class HalfAUC(criteria.AUC):
+    ...     weight: float = 0.5
+    """
+    name = cls.__name__
+    if name in _HOMES:
+        raise ValueError(f"{name} is the name of a class of structrank; give yours another.")
+    if not dataclasses.is_dataclass(cls) and not hasattr(cls, "get_params"):
+        raise ValueError(f"{name} is neither a dataclass nor a learner with get_params; only these can be saved.")
+    _registered[name] = cls
+    return cls
+
+
+def save_model(model, path):
+    """Write a trained model to a file, in one step: a crash leaves the earlier file or the whole new one.
+
+    Parameters
+    ----------
+    model : learner
+        Trained.
+    path : path-like
+        An existing file is replaced.
+
+    Raises
+    ------
+    ValueError
+        Where a parameter cannot be saved, such as a function; nothing is written then.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from structrank import StructRankSVM
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(model, f"{folder}/m.structrank")
+    ...     load_model(f"{folder}/m.structrank").coef_ == model.coef_
+    array([ True])
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    if not _is_known(model) or not hasattr(model, "get_params"):
+        raise ValueError(f"{type(model).__name__} is not a learner that model files know; see model_file.register.")
+    check_is_fitted(model)
+    arrays = []
+    fitted = {name: value for name, value in vars(model).items() if _is_fitted_name(name)}
+    header = {
+        "format": {"name": _MAGIC.decode().strip(), "version": _VERSION},
+        "class": type(model).__name__,
+        "parameters": {name: _encode(value, name, arrays) for name, value in model.get_params(deep=False).items()},
+        "fitted": {name: _encode(value, name, arrays) for name, value in fitted.items()},
+        "versions": {
+            "structrank": structrank.__version__,
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in _PACKAGES},
+        },
+        "arrays": [{"dtype": array.dtype.str, "shape": array.shape} for array in arrays],
+    }
+    text = json.dumps(header, indent=1, allow_nan=False).encode("ascii")
+    values = b"".join(array.tobytes() for array in arrays)
+    content = b"%s%d %d %d\n%s%s" % (_MAGIC, _VERSION, len(text), len(values), text, values)
+    _replace(path, content + hashlib.sha256(content).digest())
+
+
+def load_model(path):
+    """Read a model that ``model.save(path)`` has written. Nothing in the file is executed.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    learner
+        As it was saved: it predicts the same, bit by bit, and has its certificate, health and history.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a model file, is cut short or altered, or has a format of a later version.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from structrank import StructRankSVM, load_model
+    >>> with TemporaryDirectory() as folder:
+    ...     StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1]).save(f"{folder}/m.structrank")
+    ...     load_model(f"{folder}/m.structrank")
+    StructRankSVM(criterion='auc')
+    """
+    header, values = _read(path)
+    try:
+        arrays = _split(values, header["arrays"])
+        cls = _class_named(header["class"])
+        model = cls(**{name: _decode(value, arrays) for name, value in header["parameters"].items()})
+        for name, value in header["fitted"].items():
+            if not _is_fitted_name(name):
+                raise ValueError(f"{name!r} is not the name of a fitted attribute")
+            setattr(model, name, _decode(value, arrays))
+    except MemoryError:
+        raise
+    except Exception as error:  # with a good checksum, the work of another program or of a later version of this one
+        written = header.get("versions", {}).get("structrank") if isinstance(header, dict) else None
+        raise ValueError(
+            f"{path} is a model file whose content structrank {structrank.__version__} does not understand: "
+            f"{error or type(error).__name__}. It was written by structrank {written or 'of unknown version'}."
+        ) from error
+    return model
+
+
+def read_header(path):
+    """Read what a model file says of its model, without making the model; checked like `load_model`.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    dict
+        "format", "class", "parameters", "fitted", "versions", "arrays"; see `structrank.model_file`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from structrank import StructRankSVM
+    >>> with TemporaryDirectory() as folder:
+    ...     StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1]).save(f"{folder}/m.structrank")
+    ...     header = read_header(f"{folder}/m.structrank")
+    >>> header["format"], header["parameters"]["criterion"]
+    ({'name': 'structrank-model', 'version': 1}, 'auc')
+    """
+    return _read(path)[0]
+
+
+def is_model_file(path):
+    """Tell whether a file begins as model files do, of whatever version.
+
+    Examples
+    --------
+    >>> is_model_file(__file__)
+    False
+    """
+    with open(path, "rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+# ---- Values
+
+
+def _is_fitted_name(name):
+    return name.isidentifier() and name.endswith("_") and not name.startswith("_")
+
+
+def _class_named(name):
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _registered:
+        return _registered[name]
+    raise ValueError(
+        f"the class {name} is not known here; if it is yours, import it and give it to model_file.register"
+    )
+
+
+def _is_known(value):
+    name = type(value).__name__
+    return (name in _HOMES or name in _registered) and _class_named(name) is type(value)
+
+
+def _encode(value, where, arrays):
+    """Give a value as JSON can hold it; arrays are added to `arrays`, and `where` names the value in errors."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(float(value))}
+    if isinstance(value, list):
+        return [_encode(item, f"{where}[{number}]", arrays) for number, item in enumerate(value)]
+    if isinstance(value, tuple):
+        return {"tuple": _encode(list(value), where, arrays)}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: _encode(item, f"{where}[{key!r}]", arrays) for key, item in value.items()}}
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "OU" and value.ndim == 1 and all(isinstance(item, str) for item in value):
+            return {"names": value.tolist()}
+        little = value.astype(value.dtype.newbyteorder("<"), order="C")
+        if little.dtype.str in _DTYPES:
+            arrays.append(little)
+            return {"array": len(arrays) - 1}
+    if _is_known(value):
+        name = type(value).__name__
+        if name == "History":
+            return {name: _encode(list(value), where, arrays)}
+        if dataclasses.is_dataclass(value):
+            fields = [field.name for field in dataclasses.fields(value)]
+            return {name: {field: _encode(getattr(value, field), f"{where}.{field}", arrays) for field in fields}}
+    if callable(value):
+        raise ValueError(
+            f"{where} is a function, which a model file cannot hold. Give its values instead: decay=[A(0), A(1), ...]."
+        )
+    raise ValueError(
+        f"{where} is an object of class {type(value).__name__}, which a model file cannot hold. "
+        "If it is a dataclass of yours, give the class to structrank.model_file.register."
+    )
+
+
+def _decode(value, arrays):
+    if isinstance(value, list):
+        return [_decode(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "array":
+        return arrays[content]
+    if kind == "names":
+        return np.array(content, dtype=object)
+    if kind == "float" and content in _NOT_FINITE:
+        return float(content)
+    if kind == "tuple":
+        return tuple(_decode(content, arrays))
+    if kind == "History":
+        return _class_named(kind)(_decode(content, arrays))
+    content = {key: _decode(item, arrays) for key, item in content.items()}
+    return content if kind == "dict" else _class_named(kind)(**content)
+
+
+# ---- Bytes
+
+
+def _split(values, listed):
+    """Give the arrays that lie one after another in `values`."""
+    arrays, start = [], 0
+    for entry in listed:
+        dtype, shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
+        stop = start + math.prod(shape) * dtype.itemsize
+        little = np.frombuffer(values[start:stop], dtype=dtype.newbyteorder("<"))
+        arrays.append(little.reshape(shape).astype(dtype))
+        start = stop
+    if start != len(values):
+        raise ValueError(f"the arrays take {start} bytes, and there are {len(values)}")
+    return arrays
+
+
+def _read(path):
+    """Give the header and the bytes of the arrays, after all checks."""
+    with open(path, "rb") as file:
+        start = file.read(_LONGEST_FIRST_LINE)
+        if not start.startswith(_MAGIC):
+            _raise_foreign(path, start)
+        version = re.match(rb"([1-9]\d{0,8})[ \n]", start[len(_MAGIC) :])
+        if version and int(version[1]) not in _READABLE:
+            raise ValueError(
+                f"{path} is a model file of format version {int(version[1])}; structrank {structrank.__version__} reads "
+                f"version {', '.join(map(str, _READABLE))}. Update structrank to load it."
+            )
+        first_line = _FIRST_LINE.match(start)
+        actual = os.fstat(file.fileno()).st_size
+        if first_line is None:
+            what = "was altered: its first line makes no sense" if b"\n" in start else "is cut short in its first line"
+            raise ValueError(f"{path} is a damaged model file: it {what}. Fetch it again, or train again.")
+        header_size, values_size = int(first_line[2]), int(first_line[3])
+        expected = first_line.end() + header_size + values_size + _DIGEST_SIZE
+        if actual != expected:
+            what = "was cut short" if actual < expected else "was added to"
+            raise ValueError(
+                f"{path} is a damaged model file: it {what}, having {actual} bytes where its first line says {expected}. "
+                "Fetch it again, or train again."
+            )
+        content = start + file.read()
+    content, digest = memoryview(content)[:-_DIGEST_SIZE], content[-_DIGEST_SIZE:]
+    if hashlib.sha256(content).digest() != digest:
+        raise ValueError(
+            f"{path} is a damaged model file: it was altered, as its checksum does not fit its content. Fetch it again, or "
+            "train again."
+        )
+    text = content[first_line.end() : first_line.end() + header_size]
+    try:
+        header = json.loads(bytes(text))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is a model file whose header is not JSON ({error}).") from None
+    return header, content[first_line.end() + header_size :]
+
+
+def _raise_foreign(path, start):
+    if not start:
+        raise ValueError(f"{path} is empty; expected a model file.")
+    if _MAGIC.startswith(start):
+        raise ValueError(f"{path} is a damaged model file: it is cut short in its first line. Fetch it again.")
+    raise ValueError(
+        f"{path} is not a model file of structrank: it begins with {start[:24]!r}, expected {_MAGIC!r}. "
+        "Model files are written by model.save(path) or the command structrank train."
+    )
+
+
+def _replace(path, content):
+    """Write a file beside its place, make sure that it is on disk, and move it there."""
+    path = os.path.realpath(path)
+    folder = os.path.dirname(path)
+    temporary = os.path.join(folder, f".structrank-{secrets.token_hex(8)}.tmp")
+    try:
+        try:
+            with open(temporary, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except OSError as error:  # would name the temporary file
+        raise OSError(error.errno, f"cannot save the model: {error.strerror}", path) from None
+    with contextlib.suppress(OSError):  # where folders cannot be synced, the file itself is safe all the same
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

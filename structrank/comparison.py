@@ -381,7 +381,7 @@ def _fit_path(trainer, part, Cs):
         warnings.simplefilter("ignore", _validation.StructRankWarning)
         models = trainer.fit_path(part.X, part.y, qid=part.qid, Cs=Cs)
     # Training answers Ctrl-C with the model so far; here that must not pass for a finished cell.
-    if any(model.stop_reason_ == "interrupted" for model in models):
+    if len(models) < len(Cs) or any(model.stop_reason_ == "interrupted" for model in models):
         raise KeyboardInterrupt
     return models
 

@@ -178,7 +178,7 @@ class StructRankSVM(BaseEstimator):
         Returns
         -------
         list of StructRankSVM
-            A fitted model for each C, in the order of `Cs`.
+            A fitted model for each C, in the order of `Cs`; after Ctrl-C those that there are, with a warning.
 
         Examples
         --------
@@ -199,6 +199,8 @@ class StructRankSVM(BaseEstimator):
             shared = _Start(risk)
             previous = None
             for C in sorted(set(Cs)):
+                if previous is not None and models[previous].stop_reason_ == "interrupted":
+                    break
                 model = clone(self)
                 model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
                 model.n_features_in_ = self.n_features_in_
@@ -207,9 +209,16 @@ class StructRankSVM(BaseEstimator):
                 model._train(risk, C, shared, callback, climb_from=previous)
                 models[C] = model
                 previous = C
+        except KeyboardInterrupt:
+            if not models:
+                raise
         finally:
             risk.close()
-        return [models[C] for C in Cs]
+        missing = [f"{C:g}" for C in sorted(set(Cs) - set(models))]
+        if missing:
+            text = f"The path was interrupted; the models for C = {', '.join(missing)} are missing."
+            warnings.warn(text, _validation.StructRankWarning, stacklevel=2)
+        return [models[C] for C in Cs if C in models]
 
     def predict(self, X):
         """Score documents, w.x; higher is better.

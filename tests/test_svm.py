@@ -243,6 +243,21 @@ def test_ctrl_c_returns_the_model_so_far(train):
     assert model.certificate_.dual <= model.certificate_.primal
 
 
+def test_ctrl_c_in_a_path_returns_the_models_so_far(train):
+    def press(iteration):
+        if len(finished) == 2:
+            signal.raise_signal(signal.SIGINT)
+        if iteration.iteration == 1:
+            finished.append(iteration)
+
+    finished = []
+    with pytest.warns(StructRankWarning) as caught:
+        models = StructRankSVM("map").fit_path(train.X, train.y, qid=train.qid, Cs=[100.0, 1.0, 10.0], callback=press)
+    assert [model.C for model in models] == [1.0, 10.0]
+    assert models[1].stop_reason_ == "interrupted"
+    assert any("the models for C = 100 are missing" in str(one.message) for one in caught)
+
+
 def test_history_encloses_the_optimum_more_and_more(train):
     model = StructRankSVM("map", C=10.0, tol=1e-5).fit(train.X, train.y, qid=train.qid)
     frame = model.history_.to_frame()

@@ -1,0 +1,620 @@
+"""The command line: what the API gives, on stdout; everything else in one line on stderr, with an exit code."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+
+import ir_measures
+import numpy as np
+import pytest
+from ir_measures import AP, RR, P, nDCG
+
+from structrank import StructRankSVM, cli, comparison, datasets, load_model, metrics
+from structrank.datasets import load_letor
+
+COMMANDS = ("compare", "train", "predict", "evaluate", "inspect")
+pytestmark = pytest.mark.usefixtures("inside")
+
+
+def write_letor(path, data, names=True):
+    with open(path, "w", encoding="utf-8") as file:
+        for row, (x, y, qid) in enumerate(zip(data.X.tolist(), data.y, data.qid, strict=True)):
+            features = " ".join(f"{number}:{value!r}" for number, value in enumerate(x, 1))
+            file.write(f"{y:g} qid:{qid} {features}" + (f" #docid = D{row}" if names else "") + "\n")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Files as a user has them, and a model."""
+    folder = tmp_path_factory.mktemp("user")
+    fold = datasets.make_ranking(n_queries=50, n_docs=8, n_features=5, noise=0.5, random_state=3)
+    test = fold.test
+    # Grades for NDCG, and one query without a relevant document, for which most measures are undefined.
+    graded = np.where(test.qid == test.qid[-1], 0, test.y * (1 + np.arange(len(test.y)) % 2))
+    test = datasets.Dataset(test.X, graded, test.qid)
+    for name, part in (("train", fold.train), ("vali", fold.validation), ("test", test)):
+        write_letor(folder / f"{name}.txt", part)
+    write_letor(folder / "nameless.txt", test, names=False)
+    (folder / "bad.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:abc\n")
+    (folder / "flat.txt").write_text("1 qid:1 1:0.5\n1 qid:1 1:0.25\n")
+    (folder / "wide.txt").write_text("1 qid:1 1:0.5 6:1\n0 qid:1 1:0.25\n")
+    for number in (1, 2):
+        fold = datasets.make_ranking(n_queries=20, n_docs=6, n_features=3, noise=0.3, random_state=number)
+        (folder / "made" / f"Fold{number}").mkdir(parents=True)
+        write_letor(folder / "made" / f"Fold{number}" / "train.txt", fold.train)
+        write_letor(folder / "made" / f"Fold{number}" / "test.txt", fold.test)
+    data = load_letor(folder / "train.txt")
+    StructRankSVM("map").fit(data.X, data.y, qid=data.qid).save(folder / "map.structrank")
+    return folder
+
+
+@pytest.fixture
+def inside(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command in this process; give its exit code, stdout and stderr."""
+
+    def run(command):
+        code = cli.main(shlex.split(command) if isinstance(command, str) else command)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def result(run):
+    """Run a command that must succeed; give what it printed as JSON."""
+
+    def result(command):
+        code, out, err = run(f"{command} --json")
+        assert code == 0, err
+        return json.loads(out)
+
+    return result
+
+
+# ---- As a program
+
+
+PROGRAM = os.path.join(os.path.dirname(sys.executable), "structrank")
+
+
+def program(command):
+    return subprocess.run([PROGRAM, *shlex.split(command)], capture_output=True, text=True)
+
+
+def test_the_installed_program_trains_predicts_and_evaluates(tmp_path):
+    model, run_file = tmp_path / "m.structrank", tmp_path / "run.txt"
+    trained = program(f"train train.txt --criterion ndcg-nc -C 10 -o {model}")
+    assert trained.returncode == 0, trained.stderr
+    assert "iteration" in trained.stderr
+    assert trained.stdout.startswith(f"model         {model}\n")
+    predicted = program(f"predict {model} test.txt --format trec")
+    assert (predicted.returncode, predicted.stderr) == (0, "")
+    run_file.write_text(predicted.stdout)
+    evaluated = program(f"evaluate test.txt {run_file}")
+    assert (evaluated.returncode, evaluated.stderr) == (0, "")
+    assert evaluated.stdout.startswith("measure\tmean\tqueries\tundefined\tsettings\nmrr@10\t")
+
+
+def test_errors_of_the_program_are_one_line_and_code_2():
+    for command in ("inspect bad.txt", "inspect", "frobnicate", ""):
+        done = program(command)
+        assert (done.returncode, done.stdout) == (2, ""), command
+        assert re.fullmatch(r"structrank( inspect)?: error: .+\n", done.stderr), command
+
+
+def test_a_reader_that_has_seen_enough_is_no_error():
+    command = [PROGRAM, "predict", "map.structrank", "test.txt"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141  # as the shell says of other programs
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_a_full_disk_is_said():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([PROGRAM, "inspect", "test.txt"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "structrank inspect: error: [Errno 28] No space left on device\n")
+
+
+def test_ctrl_c_saves_the_model_so_far(tmp_path):
+    path = tmp_path / "m.structrank"
+    command = f"train train.txt -C 0.001 1e7 --tol 1e-9 --validation vali.txt -o {path}"
+    with subprocess.Popen(
+        [PROGRAM, *shlex.split(command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert "converged" in process.stderr.readline()  # of the small C; the large one takes its time
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert out.startswith(f"model         {path}\n")  # what OSQP prints of it is elsewhere
+    assert err.endswith(f"structrank train: interrupted; the model so far is in {path}\n")
+    assert load_model(path).coef_.any()
+
+
+def test_help_and_version_come_at_once():
+    code = (
+        "import sys; from structrank.cli import main; assert main(['--version']) == main(['train', '--help']) == 0; "
+        "heavy = {'numpy', 'scipy', 'sklearn', 'numba', 'pandas'} & set(sys.modules); assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("structrank 0.1.0\nusage: structrank train")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_that_are_right(run, command):
+    code, out, _ = run(f"{command} --help")
+    assert code == 0
+    examples = re.findall(rf"^  (structrank {command} .*)$", out.split("examples:\n")[1], re.MULTILINE)
+    assert len(examples) >= 2
+    for example in examples:
+        words = shlex.split(example.split(" > ")[0])
+        assert cli._parser().parse_args(words[1:]).command == command
+
+
+# ---- train
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        ("", {}),
+        ("--criterion auc -C 0.1 --relevant-from none", {"criterion": "auc", "C": 0.1, "relevant_from": None}),
+        ("--criterion ndcg --k 5 --discount log2", {"criterion": "ndcg", "k": 5, "discount": "log2"}),
+        ("--criterion mrr --k none --feature-map po", {"criterion": "mrr", "k": None, "feature_map": "po"}),
+        ("--criterion dorm --tol 0.01 --jobs 2", {"criterion": "dorm", "tol": 0.01, "n_jobs": 2}),
+        (
+            "--criterion map --criterion mrr --feature-map po --slack shared",
+            {"criterion": ["map", "mrr"], "feature_map": "po", "slack": "shared"},
+        ),
+        (
+            "--criterion map --criterion mrr --feature-map auto --feature-map mrr --relevant-from 0.5",
+            {"criterion": ["map", "mrr"], "feature_map": ["auto", "mrr"], "relevant_from": 0.5},
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
+def test_training_is_that_of_the_api(result, tmp_path, options, parameters):
+    path = tmp_path / "m.structrank"
+    facts = result(f"train train.txt -o {path} {options}")
+    data, loaded = load_letor("train.txt"), load_model(path)
+    expected = StructRankSVM(**parameters).fit(data.X, data.y, qid=data.qid)
+    assert loaded.get_params() == expected.get_params()
+    assert loaded.coef_.tobytes() == expected.coef_.tobytes()
+    assert facts["certificate"]["primal"] == expected.certificate_.primal
+    assert facts["iterations"] == expected.n_iter_
+    assert facts["weights"][0]["weight"] == max(expected.coef_, key=abs)
+
+
+def test_the_best_C_on_validation_data_is_taken(result, run, tmp_path):
+    path = tmp_path / "m.structrank"
+    command = f"train train.txt --criterion map -C 100 0.001 1 --validation vali.txt -o {path}"
+    facts = result(command)
+    train, vali = load_letor("train.txt"), load_letor("vali.txt")
+    models = StructRankSVM("map").fit_path(train.X, train.y, qid=train.qid, Cs=[0.001, 1.0, 100.0])
+    scores = [model.score(vali.X, vali.y, qid=vali.qid) for model in models]
+    assert facts["validation"] == [{"C": C, "score": score} for C, score in zip([0.001, 1, 100], scores, strict=True)]
+    assert facts["C"] == load_model(path).C == models[int(np.argmax(scores))].C
+    _, out, _ = run(command)
+    assert f"chose C={facts['C']:g} of C=0.001: {scores[0]:.4f}, C=1: {scores[1]:.4f}" in out
+
+
+def test_warnings_of_training_are_lines_on_stderr(run, tmp_path):
+    (tmp_path / "same.txt").write_text("1 qid:1 1:1\n0 qid:1 1:1\n")  # features that tell nothing apart
+    code, out, err = run(f"train {tmp_path / 'same.txt'} -o {tmp_path / 'm'}")
+    assert code == 0
+    assert "\nstructrank train: warning: Training on map (po) is vacuous on these data" in err
+    assert "note          Training on map (po) is vacuous" in out
+
+
+@pytest.mark.parametrize("how", ["signal", "as OSQP does"])
+def test_an_interrupted_choice_of_C_keeps_what_there_is(run, tmp_path, monkeypatch, how):
+    path = tmp_path / "m.structrank"
+    seen = []
+
+    class Interrupting(cli._StopOnInterrupt):
+        def __call__(self, iteration):
+            seen.append(iteration.iteration)
+            if seen.count(1) == 2 and seen[-1] == 2:  # the second C, second iteration
+                if how == "signal":
+                    signal.raise_signal(signal.SIGINT)
+                else:
+                    raise KeyboardInterrupt
+            return super().__call__(iteration)
+
+    monkeypatch.setattr(cli, "_StopOnInterrupt", Interrupting)
+    handler = signal.getsignal(signal.SIGINT)
+    code, out, err = run(f"train train.txt -C 0.01 100 1000 --tol 1e-6 --validation vali.txt -o {path}")
+    assert code == 130
+    assert err.endswith(f"structrank train: interrupted; the model so far is in {path}\n")
+    assert re.search(r"validation    chose C=\S+ of C=0.01: 0.\d{4}, C=100: 0.\d{4}\n", out)
+    assert load_model(path).C in (0.01, 100)
+    assert seen[-2:] == [2, 1]  # the third C stopped at once
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_an_interruption_before_training_saves_nothing(run, tmp_path, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("structrank.datasets.load_letor", interrupt)
+    code, out, err = run(f"train train.txt -o {tmp_path / 'm'}")
+    assert (code, out, err) == (130, "", "structrank train: interrupted; nothing was saved\n")
+    assert os.listdir(tmp_path) == []
+
+
+# ---- predict and evaluate
+
+
+def test_predictions_are_those_of_the_model_in_the_order_of_the_data(run, result):
+    data, model = load_letor("test.txt"), load_model("map.structrank")
+    code, out, err = run("predict map.structrank test.txt")
+    assert (code, err) == (0, "")
+    head, *lines = out.splitlines()
+    assert head == "qid\tdocid\tscore\trank"
+    columns = list(zip(*(line.split("\t") for line in lines), strict=True))
+    assert [int(qid) for qid in columns[0]] == data.qid.tolist()
+    assert list(columns[1]) == data.docid.tolist()
+    assert [float(score) for score in columns[2]] == model.predict(data.X).tolist()
+    assert [int(rank) for rank in columns[3]] == model.rank(data.X, qid=data.qid).tolist()
+    listed = result("predict map.structrank test.txt")
+    assert [tuple(map(str, document.values())) for document in listed] == list(zip(*columns, strict=True))
+
+
+def test_a_trec_run_measured_by_ir_measures_agrees_with_ours(run, result, tmp_path):
+    data = load_letor("test.txt")
+    _, out, err = run("predict map.structrank test.txt --format trec")
+    assert err == ""  # no ties, which trec_eval would break in its own way
+    assert [line.split()[3] for line in out.splitlines()][:8] == [str(rank) for rank in range(1, 9)]
+    path = tmp_path / "run.txt"
+    path.write_text(out)
+    qrels = [
+        ir_measures.Qrel(str(qid), docid, int(label))
+        for qid, docid, label in zip(data.qid, data.docid, data.y, strict=True)
+    ]
+    theirs = {
+        "ndcg@5": nDCG(gains={0: 0, 1: 1, 2: 3}) @ 5, "ndcg": nDCG(gains={0: 0, 1: 1, 2: 3}), "map": AP, "mrr": RR,
+        "p@3": P @ 3,
+    }  # fmt: skip
+    measures = result(f"evaluate test.txt {path} --per-query --measures {' '.join(theirs)}")["measures"]
+    found = list(ir_measures.iter_calc(theirs.values(), qrels, ir_measures.read_trec_run(str(path))))
+    by_measure = {measure: name for name, measure in theirs.items()}
+    defined = {str(qid) for qid, label in zip(data.qid, data.y, strict=True) if label > 0}
+    assert len({metric.query_id for metric in found}) == len(defined) + 1 == 10
+    for metric in found:
+        ours = measures[by_measure[metric.measure]]["per_query"][metric.query_id]
+        if metric.query_id in defined:
+            assert ours == pytest.approx(metric.value, abs=1e-9)
+        else:
+            assert ours is None
+    for name, measure in theirs.items():
+        values = [metric.value for metric in found if metric.measure == measure and metric.query_id in defined]
+        assert measures[name]["mean"] == pytest.approx(np.mean(values), abs=1e-9)
+        assert measures[name]["undefined"] == 1
+
+
+def test_every_form_of_a_ranking_measures_the_same(run, result, tmp_path):
+    data, model = load_letor("test.txt"), load_model("map.structrank")
+    measures = ["ndcg@3", "map", "auc", "pair_accuracy"]
+    settings = {"gain": "linear", "discount": "kdd08", "relevant_from": 2}
+    expected = metrics.evaluate(data.y, model.predict(data.X), data.qid, measures, **settings)
+    forms = {"model": "map.structrank"}
+    for name, command in (
+        ("tsv", "predict map.structrank test.txt"),
+        ("run", "predict map.structrank test.txt --format trec"),
+    ):
+        forms[name] = tmp_path / name
+        forms[name].write_text(run(command)[1])
+    forms["shuffled"] = tmp_path / "shuffled"
+    forms["shuffled"].write_text("".join(sorted(forms["run"].read_text().splitlines(keepends=True), reverse=True)))
+    forms["scores"] = tmp_path / "scores"
+    forms["scores"].write_text("".join(f"{score!r}\r\n" for score in model.predict(data.X).tolist()))
+    for name, path in forms.items():
+        options = f"--measures {' '.join(measures)} --gain linear --discount kdd08 --relevant-from 2"
+        facts = result(f"evaluate test.txt {path} {options}")
+        assert facts["queries"] == 10
+        assert {measure: found["mean"] for measure, found in facts["measures"].items()} == dict(expected), name
+        assert {measure: found["undefined"] for measure, found in facts["measures"].items()} == expected.undefined
+        assert facts["measures"]["ndcg@3"]["settings"] == "gain=linear, discount=kdd08"
+
+
+def test_undefined_queries_are_counted_and_shown(run):
+    _, out, _ = run("evaluate test.txt map.structrank --measures map pair_accuracy")
+    assert re.fullmatch(
+        r"measure\tmean\tqueries\tundefined\tsettings\n"
+        r"map\t0\.\d{6}\t10\t1\trelevant_from=1\n"
+        r"pair_accuracy\t0\.\d{6}\t10\t1\t-\n",
+        out,
+    )
+    _, out, _ = run("evaluate test.txt map.structrank --measures map p@2 --per-query")
+    lines = [line.split("\t") for line in out.splitlines()]
+    assert lines[0] == ["qid", "map", "p@2"]
+    assert lines[-3][1:] == ["nan", "nan"]
+    assert [line[0] for line in lines[-2:]] == ["mean", "undefined"]
+    assert lines[-1][1:] == ["1", "1"]
+    assert float(lines[-2][1]) == pytest.approx(np.nanmean([float(line[1]) for line in lines[1:-2]]), abs=1e-6)
+
+
+def test_documents_without_ids_are_numbered(run, result, tmp_path):
+    code, out, err = run("predict map.structrank nameless.txt --format trec")
+    assert code == 0
+    assert err == (
+        "structrank predict: note: nameless.txt has no document ids that are unique within a query and without blanks; "
+        "rows are numbered from 1\n"
+    )
+    path = tmp_path / "run.txt"
+    path.write_text(out)
+    assert {int(line.split()[2]) for line in out.splitlines()} == set(range(1, 81))
+    assert result(f"evaluate nameless.txt {path}") == result("evaluate test.txt map.structrank")
+
+
+def test_ties_in_the_eyes_of_trec_eval_are_told(run, tmp_path):
+    path = tmp_path / "tied.txt"
+    path.write_text(
+        "".join(f"{label} qid:1 1:{value} #docid = D{value}\n" for label, value in ((1, 0.5), (0, 0.5000000001)))
+    )
+    code, out, err = run(f"predict map.structrank {path} --format trec")
+    assert code == 0
+    assert len(out.splitlines()) == 2
+    assert (
+        "note: 1 of 2 scores equal another of their query as 32-bit numbers, which is how trec_eval reads them" in err
+    )
+
+
+def test_data_with_fewer_features_than_the_model_are_filled_with_zeros(result, tmp_path):
+    path = tmp_path / "narrow.txt"
+    path.write_text("1 qid:a 1:0.5 #docid = A\n0 qid:a 2:1 #docid = B\n")
+    coef = load_model("map.structrank").coef_
+    assert [row["score"] for row in result(f"predict map.structrank {path}")] == [0.5 * coef[0], coef[1]]
+    assert [row["score"] for row in result(f"predict map.structrank {path} --sparse")] == [0.5 * coef[0], coef[1]]
+
+
+def test_how_data_are_read_can_be_said(result, run, tmp_path):
+    path = tmp_path / "null.txt"
+    path.write_text("1 qid:1 0:NULL 1:2\n0 qid:1 0:3 1:1\n")
+    assert result(f"inspect {path} --null min --zero-based")["features"] == 2
+    assert "pass --zero-based where ids count from 0" in run(f"inspect {path} --null min")[2]
+    assert (
+        "pass --null min to put the query's smallest value there, or --null zero."
+        in run(f"inspect {path} --zero-based")[2]
+    )
+
+
+# ---- inspect
+
+
+def test_inspecting_a_model_tells_what_it_is(run, result):
+    model = load_model("map.structrank")
+    facts = result("inspect map.structrank")
+    assert facts["class"] == "StructRankSVM"
+    assert facts["format"] == {"name": "structrank-model", "version": 1}
+    assert facts["parameters"]["criterion"] == "map"
+    assert facts["certificate"]["gap"] == model.certificate_.gap
+    assert facts["health"]["mean_slack"] == model.health_.mean_slack
+    assert {entry["feature"]: entry["weight"] for entry in facts["weights"]} == dict(enumerate(model.coef_, 1))
+    _, out, err = run("inspect map.structrank")
+    assert err == ""
+    assert "model         map.structrank (format 1, written by structrank 0.1.0)" in out
+    assert f"; the optimum lies from {model.certificate_.dual:.6g} to {model.certificate_.primal:.6g}" in out
+    best = int(np.argmax(abs(model.coef_)))
+    assert re.search(rf"weights +the 5 largest of 5\n +\{model.coef_[best]:+.6g} +feature {best + 1}\n", out)
+
+
+def test_inspecting_data_tells_what_they_are(run, result):
+    facts = result("inspect test.txt")
+    assert facts["rows"] == 80
+    assert facts["queries"] == 10
+    assert facts["features"] == 5
+    data = load_letor("test.txt")
+    assert facts["labels"] == {str(label): int((data.y == label).sum()) for label in (0, 1, 2)}
+    assert facts["documents_per_query"] == {"least": 8, "median": 8.0, "most": 8}
+    assert facts["queries_without_both_kinds"] == [int(data.qid[-1])]
+    assert result("inspect test.txt --relevant-from 3")["queries_without_both_kinds"] == list(
+        dict.fromkeys(data.qid.tolist())
+    )
+    _, out, _ = run("inspect test.txt")
+    assert f"1 without both good (label >= 1) and bad documents: {data.qid[-1]}\n" in out
+    assert "1 without different labels" in run("inspect test.txt --relevant-from none")[1]
+    assert result("inspect made")["queries"] == 16  # a folder counts as the whole data set
+
+
+# ---- compare
+
+
+def test_comparing_prints_writes_and_resumes(run, tmp_path, monkeypatch):
+    command = f"compare made --trainers auc MAP --measures map p@2 --Cs 0.1 10 --results {tmp_path / 'runs'}"
+    exports = {name: tmp_path / f"table.{name}" for name in ("csv", "latex", "html")}
+    code, out, err = run(command + "".join(f" --{name} {path}" for name, path in exports.items()))
+    assert code == 0
+    assert re.search(r"^AUC +\d\.\d{3}", out, re.MULTILINE)
+    assert "made (8 test queries)" in out
+    assert "4 of 4 cells" in err
+    assert exports["csv"].read_text().startswith("trained on,made map,made p@2\nAUC,")
+    assert r"\begin{tabular}" in exports["latex"].read_text()
+    assert "<table>" in exports["html"].read_text()
+    monkeypatch.setattr(StructRankSVM, "fit_path", None)  # nothing is trained again
+    code, again, err = run(command)
+    assert (code, again) == (0, out)
+    assert "(4 kept from earlier)" in err
+
+
+def test_comparing_gives_the_table_of_the_api(result):
+    facts = result("compare one=made two=made/Fold2 --trainers 'mrr (map po)' auc --Cs 1 --measures ndcg@3")
+    folds = datasets.load_letor_folds("made")
+    table = comparison.compare({"one": folds, "two": folds[1:]}, ["MRR (map po)", "AUC"], ["ndcg@3"], [1.0])
+    frame = table.to_frame()
+    assert len(facts["cells"]) == 4
+    for cell in facts["cells"]:
+        assert cell["mean"] == frame.loc[cell["trainer"], (cell["dataset"], cell["measure"])]
+        assert cell["undefined"] == table.undefined[cell["dataset"], cell["measure"]]
+    assert [record["C"] for record in facts["training"]] == [1.0] * 6
+
+
+def test_comparing_writes_a_report(run, tmp_path):
+    path = tmp_path / "report.html"
+    code, _, err = run(f"compare made --trainers auc --Cs 1 --report {path}")
+    assert code == 0
+    assert f"structrank compare: wrote {path}\n" in err
+    assert "</html>" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--results runs", "what was finished is in runs, and the same command goes on from there"),
+        ("", "nothing was kept; with --results FOLDER the same command would go on from here"),
+    ],
+)
+def test_an_interrupted_comparison_says_what_was_kept(run, monkeypatch, options, said):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(comparison, "compare", interrupt)
+    assert run(f"compare made {options}") == (130, "", f"structrank compare: interrupted; {said}\n")
+
+
+# ---- Errors, as a stranger reads them
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("inspect none.txt", "none.txt: No such file or directory"),
+        ("inspect bad.txt", "bad.txt:2: found '1:abc', expected a finite decimal number as value."),
+        ("train bad.txt -o m", "bad.txt:2: found '1:abc', expected a finite decimal number as value."),
+        (
+            "train flat.txt -o m",
+            "flat.txt: none of the 1 queries (n_samples=2) has both good (label >= 1) and bad documents: there is nothing "
+            "to learn from. Check qid, the labels and relevant_from.",
+        ),
+        ("train none.txt -o m --criterion foo", "--criterion foo is not known; choose one of: 'auc', 'map', 'ndcg'"),
+        (
+            "train none.txt -o m --criterion mrr --feature-map dorm",
+            "criterion 'mrr' with feature_map 'dorm' has no exact",
+        ),
+        ("train none.txt -o m --k 0", "--k 0 is not valid: expected an integer of at least 1, or None for no cut."),
+        ("train none.txt -o m --k ten", "argument --k: invalid int value: 'ten'; see structrank train --help"),
+        ("train none.txt -o m -C -1", "-C -1.0 is not valid: expected a number above 0."),
+        ("train none.txt -o m --tol 0", "--tol 0.0 is not valid: expected a number above 0."),
+        (
+            "train none.txt -o m --jobs 0",
+            "--jobs 0 is not valid: expected None, an integer of at least 1, or -1 for all",
+        ),
+        (
+            "train none.txt -o m --relevant-from none",
+            "criterion 'map' with feature_map 'po' has no exact oracle for graded",
+        ),
+        ("train none.txt -o m -C 1 10", "several values of C need --validation FILE, to choose one of them on."),
+        ("train train.txt -o m -C 1 10 --validation flat.txt", "flat.txt: no query has both good (label >= 1) and bad"),
+        (
+            "train train.txt -o m -C 1 10 --validation wide.txt",
+            "wide.txt:1: found '6:1', expected a feature id from 1 to 5",
+        ),
+        ("train none.txt -o no/m", "no/m cannot be written: there is no folder "),
+        ("train none.txt -o made", "made is a folder; expected the name of a file to write."),
+        ("train train.txt", "the following arguments are required: -o/--output; see structrank train --help"),
+        ("train map.structrank -o m", "map.structrank is a model file; expected a file in LETOR format."),
+        ("evaluate map.structrank test.txt", "map.structrank is a model file; expected a file in LETOR format."),
+        ("predict train.txt map.structrank", "train.txt is not a model file of structrank: it begins with b'"),
+        ("predict none map.structrank", "none: No such file or directory"),
+        (
+            "predict map.structrank wide.txt",
+            "wide.txt:1: found '6:1', expected a feature id from 1 to 5, as n_features=5",
+        ),
+        ("predict map.structrank test.txt --format csv", "argument --format: invalid choice: 'csv' (choose from "),
+        (
+            "evaluate train.txt test.txt",
+            "test.txt:1: found 10 columns, expected a TREC run (qid Q0 docid rank score",
+        ),
+        (
+            "evaluate test.txt map.structrank --measures foo",
+            "measure 'foo' is not known; choose one of: auc, map, mrr[@k]",
+        ),
+        ("evaluate test.txt map.structrank --measures p", "measure 'p' needs a cut, as in 'p@10'."),
+        (
+            "evaluate test.txt map.structrank --gain foo",
+            "--gain foo is not known; choose one of: 'exp2', 'linear', 'binary'.",
+        ),
+        (
+            "evaluate test.txt map.structrank --relevant-from none",
+            "argument --relevant-from: invalid number value: 'none'",
+        ),
+        ("compare none", "none is not a folder; expected one with Fold1, Fold2, ... or train and test files."),
+        ("compare made made", "two data sets are called 'made'; name them, as in first=made."),
+        ("compare none --trainers foo", "trainer 'foo' is not known; choose from: 'AUC', 'MAP', 'NDCG', 'NDCG-NC'"),
+        ("compare none --measures foo", "measure 'foo' is not known; choose one of: auc"),
+        ("compare none --csv no/table.csv", "no/table.csv cannot be written: there is no folder "),
+        ("compare made --Cs -1", "--Cs -1.0 is not valid: expected a number above 0."),
+        (
+            "compare made --results train.txt --Cs 1",
+            "--results train.txt is a file; expected a folder, or a new name for one.",
+        ),
+        ("compare", "the following arguments are required: [NAME=]FOLDER; see structrank compare --help"),
+    ],
+)
+def test_wrong_input_is_named_in_one_line(run, folder, command, message):
+    code, out, err = run(command)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"structrank {command.split()[0]}: error: {message}")
+    assert err.count("\n") == 1
+    assert not (folder / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "{path} has 0 scores, but test.txt has 80 rows; expected one each."),
+        ("0.5\n0.25\n", "{path} has 2 scores, but test.txt has 80 rows; expected one each."),
+        ("0.5\nnan\n", "{path}:2: found 'nan', expected a score; the file should be a TREC run (qid"),
+        ("1 2\n", "{path}:1: found 2 columns, expected a TREC run (qid Q0 docid rank score tag), a table as predict"),
+        ("40 Q0 D0 1 0.5 x\n40 Q0 D1 2 0.25\n", "{path}:2: found 5 columns, expected 6 as in the lines before."),
+        ("40 Q0 D0 1 high x\n", "{path}:1: found 'high', expected a score"),
+        ("40 Q0 D0 1 0.5 x\n\n40 Q0 D0 2 0.4 x\n", "{path}:3: found document 'D0' of query '40' a second time."),
+        ("40 Q0 D99 1 0.5 x\n", "{path}:1: found document 'D99' of query '40', which is not in test.txt."),
+        ("41 Q0 D0 1 0.5 x\n", "{path}:1: found document 'D0' of query '41', which is not in test.txt."),
+        (
+            "qid\tdocid\tscore\trank\n40\tD0\t0.5\t1\n",
+            "{path} lacks document 'D1' of query '40' and 78 others; expected a score for every row of test.txt.",
+        ),
+        ("\x00\x01\x02", "{path}:1: found '\\x00\\x01\\x02', expected a score"),
+    ],
+)
+def test_wrong_rankings_are_named_in_one_line(run, tmp_path, content, message):
+    path = tmp_path / "run.txt"
+    path.write_text(content)
+    code, out, err = run(f"evaluate test.txt {path}")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"structrank evaluate: error: {message.format(path=path)}")
+    assert err.count("\n") == 1
+
+
+def test_a_damaged_model_is_refused(run, tmp_path, folder):
+    path = tmp_path / "m.structrank"
+    path.write_bytes((folder / "map.structrank").read_bytes()[:-1])
+    for command in (f"predict {path} test.txt", f"evaluate test.txt {path}", f"inspect {path}"):
+        code, out, err = run(command)
+        assert (code, out) == (2, "")
+        assert f"error: {path} is a damaged model file: it was cut short, having " in err
+
+
+def test_too_little_memory_is_said(run, monkeypatch):
+    def fail(*_, **__):
+        raise MemoryError("Unable to allocate 10 TiB")
+
+    monkeypatch.setattr("structrank.datasets.load_letor", fail)
+    assert run("inspect test.txt") == (
+        1,
+        "",
+        "structrank inspect: error: not enough memory. Unable to allocate 10 TiB\n",
+    )

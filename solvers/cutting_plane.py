@@ -110,7 +110,8 @@ class Outcome:
     certificate : Certificate
     history : list of Iteration
     reason : str
-        "converged", "max_iter", "interrupted" or "stalled" (no solver could solve the QP to the accuracy asked for).
+        "converged", "max_iter", "callback", "interrupted" or "stalled" (no solver could solve the QP to the accuracy
+        asked for).
     """
 
     w: np.ndarray
@@ -136,7 +137,7 @@ class CuttingPlanes:
     tol : float
         Stop when R(w) exceeds what the planes say of it by at most this.
     solver : str
-        "osqp", "cvxpy" or "cvxpy:NAME".
+        "osqp", "dual", "cvxpy" or "cvxpy:NAME".
     working_set : WorkingSet, default None
         Planes to start with; it is added to, so that runs with other C can share it.
     start : (n_features,) array, default None
@@ -199,7 +200,7 @@ class CuttingPlanes:
         self.bound = max(self.bound, problem.at(self.C).feasible_dual(solution.multipliers)[1])
         self.history.append(
             Iteration(
-                len(self.history) + 1, objective, self.bound, objective - self.bound, violation, n_planes,
+                len(self.history) + 1, objective, self.bound, max(objective - self.bound, 0.0), violation, n_planes,
                 {"qp": seconds_qp, **plane.seconds}, solution.backend, solution.note,
             )
         )  # fmt: skip
@@ -218,7 +219,8 @@ class CuttingPlanes:
             self._expected_violation = 0.0
         else:
             return "stalled"
-        self._add(plane, plane.value > solution.slacks)
+        # Without a margin, rounding would add planes that are there already.
+        self._add(plane, plane.value > solution.slacks + 0.01 * self.tol)
         return ""
 
     def run(self, max_iter, callback=None):
@@ -239,13 +241,15 @@ class CuttingPlanes:
             while not reason and len(self.history) < max_iter:
                 reason = self.step()
                 if callback is not None and callback(self.history[-1]) and not reason:
-                    reason = "interrupted"
+                    reason = "callback"
         except KeyboardInterrupt:
             if self._best is None:
                 raise
             reason = "interrupted"
         objective, w, values = self._best
-        return Outcome(w, values, Certificate(objective, self.bound), self.history, reason or "max_iter")
+        # The bound may be above the objective by rounding.
+        certificate = Certificate(objective, min(self.bound, objective))
+        return Outcome(w, values, certificate, self.history, reason or "max_iter")
 
     def _plane(self, w):
         plane = self.risk.plane(w)
@@ -259,4 +263,5 @@ class CuttingPlanes:
         """Give the C from which on the QP over the planes so far, taken as one, has no slack left."""
         share = self.risk.weights[self.working_set.slack_of]
         slope = share @ self.working_set.slopes
-        return float(share @ self.working_set.offsets) / max(float(slope @ slope), 1e-300)
+        least = float(share @ self.working_set.offsets) / max(float(slope @ slope), 1e-300)
+        return max(least, 1e-9 * self.C)

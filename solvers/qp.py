@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +12,15 @@ from structrank.solvers import reference
 from structrank.solvers.dual import ask_dual
 from structrank.solvers.working_set import certify
 
+# OSQP catches Ctrl-C by a handler for the whole process; solves that overlap in threads would leave theirs behind.
+_SOLVE = threading.Lock()
+
 
 def solve(problem, accuracy, warm, backend="osqp", tolerated=None):
     """Solve a working-set QP to a duality gap of about `accuracy`.
 
-    OSQP is asked again, tighter, when its answer misses what is tolerated; then CVXPY is asked. No solver's status is believed:
-    an answer counts by its own gap, and the best one is returned with a note of what happened.
+    A backend whose answer misses what is tolerated is followed by the others, OSQP also by itself, tighter. No solver's
+    status is believed: an answer counts by its own gap, and the best one is returned with a note of what happened.
 
     Parameters
     ----------
@@ -57,7 +61,7 @@ def _attempts(backend):
         return [("dual", ask_dual()), *osqp_attempts, ("cvxpy", reference.ask_cvxpy())]
     if backend == "osqp":
         return [*osqp_attempts, ("cvxpy", reference.ask_cvxpy())]
-    return [(backend, reference.ask_cvxpy(backend.partition(":")[2] or None)), *osqp_attempts]
+    return [(backend, reference.ask_cvxpy(backend.partition(":")[2] or "CLARABEL")), *osqp_attempts]
 
 
 def _ask_osqp(factor, max_iter):
@@ -90,7 +94,8 @@ def _ask_osqp(factor, max_iter):
             x=np.concatenate([(w if basis is None else w @ basis) / scale, problem.slacks(w)]),
             y=-np.concatenate([multipliers, np.maximum(unused, 0.0)]),
         )
-        result = solver.solve(raise_error=False)
+        with _SOLVE:
+            result = solver.solve(raise_error=False)
         if result.info.status_val == osqp.SolverStatus.OSQP_SIGINT:
             raise KeyboardInterrupt  # OSQP took the signal; Python has not seen it
         if not (np.isfinite(result.x).all() and np.isfinite(result.y).all()):

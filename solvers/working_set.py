@@ -101,7 +101,7 @@ class QPSolution:
     note: str = ""
 
 
-def certify(problem, w, multipliers, backend, note=""):
+def certify(problem, w, multipliers, backend):
     """Give a `QPSolution` from whatever w and multipliers a solver came up with."""
     multipliers, dual = problem.feasible_dual(multipliers)
     # The dual point has a w of its own; a rough solver's may be worse than that.
@@ -109,7 +109,7 @@ def certify(problem, w, multipliers, backend, note=""):
     objectives = [problem.primal(candidate) for candidate in candidates]
     best = int(np.argmin(objectives))
     w = candidates[best]
-    return QPSolution(w, problem.slacks(w), multipliers, dual, objectives[best] - dual, backend, note)
+    return QPSolution(w, problem.slacks(w), multipliers, dual, objectives[best] - dual, backend)
 
 
 class WorkingSet:
@@ -164,13 +164,13 @@ class WorkingSet:
         """Give the QP over the planes."""
         return QPProblem(self.slopes, self.offsets, self.slack_of, self.weights, C)
 
-    def record(self, multipliers, prune=True):
+    def record(self, multipliers):
         """Take note of a solution's multipliers, and drop planes that have been idle for long."""
         limits = self.weights[self.slack_of]
         used = multipliers > 1e-9 * limits * max(multipliers.sum(), 1e-300) / self.weights.sum()
         self.multipliers = multipliers
         self._idle = np.where(used, 0, self._idle + 1)
-        if prune and (self._idle > self.patience).any():
+        if (self._idle > self.patience).any():
             keep = self._idle <= self.patience
             self.slopes, self.offsets, self.slack_of = self.slopes[keep], self.offsets[keep], self.slack_of[keep]
             self.multipliers, self._idle = self.multipliers[keep], self._idle[keep]

@@ -97,6 +97,10 @@ def _as_dense(X, name):
     if hasattr(X, "to_numpy"):  # pandas, polars
         X = X.to_numpy()
     X = np.asanyarray(X)
+    if X.ndim == 0:
+        raise ValueError(f"{name} is a {type(X.item()).__name__}; expected a table: one row per document.")
+    if X.dtype.kind in "mMV":
+        raise ValueError(f"{name} has dtype {X.dtype}; expected real numbers.")
     if X.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}; expected real numbers.")
     if X.dtype.kind not in "fiub":
@@ -169,27 +173,28 @@ def as_column(values, n_rows, name, against="X"):
 def as_number_column(values, n_rows, name, expected, against="X"):
     """Give a 1-d float64 array of `n_rows` entries; `expected` says in an error what the values mean."""
     array = as_column(values, n_rows, name, against)
-    if array.dtype.kind not in "fiub":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"{name} {_first_not_number(array)}; expected {expected}.") from None
+    if array.dtype.kind == "O":
+        wrong = [row for row, value in enumerate(array) if not isinstance(value, (numbers.Real, np.number, np.bool_))]
+    else:
+        wrong = [] if array.dtype.kind in "fiub" or not array.size else [0]
+    if wrong:
+        raise ValueError(f"{name} has {show(array[wrong[0]])} at row {wrong[0]}; expected {expected}.")
     return array.astype(np.float64, copy=False)
 
 
-def as_labels(y, n_rows, against="X"):
+def as_labels(y, n_rows, against="X", name="y"):
     """Give labels as float64: finite, not negative."""
     if y is None:
         raise ValueError(
             "y is None; this estimator requires y to be passed, but the target y is None: one label per row."
         )
-    labels = as_number_column(y, n_rows, "y", "numbers, larger is more relevant", against)
+    labels = as_number_column(y, n_rows, name, "numbers, larger is more relevant", against)
     wrong = np.flatnonzero(~((labels >= 0) & (labels < np.inf)))
     if wrong.size:
         row = int(wrong[0])
         value = "NaN" if np.isnan(labels[row]) else f"{labels[row]:g}"
         raise ValueError(
-            f"y contains {value} at row {row} ({wrong.size} such label(s) in all); labels must be finite and at least 0, "
+            f"{name} contains {value} at row {row} ({wrong.size} such label(s) in all); labels must be finite and at least 0, "
             "larger is more relevant."
         )
     return labels
@@ -228,15 +233,17 @@ def as_scores(scores, n_rows, against="y"):
 
 def as_query_ids(qid, n_rows, against="X"):
     """Give query ids as a 1-d array of any hashable type; missing ids are refused."""
-    if isinstance(qid, (list, tuple)) and _is_mixed({type(value) for value in qid}):
-        # numpy would make a table of tuples, and strings of [1, "a"]; ids must stay what they are.
+    if isinstance(qid, (list, tuple)) and {type(value) for value in qid} not in ({str}, {float}):
+        # numpy would make a table of tuples, strings of [1, "a"], and floats of very large integers.
         values, qid = qid, np.empty(len(qid), dtype=object)
         qid[:] = values
+        if all(type(value) is int and abs(value) < 2**63 for value in values):
+            qid = qid.astype(np.int64)
     ids = as_column(qid, n_rows, "qid", against)
     if ids.dtype.kind in "fmM":
         missing = np.flatnonzero(ids != ids)
     elif ids.dtype.kind == "O":
-        missing = np.flatnonzero([value is None or value != value for value in ids])
+        missing = np.flatnonzero([_is_missing(value) for value in ids])
     else:
         return ids
     if missing.size:
@@ -245,8 +252,16 @@ def as_query_ids(qid, n_rows, against="X"):
     return ids
 
 
-def _is_mixed(types):
-    return tuple in types or len(types) != 1
+def _is_missing(value):
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    try:
+        hash(value)
+    except TypeError:
+        raise ValueError(
+            f"qid contains {value!r}; an id must be hashable: a number, a text or a tuple of these."
+        ) from None
+    return isinstance(value, numbers.Real) and value != value
 
 
 def check_row_weights(sample_weight, rows, indptr, query_ids, against="X"):

@@ -66,7 +66,7 @@ def default_trainers(relevant_from=1, discount="kdd08"):
     #   MAP alone                              .790               .488           0
     # phi_mrr drowns the other parts, and the bound of a clipped criterion stays above 1 on long lists, so that with
     # shared slacks it is the largest whatever the others say.
-    make = functools.partial(StructRankSVM, relevant_from=relevant_from, discount=discount)
+    make = functools.partial(StructRankSVM, relevant_from=relevant_from, discount=discount, solver="dual")
     combo = functools.partial(make, ["map", "ndcg-nc", criteria.MRR(k=None)], feature_map="po")
     return {
         "AUC": make("auc"),

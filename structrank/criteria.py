@@ -50,6 +50,9 @@ class Criterion:
         good_ranks = np.flatnonzero(np.asarray(relevant, dtype=bool)[np.asarray(ranking)])
         return float(1.0 - self._reached(good_ranks, len(ranking)))
 
+    def check_grades(self, labels):
+        """Raise if graded labels are of a size that the loss cannot take."""
+
     def measure(self, relevant_from=1):
         """Give the measure (higher is better) that is 1 - loss."""
         raise NotImplementedError(f"{type(self).__name__} must say which measure it stands for.")
@@ -163,6 +166,10 @@ class NDCG(_Discounted):
     def credits(self, n):
         """Give 1 for every good document."""
         return np.ones(n)
+
+    def check_grades(self, labels):
+        """Raise if 2^label would overflow."""
+        _validation.check_exp2_labels(labels)
 
     def gains(self, labels):
         """Give the gain of graded labels, 2^label - 1."""

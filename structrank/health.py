@@ -63,28 +63,55 @@ class Health:
         return found
 
 
-def diagnose(risk, w, value, value_at_zero, pull_at_zero, C):
+class AtZero:
+    """What the risk is at w = 0.
+
+    Attributes
+    ----------
+    plane : Plane
+    value : float
+        R(0).
+    pull : float
+        Length of the slope.
+    shares : dict
+        For several criteria: name -> share of the part in the summed lengths of their slopes.
+    """
+
+    def __init__(self, risk):
+        zero = np.zeros(risk.n_features)
+        self.plane = risk.plane(zero)
+        self.value = float(risk.weights @ self.plane.value)
+        self.pull = float(np.linalg.norm(risk.weights @ self.plane.slope))
+        self.shares = {}
+        if len(risk.parts) > 1:
+            lengths = [part.weight * float(np.linalg.norm(risk.alone(part).plane(zero).slope)) for part in risk.parts]
+            for part, length in zip(risk.parts, lengths, strict=True):
+                self.shares[part.name] = self.shares.get(part.name, 0.0) + length / max(sum(lengths), 1e-300)
+
+
+def diagnose(at_zero, w, value, bound, C):
     """Measure the health of w.
 
     Parameters
     ----------
-    risk : Risk
+    at_zero : AtZero
     w : (n_features,) array
-    value, value_at_zero : float
-        R(w) and R(0).
-    pull_at_zero : float
-        Length of the slope of R at 0.
+    value : float
+        R(w).
+    bound : float
+        Lower bound on the optimum: unfinished training is not vacuous for that.
     C : float
+
+    Returns
+    -------
+    Health
     """
-    ratio = (0.5 * float(w @ w) + C * value) / (C * value_at_zero) if value_at_zero > 0 else 0.0
-    parts, dominant = {}, None
-    if len(risk.parts) > 1:
-        at_zero = np.zeros_like(w)
-        lengths = np.array([part.weight * np.linalg.norm(risk.alone(part).plane(at_zero).slope) for part in risk.parts])
-        shares = lengths / max(float(lengths.sum()), 1e-300)
-        parts = {part.name: float(share) for part, share in zip(risk.parts, shares, strict=True)}
-        if shares.max() > _DOMINANT_FROM:
-            dominant = risk.parts[int(shares.argmax())].name
+    start = C * at_zero.value
     norm = float(np.linalg.norm(w))
-    steep = value_at_zero - value > _STEEP_FROM * pull_at_zero * norm
-    return Health(ratio, norm, value, ratio > _VACUOUS_FROM and not steep, parts, dominant)
+    ratio = (0.5 * norm**2 + C * value) / start if start > 0 else 0.0
+    steep = at_zero.value - value > _STEEP_FROM * at_zero.pull * norm
+    vacuous = start > 0 and bound > _VACUOUS_FROM * start and not steep
+    dominant = max(at_zero.shares, key=at_zero.shares.get, default=None)
+    if dominant is not None and at_zero.shares[dominant] <= _DOMINANT_FROM:
+        dominant = None
+    return Health(ratio, norm, value, vacuous, at_zero.shares, dominant)

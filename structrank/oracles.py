@@ -79,7 +79,7 @@ def _judged(queries, coefficients, losses, before=None, ranks=None):
 
 
 def _discounted(criterion, feature_map, longest, choose):
-    """Make an oracle from ``choose(queries, discount, credit, before)`` for a loss of the discounted kind."""
+    """Make an oracle from ``choose(scores, starts, n_good, discount, credit, before)`` for a loss of the discounted kind."""
     discount, credit = criterion.discounts(longest + 2), criterion.credits(longest + 2)
     weigh = feature_map.prepare(longest)
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
 
 from structrank._kernels.feature_maps import add_planes
 from structrank.oracles import Queries
@@ -41,7 +42,8 @@ class Part:
     @property
     def name(self):
         """Criterion and feature map, for people."""
-        return f"{self.criterion.name} ({self.feature_map.name})"
+        k = getattr(self.criterion, "k", None)
+        return f"{self.criterion.name}{'' if k is None else f'@{k}'} ({self.feature_map.name})"
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,9 @@ class Risk:
         self._n_threads = n_threads
         self._pool = None
         self._select_queries(relevant_from, query_weight)
+        if relevant_from is None:
+            for part in parts:
+                part.criterion.check_grades(data.labels)
         lengths = np.diff(self._starts)
         self.median_length = int(np.median(lengths))
         longest = int(lengths.max())
@@ -178,7 +183,7 @@ class Risk:
         return pairs
 
     def _cut_into_chunks(self):
-        sparse = hasattr(self.data.X, "nnz")
+        sparse = scipy.sparse.issparse(self.data.X)
         row_bytes = 12 * self.data.X.nnz // self.data.X.shape[0] if sparse else 8 * self.n_features
         rows_per_block = _BLOCK_BYTES // max(row_bytes, 1)
         firsts = [0]

@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from structrank import _validation, criteria
 from structrank._progress import ProgressLine
 from structrank.data import RankingData, block_of, group_by_query
-from structrank.health import diagnose
+from structrank.discounts import DISCOUNTS
+from structrank.feature_maps import Permutation
+from structrank.health import AtZero, diagnose
 from structrank.history import History
 from structrank.risk import Part, Risk
 from structrank.solvers import reference
@@ -49,8 +51,6 @@ class StructRankSVM(BaseEstimator):
     relevant_from : float or None, default 1
         Least label of a good document. None takes labels as grades: AUC over all pairs with different labels, DORM with
         gains 2^label - 1.
-    query_weight : {"equal", "pairs"}, default "equal"
-        Whether queries count alike or by their number of pairs; "auc" with "pairs" and ``relevant_from=None`` is RankSVM.
     formulation : {"one-slack", "n-slack"}, default "one-slack"
         One plane an iteration, or one per query: the same optimum, fewer passes over the data but larger QPs.
     solver : str, default "osqp"
@@ -66,6 +66,8 @@ class StructRankSVM(BaseEstimator):
         Start from `coef_` of the last fit.
     verbose : int, default 0
         1 shows a line of progress; 0 prints nothing.
+    query_weight : {"equal", "pairs"}, default "equal"
+        Whether queries count alike or by their number of pairs; "auc" with "pairs" and ``relevant_from=None`` is RankSVM.
 
     Attributes
     ----------
@@ -80,7 +82,7 @@ class StructRankSVM(BaseEstimator):
     health_ : Health
         Objective against w = 0, length of w, mean slack, and whether training was vacuous.
     stop_reason_ : str
-        "converged", "max_iter", "interrupted" or "stalled".
+        "converged", "max_iter", "callback" (it said to stop), "interrupted" (Ctrl-C) or "stalled".
     notes_ : tuple of str
         What training warned of.
     n_features_in_ : int
@@ -104,8 +106,8 @@ class StructRankSVM(BaseEstimator):
 
     def __init__(
         self, criterion="map", C=1.0, k=10, feature_map="auto", discount="kdd08", decay="sqrt", slack="separate",
-        relevant_from=1, query_weight="equal", formulation="one-slack", solver="osqp", tol=1e-3, max_iter=1000,
-        n_jobs=None, warm_start=False, verbose=0,
+        relevant_from=1, formulation="one-slack", solver="osqp", tol=1e-3, max_iter=1000, n_jobs=None,
+        warm_start=False, verbose=0, query_weight="equal",
     ):  # fmt: skip
         self.criterion = criterion
         self.C = C
@@ -151,7 +153,7 @@ class StructRankSVM(BaseEstimator):
         self
         """
         C, relative_C = self._check_parameters()
-        data = self._training_data(X, y, qid, sample_weight)
+        data = RankingData(X, y, qid, sample_weight)
         risk = self._risk(data, relative_C)
         start = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
         if start is not None and start.shape[0] != data.n_features:
@@ -160,7 +162,7 @@ class StructRankSVM(BaseEstimator):
                 "Fit a new model, or set warm_start=False."
             )
         try:
-            self._train(risk, C, _Start(risk), callback, start=start)
+            self._train(X, risk, C, *_at_zero(risk), callback, start=start)
         finally:
             risk.close()
         return self
@@ -192,21 +194,18 @@ class StructRankSVM(BaseEstimator):
         Cs = [_validation.check_number("Cs", C, above=0) for C in Cs]
         if not Cs:
             raise ValueError("Cs is empty; expected at least one value of C.")
-        data = self._training_data(X, y, qid, sample_weight)
+        data = RankingData(X, y, qid, sample_weight)
         risk = self._risk(data, relative_C)
         models = {}
         try:
-            shared = _Start(risk)
+            shared = _at_zero(risk)
             previous = None
             for C in sorted(set(Cs)):
                 if previous is not None and models[previous].stop_reason_ == "interrupted":
                     break
                 model = clone(self)
                 model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
-                model.n_features_in_ = self.n_features_in_
-                if hasattr(self, "feature_names_in_"):
-                    model.feature_names_in_ = self.feature_names_in_
-                model._train(risk, C, shared, callback, climb_from=previous)
+                model._train(X, risk, C, *shared, callback, climb_from=previous)
                 models[C] = model
                 previous = C
         except KeyboardInterrupt:
@@ -290,8 +289,10 @@ class StructRankSVM(BaseEstimator):
 
         scores = self.predict(X)
         measures = [criterion.measure(self.relevant_from) for criterion in self._criteria()]
-        result = metrics.evaluate(y, scores, qid, measures, sample_weight=sample_weight)
-        return float(np.mean(list(result.values())))
+        means = [
+            metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name] for measure in measures
+        ]
+        return float(np.mean(means))
 
     def save(self, path):
         """Write the trained model to a file that `structrank.load_model` reads; see `structrank.model_file`.
@@ -335,6 +336,8 @@ class StructRankSVM(BaseEstimator):
     def _check_parameters(self):
         """Check what does not depend on data; give C and C_l / C."""
         _validation.check_cut("k", self.k)
+        _validation.check_choice("discount", self.discount, DISCOUNTS)
+        Permutation(self.decay)
         _validation.check_choice("slack", self.slack, ("separate", "shared"))
         _validation.check_choice("formulation", self.formulation, ("one-slack", "n-slack"))
         _validation.check_choice("query_weight", self.query_weight, ("equal", "pairs"))
@@ -360,31 +363,27 @@ class StructRankSVM(BaseEstimator):
         self._parts(relative_C)
         return C, relative_C
 
-    def _training_data(self, X, y, qid, sample_weight):
-        data = RankingData(X, y, qid, sample_weight)
-        # Only now, so that a fit that is refused leaves the earlier model alone.
-        validate_data(self, X, skip_check_array=True)
-        self.n_features_in_ = data.n_features
-        return data
-
     def _risk(self, data, relative_C):
         return Risk(
             data, self._parts(relative_C), self.relevant_from, self.slack, self.formulation, self.query_weight,
             _n_threads(self.n_jobs),
         )  # fmt: skip
 
-    def _train(self, risk, C, at_zero, callback, start=None, climb_from=None):
+    def _train(self, X, risk, C, at_zero, working_set, callback, start=None, climb_from=None):
         reporter = _Reporter(callback, self.verbose, C)
-        driver = CuttingPlanes(risk, C, self.tol, self.solver, at_zero.working_set, start, climb_from)
+        driver = CuttingPlanes(risk, C, self.tol, self.solver, working_set, start, climb_from)
         outcome = driver.run(self.max_iter, reporter)
         reporter.finish(outcome)
+        # Only now, so that a fit that is refused leaves the earlier model alone.
+        validate_data(self, X, skip_check_array=True)
+        self.n_features_in_ = risk.n_features
         self.coef_ = outcome.w
         self.n_iter_ = len(outcome.history)
         self.history_ = History(outcome.history)
         self.certificate_ = outcome.certificate
         self.stop_reason_ = outcome.reason
         value = float(risk.weights @ outcome.values)
-        self.health_ = diagnose(risk, outcome.w, value, at_zero.value, at_zero.pull, C)
+        self.health_ = diagnose(at_zero, outcome.w, value, outcome.certificate.dual, C)
         self.notes_ = tuple(self._problems(risk))
         for text in self.notes_:
             warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
@@ -394,6 +393,7 @@ class StructRankSVM(BaseEstimator):
         gap = f"the objective is within {self.certificate_.relative_gap:.1%} of the optimum"
         unfinished = {
             "max_iter": f"training stopped at max_iter={self.max_iter}; {gap}. Raise max_iter or tol.",
+            "callback": f"training was stopped by the callback after {self.n_iter_} iterations; {gap}.",
             "interrupted": f"training was interrupted after {self.n_iter_} iterations; the model is the best so far, {gap}.",
             "stalled": f"no QP solver reached the accuracy that tol={self.tol} asks for; {gap}. See history_ for notes.",
         }
@@ -402,15 +402,12 @@ class StructRankSVM(BaseEstimator):
         return [text[0].upper() + text[1:] for text in found]
 
 
-class _Start:
-    """What is known of the risk at w = 0: a working set with its plane, the value R(0) and the length of its slope."""
-
-    def __init__(self, risk):
-        plane = risk.plane(np.zeros(risk.n_features))
-        self.working_set = WorkingSet(risk.weights, risk.n_features)
-        self.working_set.add(plane.slope, plane.offset, np.arange(risk.weights.shape[0]))
-        self.value = float(risk.weights @ plane.value)
-        self.pull = float(np.linalg.norm(risk.weights @ plane.slope))
+def _at_zero(risk):
+    """Evaluate the risk at w = 0; give what is found, and a working set that starts with its plane."""
+    at_zero = AtZero(risk)
+    working_set = WorkingSet(risk.weights, risk.n_features)
+    working_set.add(at_zero.plane.slope, at_zero.plane.offset, np.arange(risk.weights.shape[0]))
+    return at_zero, working_set
 
 
 def _n_threads(n_jobs):
@@ -420,7 +417,9 @@ def _n_threads(n_jobs):
         raise ValueError(
             f"n_jobs={n_jobs!r} is not valid: expected None, an integer of at least 1, or -1 for all cores."
         )
-    return len(os.sched_getaffinity(0)) if n_jobs == -1 else int(n_jobs)
+    if n_jobs > 0:
+        return int(n_jobs)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _check_solver(solver):

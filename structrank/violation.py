@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from structrank import _validation, criteria
+from structrank.discounts import DISCOUNTS
 from structrank.oracles import Queries
 
 
@@ -71,14 +72,17 @@ def most_violated(
     >>> v.ranking.tolist(), v.loss.__round__(4), v.value.__round__(4)
     ([0, 2, 1], 0.6667, 0.6667)
     """
+    _validation.check_cut("k", k)
+    _validation.check_choice("discount", discount, DISCOUNTS)
     criterion = criteria.parse(criterion, k, discount)
     chosen_map, make_oracle = criteria.find_oracle(criterion, feature_map, relevant_from is None, decay)
     n_docs = np.size(scores)
     scores = _validation.as_scores(scores, n_docs, against="scores")
     if not np.isfinite(scores).all():
         raise ValueError(f"scores contains inf at row {int(np.argmin(np.isfinite(scores)))}; expected finite numbers.")
-    labels = _validation.as_labels(relevant, n_docs, against="scores")
+    labels = _validation.as_labels(relevant, n_docs, against="scores", name="relevant")
     if relevant_from is None:
+        criterion.check_grades(labels)
         n_good, order, one_kind = 0, np.arange(n_docs), np.unique(labels).size < 2
     else:
         good = labels >= _validation.check_number("relevant_from", relevant_from)

@@ -361,11 +361,11 @@ def test_kill_minus_9_loses_at_most_the_running_cell(tmp_path):
 
 def test_an_interrupted_model_never_passes_for_a_finished_cell(tmp_path):
     class Interrupted(StructRankSVM):
-        def _train(self, risk, C, at_zero, callback, **settings):
+        def _train(self, X, risk, C, at_zero, working_set, callback, **settings):
             def interrupt(iteration):
                 raise KeyboardInterrupt
 
-            super()._train(risk, C, at_zero, interrupt, **settings)
+            super()._train(X, risk, C, at_zero, working_set, interrupt, **settings)
 
     with pytest.raises(KeyboardInterrupt):
         compare({"made": small_folds(1)}, {"stopped": Interrupted("auc")}, Cs=[1.0], results=tmp_path)

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import check_estimator
 
 from structrank import StructRankSVM, StructRankWarning, datasets, metrics
+from structrank.criteria import NDCG
 
 ALL = ["auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm"]
 
@@ -225,7 +226,7 @@ def test_the_callback_sees_every_iteration_and_can_stop(train):
     seen = []
     model = StructRankSVM("map", C=10.0).fit(train.X, train.y, qid=train.qid, callback=seen.append)
     assert seen == list(model.history_)
-    with pytest.warns(StructRankWarning, match="interrupted after 3 iterations"):
+    with pytest.warns(StructRankWarning, match="stopped by the callback after 3 iterations"):
         model = StructRankSVM("map", C=10.0).fit(
             train.X, train.y, qid=train.qid, callback=lambda iteration: iteration.iteration == 3
         )
@@ -274,7 +275,7 @@ def test_history_encloses_the_optimum_more_and_more(train):
 def test_vacuous_training_is_named_with_what_to_try(rng):
     X = rng.normal(size=(1200, 3))
     y = (rng.random(1200) < 0.1).astype(int)
-    with pytest.warns(StructRankWarning, match=r"ndcg \(po\) is vacuous.*300 documents.*Try criterion='auc'"):
+    with pytest.warns(StructRankWarning, match=r"ndcg@10 \(po\) is vacuous.*300 documents.*Try criterion='auc'"):
         model = StructRankSVM("ndcg", C=10.0).fit(X, y, qid=np.repeat(range(4), 300))
     assert model.health_.vacuous
     assert model.health_.objective_ratio > 0.999
@@ -300,14 +301,14 @@ def test_health_reports_the_papers_figures(train):
 def test_a_part_that_dominates_is_named(train, rng):
     healthy = StructRankSVM(["map", "mrr"], C=10.0).fit(train.X, train.y, qid=train.qid)
     assert sum(healthy.health_.parts.values()) == pytest.approx(1.0)
-    assert healthy.health_.dominant == "mrr (mrr)"  # its map is not scaled; on short lists that does no harm
+    assert healthy.health_.dominant == "mrr@10 (mrr)"  # its map is not scaled; on short lists that does no harm
     balanced = StructRankSVM(["map", "mrr"], C=10.0, feature_map="po").fit(train.X, train.y, qid=train.qid)
     assert balanced.health_.dominant is None
     X = rng.normal(size=(1200, 3))
     y = (X @ [1.0, 1.0, 0.0] + rng.normal(size=1200) > 2).astype(int)
     with pytest.warns(StructRankWarning) as caught:
         StructRankSVM(["map", "mrr"]).fit(X, y, qid=np.repeat(range(4), 300))
-    assert any("One criterion dominates the combination: mrr (mrr)" in str(one.message) for one in caught)
+    assert any("One criterion dominates the combination: mrr@10 (mrr)" in str(one.message) for one in caught)
 
 
 # --- bad input: refused before any work, with place, finding and expectation ------------------------------------------
@@ -336,7 +337,18 @@ BAD_INPUT = {
     "text in X": (wrong(np.array([["1", "a"]] * 6, dtype=object)), r"X has 'a' at row 0, column 1"),
     "nan label": (wrong(y=[1, 0, np.nan, 1, 0, 0]), r"y contains NaN at row 2"),
     "negative label": (wrong(y=[1, 0, 0, 1, 0, -1]), r"y contains -1 at row 5"),
-    "label is text": (wrong(y=["1", "0", "x", "1", "0", "0"]), r"y has 'x' at row 2"),
+    "label is text": (wrong(y=["1", "0", "x", "1", "0", "0"]), r"y has '1' at row 0; expected numbers"),
+    "label is an object": (wrong(y=[1, 0, "x", 1, 0, 0]), r"y has '1' at row 0"),
+    "label is a date": (wrong(y=np.array(["2024-01-01"] * 6, dtype="datetime64[D]")), r"y has .*2024.* at row 0"),
+    "X is text": (wrong("abc"), r"X is a str; expected a table"),
+    "qid is a list": (wrong(qid=[[1], [1], [1], [2], [2], [2]]), r"qid contains \[1\]; an id must be hashable"),
+    "qid is NA": (wrong(qid=pd.array(["a", "a", None, "b", "b", "b"], dtype="string")), r"qid contains .* at row 2"),
+    "unused discount": (wrong(criterion="map", discount="ln"), r"discount='ln' is not known"),
+    "unused decay": (wrong(criterion="map", decay="cube"), r"decay='cube' is not known"),
+    "huge grades": (
+        wrong(y=[2000, 0, 0, 1, 0, 0], criterion="dorm", relevant_from=None),
+        r"y contains 2000 at row 0.*up to 1000",
+    ),
     "short y": (wrong(y=[1, 0]), r"y has 2 entries but X has 6 rows"),
     "short qid": (wrong(qid=[1]), r"qid has 1 entries but X has 6 rows"),
     "short weights": (wrong(weight=[1.0]), r"sample_weight has 1 entries but X has 6 rows"),
@@ -405,11 +417,21 @@ def test_predict_refuses_other_features_and_unfitted_models(train):
         named.predict(pd.DataFrame(train.X, columns=list("abcdeg")))
 
 
-def test_a_failed_fit_leaves_the_earlier_model_alone(train):
+@pytest.mark.parametrize("refused", ["X", "y", "unfitted"])
+def test_a_failed_fit_leaves_the_earlier_model_alone(refused, train):
     model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
     coef = model.coef_.copy()
-    with pytest.raises(ValueError, match="X contains NaN"):
-        model.fit(np.full((len(train.y), 2), np.nan), train.y, qid=train.qid)
+    if refused == "X":
+        with pytest.raises(ValueError, match="X contains NaN"):
+            model.fit(np.full((len(train.y), 2), np.nan), train.y, qid=train.qid)
+    elif refused == "y":
+        with pytest.raises(ValueError, match="nothing to learn from"):
+            model.fit(train.X[:, :2], np.zeros(len(train.y)), qid=train.qid)
+    else:
+        new = StructRankSVM("auc")
+        new.fit_path(train.X, train.y, qid=train.qid, Cs=[1.0])
+        with pytest.raises(sklearn.exceptions.NotFittedError):
+            new.predict(train.X)
     assert np.array_equal(model.coef_, coef)
     assert model.predict(train.X).shape == train.y.shape
 
@@ -512,6 +534,35 @@ def test_grid_search_routes_qid_and_never_splits_a_query(train):
             expected.append(fitted.score(train.X[held_out], train.y[held_out], qid=train.qid[held_out]))
     assert search.cv_results_["mean_test_score"][1] == pytest.approx(np.mean(expected))
     assert search.best_estimator_.score(train.X, train.y, qid=train.qid) > 0.5
+
+
+def test_criteria_of_one_name_are_told_apart(train):
+    several = [NDCG(k=1), NDCG(k=5), NDCG(k=5, discount="log2")]
+    model = StructRankSVM(several, C=10.0).fit(train.X, train.y, qid=train.qid)
+    assert set(model.health_.parts) == {"ndcg@1 (po)", "ndcg@5 (po)"}
+    assert sum(model.health_.parts.values()) == pytest.approx(1.0)
+    assert 0.5 < model.score(train.X, train.y, qid=train.qid) <= 1.0
+
+
+def test_unfinished_training_is_not_called_vacuous(train):
+    with pytest.warns(StructRankWarning) as caught:
+        model = StructRankSVM("map", C=1000.0, formulation="n-slack", max_iter=1).fit(train.X, train.y, qid=train.qid)
+    assert not model.health_.vacuous
+    assert len(caught) == 1
+
+
+def test_fits_in_threads_leave_ctrl_c_alone(train):
+    code = (
+        "import signal, threading\n"
+        "from structrank import StructRankSVM, datasets\n"
+        "t = datasets.make_ranking(n_queries=60, n_docs=8, n_features=6, random_state=0).train\n"
+        "fit = lambda: StructRankSVM('map', C=100.0).fit(t.X, t.y, qid=t.qid)\n"
+        "threads = [threading.Thread(target=fit) for _ in range(3)]\n"
+        "[one.start() for one in threads]; [one.join() for one in threads]\n"
+        "try:\n    signal.raise_signal(signal.SIGINT)\nexcept KeyboardInterrupt:\n    print('heard')\n"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "heard\n"
 
 
 def test_score_takes_weights_of_queries(train):

@@ -184,9 +184,7 @@ class _FileReader:
 
     def _query_ids_of(self, block, rows, n_runs):
         ids = []
-        for start, stop in zip(
-            rows.run_starts[:n_runs].tolist(), rows.run_stops[:n_runs].tolist(), strict=True
-        ):
+        for start, stop in zip(rows.run_starts[:n_runs].tolist(), rows.run_stops[:n_runs].tolist(), strict=True):
             try:
                 ids.append(block.text[start:stop].decode("utf-8"))
             except UnicodeDecodeError:
@@ -335,9 +333,7 @@ def _group_sizes(path):
         for number, line in enumerate(block.text[: block.size].splitlines(), start=block.first_line):
             text = line.strip()
             if not re.fullmatch(rb"(0*[1-9][0-9]{0,17})?", text):
-                raise ValueError(
-                    f"{path}:{number}: found {_shown(text)}, expected a query's number of documents."
-                )
+                raise ValueError(f"{path}:{number}: found {_shown(text)}, expected a query's number of documents.")
             if text:
                 sizes.append(int(text))
     return sizes
@@ -397,9 +393,7 @@ def _put_query_minimum(X, qid):
         missing = places[np.isnan(X.data[places])]
         if missing.size:
             columns, at = np.unique(X.indices[missing], return_inverse=True)
-            minimum = np.fmin.reduce(
-                X[rows][:, columns].toarray(), axis=0
-            )  # what is not stored is 0, and counts
+            minimum = np.fmin.reduce(X[rows][:, columns].toarray(), axis=0)  # what is not stored is 0, and counts
             X.data[missing] = np.nan_to_num(minimum)[at]
     if not dense:
         X.eliminate_zeros()

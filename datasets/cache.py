@@ -81,9 +81,7 @@ class ParseCache:
         folder = self._folder / key
         try:
             manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-            arrays = {
-                name: _read_array(folder / f"{name}.npy", name in _MAPPED) for name in manifest["checksums"]
-            }
+            arrays = {name: _read_array(folder / f"{name}.npy", name in _MAPPED) for name in manifest["checksums"]}
             if {name: zlib.crc32(array) for name, array in arrays.items()} != manifest["checksums"]:
                 return None
             if "X" in arrays:
@@ -118,9 +116,7 @@ class ParseCache:
                 aside.rename(self._folder / key)
         except OSError as error:
             # The data set itself is not in danger.
-            warnings.warn(
-                f"The parse cache in {self._folder} was not written: {error}.", RuntimeWarning, stacklevel=4
-            )
+            warnings.warn(f"The parse cache in {self._folder} was not written: {error}.", RuntimeWarning, stacklevel=4)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
 

@@ -92,9 +92,7 @@ def preferred(homes):
 
 def _fold_folders(folder):
     found = [
-        (int(match[1]), path)
-        for path in folder.iterdir()
-        if (match := _FOLD.fullmatch(path.name)) and path.is_dir()
+        (int(match[1]), path) for path in folder.iterdir() if (match := _FOLD.fullmatch(path.name)) and path.is_dir()
     ]
     return [path for _, path in sorted(found)]
 

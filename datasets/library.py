@@ -98,9 +98,7 @@ def load(name, *, data_home=None, **options):
     folders = [folder for own, found in known.items() if plain(own) == plain(name) for folder in found]
     if len(folders) > 1:
         shown = ", ".join(map(str, folders))
-        raise ValueError(
-            f"{name!r} is there {len(folders)} times: {shown}; pass one of these to load_letor_folds."
-        )
+        raise ValueError(f"{name!r} is there {len(folders)} times: {shown}; pass one of these to load_letor_folds.")
     if not folders:
         raise DataSetNotFoundError(_where_expected(name, home, known))
     return load_letor_folds(folders[0], **options)

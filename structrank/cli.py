@@ -12,10 +12,8 @@ import json
 import math
 import os
 import re
-import signal
 import sys
 import textwrap
-import threading
 import warnings
 from pathlib import Path
 
@@ -149,15 +147,13 @@ def _train(arguments, say):
         facts = _data_facts(validation, arguments)
         if len(facts["queries_without_both_kinds"]) == facts["queries"]:
             raise ValueError(f"{arguments.validation}: no query has {_kinds(facts)}, so that C cannot be chosen on it.")
-    with _StopOnInterrupt(say) as callback, _nothing_on_stdout():
+    with _nothing_on_stdout():
         try:
-            models = model.fit_path(train.X, train.y, qid=train.qid, Cs=Cs, callback=callback)
+            models = model.fit_path(train.X, train.y, qid=train.qid, Cs=Cs)
         except ValueError as error:
             raise ValueError(f"{arguments.data}: {error}") from None
-    reasons = [model.stop_reason_ for model in models]
-    interrupted = "interrupted" in reasons
-    if interrupted:  # the models after that were hardly trained at all
-        Cs, models = (listed[: reasons.index("interrupted") + 1] for listed in (Cs, models))
+    interrupted = len(models) < len(Cs) or any(model.stop_reason_ == "interrupted" for model in models)
+    Cs = [model.C for model in models]
     reached = None
     if validation is not None:
         reached = [model.score(validation.X, validation.y, qid=validation.qid) for model in models]
@@ -490,38 +486,6 @@ def _warn_of_ties(qid, scores, say):
             f"note: {tied} of {len(pairs)} scores equal another of their query as 32-bit numbers, which is how trec_eval "
             "reads them; it ranks those by document id, where structrank evaluate averages over ties"
         )
-
-
-class _StopOnInterrupt:
-    """The callback of training: lets Ctrl-C stop it at the end of an iteration, so that the model so far can be saved.
-
-    A second Ctrl-C is abrupt.
-    """
-
-    def __init__(self, say):
-        self.say, self.asked = say, False
-
-    def __call__(self, iteration):
-        # While OSQP solves it takes Ctrl-C itself, and all that is heard of it is the warning that training gives.
-        self.asked = self.asked or any("Training was interrupted" in text for text in self.say.said)
-        if self.asked:  # the models for larger C stop at once, and what training says of these is beside the point
-            warnings.simplefilter("ignore")
-        return self.asked
-
-    def __enter__(self):
-        self._main = threading.current_thread() is threading.main_thread()
-        if self._main:
-            self._earlier = signal.signal(signal.SIGINT, self._answer)
-        return self
-
-    def __exit__(self, *error):
-        if self._main:
-            signal.signal(signal.SIGINT, self._earlier)
-
-    def _answer(self, *_):
-        self.asked = True
-        signal.signal(signal.SIGINT, self._earlier)
-        self.say("stopping after this iteration")
 
 
 # ---- Output

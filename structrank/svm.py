@@ -205,10 +205,11 @@ class StructRankSVM(BaseEstimator):
                     break
                 model = clone(self)
                 model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
-                model._train(X, risk, C, *shared, callback, climb_from=previous)
                 models[C] = model
+                model._train(X, risk, C, *shared, callback, climb_from=previous)
                 previous = C
         except KeyboardInterrupt:
+            models = {C: model for C, model in models.items() if hasattr(model, "notes_")}
             if not models:
                 raise
         finally:
@@ -373,7 +374,6 @@ class StructRankSVM(BaseEstimator):
         reporter = _Reporter(callback, self.verbose, C)
         driver = CuttingPlanes(risk, C, self.tol, self.solver, working_set, start, climb_from)
         outcome = driver.run(self.max_iter, reporter)
-        reporter.finish(outcome)
         # Only now, so that a fit that is refused leaves the earlier model alone.
         validate_data(self, X, skip_check_array=True)
         self.n_features_in_ = risk.n_features
@@ -385,6 +385,7 @@ class StructRankSVM(BaseEstimator):
         value = float(risk.weights @ outcome.values)
         self.health_ = diagnose(at_zero, outcome.w, value, outcome.certificate.dual, C)
         self.notes_ = tuple(self._problems(risk))
+        reporter.finish(outcome)
         for text in self.notes_:
             warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
 

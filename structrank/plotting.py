@@ -1,0 +1,432 @@
+"""Pictures of training and of its results, as Display classes in the manner of scikit-learn.
+
+A Display is made from data (``from_estimator``, ``from_table``, ...), keeps them, and draws them with ``plot(ax=)``. Matplotlib
+is imported when something is drawn, not before; it comes with ``pip install structrank[plot]``.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from structrank import _validation
+
+__all__ = ["CriterionTableDisplay", "HistoryDisplay", "PathDisplay"]
+
+# Okabe and Ito's colours without the yellow, which is faint on white: told apart with any kind of colour vision. Markers
+# and dashes say the same once more, and where there are more lines than colours the dashes alone do.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+_DASHES = ("-", "--", ":", "-.")
+
+
+def _styles():
+    """Yield line styles, no two of the first 28 alike in colour and dashes."""
+    for number in itertools.count():
+        yield {
+            "color": _COLOURS[number % len(_COLOURS)],
+            "marker": _MARKERS[number % len(_MARKERS)],
+            "linestyle": _DASHES[number // len(_COLOURS) % len(_DASHES)],
+            "markersize": 5,
+        }
+
+
+def _pyplot():
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("Drawing needs matplotlib, which is not installed: pip install structrank[plot]") from error
+    return plt
+
+
+class _Display:
+    """What the displays share: a place to draw on, kept as `ax_` and `figure_`."""
+
+    def _place(self, ax, figsize):
+        if ax is None:
+            _, ax = _pyplot().subplots(figsize=figsize, layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
+
+class HistoryDisplay(_Display):
+    """How a training run went, iteration by iteration.
+
+    Parameters
+    ----------
+    history : History
+        `StructRankSVM.history_`.
+    tol : float, default None
+        The tolerance of training, drawn as a line beside the violation.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : dict
+        From names to the lines drawn; for ``kind="seconds"`` to the areas.
+
+    See Also
+    --------
+    PathDisplay : Many runs, by C.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from structrank import StructRankSVM, datasets
+    >>> train = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0).train
+    >>> model = StructRankSVM("map", C=10.0).fit(train.X, train.y, qid=train.qid)
+    >>> display = HistoryDisplay.from_estimator(model)
+    >>> display.ax_.get_xlabel(), sorted(display.lines_)
+    ('iteration', ['lower bound', 'objective'])
+    >>> matplotlib.pyplot.close(display.figure_)
+    """
+
+    def __init__(self, history, tol=None):
+        self.history, self.tol = history, tol
+
+    @classmethod
+    def from_estimator(cls, estimator, *, kind="bounds", x="iteration", ax=None):
+        """Draw the history of a fitted model.
+
+        Parameters
+        ----------
+        estimator : StructRankSVM
+            Fitted.
+        kind, x, ax
+            As for `plot`.
+
+        Returns
+        -------
+        HistoryDisplay
+        """
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(estimator, "history_")
+        return cls(estimator.history_, tol=estimator.tol).plot(kind, x=x, ax=ax)
+
+    def plot(self, kind="bounds", *, x="iteration", ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        kind : {"bounds", "gap", "seconds"}, default "bounds"
+            "bounds": the objective at each iteration's w and the lower bound on the optimum, which close in on it. "gap":
+            their difference, and the violation that training stops by, on a logarithmic scale (0 has no place there).
+            "seconds": where the time went, summed up to each iteration: the oracle (most violated rankings), scoring (w.x
+            and slopes) and the QP.
+        x : {"iteration", "seconds"}, default "iteration"
+            What runs along the horizontal axis.
+        ax : matplotlib Axes, default None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        self
+        """
+        _validation.check_choice("kind", kind, ("bounds", "gap", "seconds"))
+        _validation.check_choice("x", x, ("iteration", "seconds"))
+        if not len(self.history):
+            raise ValueError("history has no iterations; there is nothing to draw.")
+        frame = self.history.to_frame()
+        spent = frame.filter(regex="^seconds_")
+        along = frame.index.to_numpy() if x == "iteration" else spent.sum(axis=1).cumsum().to_numpy()
+        ax = self._place(ax, figsize=(6.0, 4.0))
+        getattr(self, f"_plot_{kind}")(ax, along, frame)
+        ax.set_xlabel("iteration" if x == "iteration" else "time in training (s)")
+        if x == "iteration":
+            from matplotlib.ticker import MaxNLocator
+
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.grid(alpha=0.3)
+        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False, borderaxespad=0.1)
+        return self
+
+    def _plot_bounds(self, ax, along, frame):
+        self.lines_ = {}
+        for (name, column), style in zip(
+            (("objective", "objective"), ("lower bound", "bound")), _styles(), strict=False
+        ):
+            (self.lines_[name],) = ax.plot(along, frame[column], label=name, **_without_crowd(style, len(along)))
+        ax.set_ylabel("objective  ½|w|² + C·R(w)")
+
+    def _plot_gap(self, ax, along, frame):
+        self.lines_ = {}
+        for name, style in zip(("gap", "violation"), _styles(), strict=False):
+            values = frame[name].where(frame[name] > 0)
+            (self.lines_[name],) = ax.plot(along, values, label=name, **_without_crowd(style, len(along)))
+        if self.tol is not None:
+            self.lines_["tol"] = ax.axhline(self.tol, color="0.3", linestyle=":", label=f"tol = {self.tol:g}")
+        ax.set_yscale("log")
+        ax.set_ylabel("gap and violation")
+
+    def _plot_seconds(self, ax, along, frame):
+        names = {"oracle": "oracle", "scoring": "scoring", "qp": "QP"}
+        there = [name for name in names if f"seconds_{name}" in frame]
+        summed = [frame[f"seconds_{name}"].cumsum() for name in there]
+        areas = ax.stackplot(
+            along, summed, labels=[names[name] for name in there], colors=_COLOURS[: len(there)], edgecolor="white"
+        )
+        for area, hatch in zip(areas, ("", "//", ".."), strict=False):
+            area.set_hatch(hatch)
+        self.lines_ = dict(zip(there, areas, strict=True))
+        ax.set_ylabel("time so far (s)")
+
+
+def _without_crowd(style, n_points):
+    """Leave out markers where there are too many to tell apart."""
+    return {**style, "marker": None} if n_points > 40 else style
+
+
+class PathDisplay(_Display):
+    """How well trainers adapt to the data as C grows: Figures 4 to 6 of the KDD 2008 paper.
+
+    Parameters
+    ----------
+    path : pandas.DataFrame
+        As `structrank.diagnostics.health_path` gives it: index (trainer, C).
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : dict
+        From trainers to the lines drawn.
+
+    See Also
+    --------
+    structrank.diagnostics.health_path : The data.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from structrank import StructRankSVM, datasets
+    >>> train = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0).train
+    >>> display = PathDisplay.from_estimator(StructRankSVM("auc"), train.X, train.y, qid=train.qid, Cs=[0.1, 1.0, 10.0])
+    >>> display.lines_["auc"].get_xdata().tolist()
+    [0.1, 1.0, 10.0]
+    >>> _ = display.plot("norm", ax=display.figure_.add_subplot())
+    >>> matplotlib.pyplot.close(display.figure_)
+    """
+
+    _LABELS = {  # noqa: RUF012
+        "mean_slack": "mean slack  R(w)",
+        "objective_ratio": "objective / objective(w = 0)",
+        "norm": "length of w",
+        "relative_norm": "length of w / that at the largest C",
+        "iterations": "iterations",
+        "seconds": "time (s)",
+    }
+    _LOGARITHMIC = ("norm", "relative_norm", "iterations", "seconds")
+
+    def __init__(self, path):
+        self.path = path
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y, *, qid=None, Cs=None, quantity="mean_slack", ax=None, legend=True):
+        """Train for many C and draw.
+
+        Parameters
+        ----------
+        estimator : StructRankSVM, or dict from names to these
+            Need not be fitted, and is not changed.
+        X, y, qid
+            As for `StructRankSVM.fit`.
+        Cs : sequence of float, default None
+            None for 0.01, 0.1, ..., 1000.
+        quantity, ax, legend
+            As for `plot`.
+
+        Returns
+        -------
+        PathDisplay
+        """
+        from structrank.datasets import Dataset
+        from structrank.diagnostics import health_path
+
+        given = {} if Cs is None else {"Cs": Cs}
+        return cls(health_path(Dataset(X, y, qid), estimator, **given)).plot(quantity, ax=ax, legend=legend)
+
+    @classmethod
+    def from_models(cls, models, *, name=None, quantity="mean_slack", ax=None, legend=True):
+        """Draw models that `StructRankSVM.fit_path` has given.
+
+        Parameters
+        ----------
+        models : list of StructRankSVM, or dict from names to such lists
+            Fitted.
+        name : str, default None
+            Of a single list; None for the name of the criterion.
+        quantity, ax, legend
+            As for `plot`.
+
+        Returns
+        -------
+        PathDisplay
+        """
+        import pandas as pd
+
+        from structrank.diagnostics import health_table, name_of
+
+        if not hasattr(models, "items"):
+            models = {name_of(models[0]) if name is None else name: models}
+        path = pd.concat({name: health_table(its) for name, its in models.items()}, names=["trainer"])
+        return cls(path).plot(quantity, ax=ax, legend=legend)
+
+    def plot(self, quantity="mean_slack", *, ax=None, legend=True):
+        """Draw one quantity against C, a line for each trainer.
+
+        Parameters
+        ----------
+        quantity : str, default "mean_slack"
+            A column of the path: "mean_slack" (Figure 4), "objective_ratio" (Figure 5; 1 means that nothing was learned),
+            "norm" or "relative_norm" (Figure 6), "iterations", "seconds", or a measure. The mean slack of several criteria
+            with separate slacks is a sum over these.
+        ax : matplotlib Axes, default None
+            Where to draw; None makes a new figure.
+        legend : bool, default True
+            Name the trainers; beside the axes where they are more than four.
+
+        Returns
+        -------
+        self
+        """
+        numeric = self.path.select_dtypes(["number"]).columns
+        _validation.check_choice("quantity", quantity, tuple(numeric))
+        ax = self._place(ax, figsize=(7.5, 4.2))
+        self.lines_ = {}
+        for (trainer, rows), style in zip(
+            self.path[quantity].groupby(level="trainer", sort=False), _styles(), strict=False
+        ):
+            values = rows.droplevel("trainer").sort_index()
+            (self.lines_[trainer],) = ax.plot(values.index.to_numpy(), values.to_numpy(), label=trainer, **style)
+        if quantity == "objective_ratio":
+            ax.axhline(1.0, color="0.3", linewidth=1, zorder=0)
+        ax.set_xscale("log")
+        if quantity in self._LOGARITHMIC:
+            ax.set_yscale("log")
+        ax.set_xlabel("C")
+        ax.set_ylabel(self._LABELS.get(quantity, quantity))
+        ax.grid(alpha=0.3)
+        if legend:
+            beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+            ax.legend(**(beside if len(self.lines_) > 4 else {}))
+        return self
+
+
+class CriterionTableDisplay(_Display):
+    """The train-vs-test criterion table as a picture: Figure 9 of the KDD 2008 paper.
+
+    Parameters
+    ----------
+    table : CriterionTable
+        As `structrank.compare` gives it.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    image_ : matplotlib AxesImage
+        Colours: how far each mean is below the best of its column.
+    text_ : (n_trainers, n_columns) array of matplotlib Text
+        The means, with the marks of `CriterionTable.marks`.
+    colorbar_ : matplotlib Colorbar or None
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from structrank import compare, datasets
+    >>> fold = datasets.make_ranking(n_queries=40, n_docs=10, n_features=3, noise=0.2, random_state=0)
+    >>> table = compare({"made": fold}, trainers=["AUC", "MAP"], measures=["mrr@10", "map"], Cs=[1.0])
+    >>> display = CriterionTableDisplay.from_table(table)
+    >>> display.text_.shape, display.ax_.get_ylabel()
+    ((2, 2), 'trained on')
+    >>> matplotlib.pyplot.close(display.figure_)
+    """
+
+    def __init__(self, table):
+        self.table = table
+
+    @classmethod
+    def from_table(cls, table, *, ax=None, colorbar=True, cmap="cividis", worst=0.1):
+        """Draw a table.
+
+        Parameters
+        ----------
+        table : CriterionTable
+        ax, colorbar, cmap, worst
+            As for `plot`.
+
+        Returns
+        -------
+        CriterionTableDisplay
+        """
+        return cls(table).plot(ax=ax, colorbar=colorbar, cmap=cmap, worst=worst)
+
+    def plot(self, *, ax=None, colorbar=True, cmap="cividis", worst=0.1):
+        """Draw the means as numbers, and by colour how far each is below the best of its column.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default None
+            Where to draw; None makes a new figure.
+        colorbar : bool, default True
+            Show what the colours mean, beside the axes.
+        cmap : str or Colormap, default "cividis"
+            Its upper end is for the best of a column.
+        worst : float, default 0.1
+            All that is at least this far below the best has the colour of the lower end.
+
+        Returns
+        -------
+        self
+        """
+        _validation.check_number("worst", worst, above=0)
+        means = self.table.to_frame()
+        n_rows, n_columns = means.shape
+        ax = self._place(ax, figsize=(max(5.0, 2.6 + 1.05 * n_columns), max(2.8, 1.6 + 0.36 * n_rows)))
+        best = np.fmax.reduce(means.to_numpy(), axis=0)
+        self.image_ = ax.imshow(means.to_numpy() - best, aspect="auto", cmap=cmap, vmin=-worst, vmax=0.0)
+        self.text_ = self._write(ax, means)
+        self._name_columns(ax, list(means.columns))
+        ax.set_yticks(range(n_rows), means.index)
+        ax.set_ylabel("trained on")
+        ax.tick_params(length=0)
+        self.colorbar_ = None
+        if colorbar:
+            self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, extend="min", label="below the best")
+        return self
+
+    def _write(self, ax, means):
+        marks = self.table.marks()
+        texts = np.empty(means.shape, dtype=object)
+        colours = self.image_.to_rgba(self.image_.get_array())
+        light = 1.0 - colours[..., 3] * (1.0 - colours[..., :3] @ [0.299, 0.587, 0.114]) > 0.5
+        for (row, trainer), (column, place) in itertools.product(enumerate(means.index), enumerate(means.columns)):
+            mean, mark = means.iloc[row, column], marks[trainer, *place]
+            texts[row, column] = ax.text(
+                column, row, f"{mean:.3f} {mark}".strip(), ha="center", va="center",
+                color="black" if light[row, column] else "white", fontweight="bold" if mark == "**" else "normal",
+            )  # fmt: skip
+        return texts
+
+    def _name_columns(self, ax, columns):
+        """Write the measures below and the data sets above, with lines between the data sets."""
+        ax.set_xticks(range(len(columns)), [measure for _, measure in columns])
+        between = "   " if len(columns) > 2 else "\n"
+        legend = ("** best of its column", "* second best", "< significantly below the best")
+        ax.set_xlabel(f"tested by\n{between.join(legend)}")
+        first = 0
+        for dataset, its in itertools.groupby(columns, key=lambda column: column[0]):
+            width = len(list(its))
+            ax.text(
+                first + (width - 1) / 2, 1.01, dataset, ha="center", va="bottom", fontweight="bold",
+                transform=ax.get_xaxis_transform(),
+            )  # fmt: skip
+            first += width
+            if first < len(columns):
+                ax.axvline(first - 0.5, color="white", linewidth=3)

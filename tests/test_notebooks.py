@@ -1,0 +1,105 @@
+"""Every notebook runs, on the embedded data and on a user's LETOR folder; what is stored is what readers should see."""
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from traitlets.config import Config
+
+from structrank import datasets
+
+FOLDER = Path(__file__).parent.parent / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+PARAMETERS = 'folder = None  # e.g. "OHSUMED/": your LETOR folder\nquick = False  # True: less data, a few seconds'
+
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def executed(path, workplace, monkeypatch, folder=None):
+    """Run a notebook in its quick mode, in an empty folder, and give it back with its outputs."""
+    notebook = nbformat.read(path, as_version=4)
+    (cell,) = (cell for cell in notebook.cells if cell.source == PARAMETERS)
+    cell.source = f"folder = {None if folder is None else str(folder)!r}\nquick = True"
+    monkeypatch.setenv("IPYTHONDIR", str(workplace / "ipython"))
+    with tempfile.TemporaryDirectory() as sockets:
+        # Sockets in place of ports, which two kernels that start at the same time could take from each other. Their
+        # names must be short, and the same seen from here and from the notebook's folder.
+        settings = {} if sys.platform == "win32" else {"transport": "ipc", "ip": f"{sockets}/kernel"}
+        NotebookClient(
+            notebook,
+            timeout=300,
+            kernel_name="python3",
+            resources={"metadata": {"path": str(workplace)}},
+            config=Config({"KernelManager": settings}),
+        ).execute()
+    return notebook
+
+
+def outputs(notebook):
+    return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+
+
+def write_letor(path, part):
+    lines = []
+    for features, label, query in zip(part.X, part.y, part.qid, strict=True):
+        pairs = " ".join(f"{number}:{value:.6f}" for number, value in enumerate(features, start=1))
+        lines.append(f"{label:g} qid:{query} {pairs} #docid = D{len(lines)}\n")
+    path.write_text("".join(lines))
+
+
+@pytest.fixture
+def letor_folder(tmp_path):
+    """Two folds in LETOR format, with graded labels and no validation part, as some sets come."""
+    folder = tmp_path / "MINE"
+    for number in (1, 2):
+        fold = datasets.make_ranking(
+            n_queries=40, n_docs=(6, 14), n_features=5, n_grades=3, noise=0.5, random_state=number
+        )
+        (folder / f"Fold{number}").mkdir(parents=True)
+        write_letor(folder / f"Fold{number}" / "train.txt", fold.train)
+        write_letor(folder / f"Fold{number}" / "test.txt", fold.test)
+    return folder
+
+
+@each_notebook
+def test_notebook_runs_on_the_embedded_data(path, tmp_path, monkeypatch):
+    notebook = executed(path, tmp_path, monkeypatch)
+    shown = [output.text for output in outputs(notebook) if output.get("name") == "stderr"]
+    assert not shown, "a notebook that warns should show and explain it"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["ipython"], "notebooks leave nothing behind"
+
+
+@each_notebook
+def test_notebook_runs_on_a_letor_folder(path, letor_folder, tmp_path, monkeypatch):
+    notebook = executed(path, tmp_path, monkeypatch, letor_folder)
+    assert outputs(notebook)
+
+
+@each_notebook
+def test_stored_notebook_shows_results_and_nothing_of_the_machine(path):
+    assert path.stat().st_size < 300_000
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    assert [cell.source for cell in notebook.cells].count(PARAMETERS) == 1
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1)), "stored as run, from top to bottom"
+    kinds = {output.output_type for output in outputs(notebook)}
+    assert kinds, "stored with its results"
+    assert "error" not in kinds
+    assert not [output.text for output in outputs(notebook) if output.get("name") == "stderr"]
+    text = path.read_text(encoding="utf-8")
+    found = re.findall(r"/(?:work|tmp|home|root|Users|usr)/[^\"\\ ]*|\bat 0x[0-9a-f]{6,}", text)
+    assert not found, "absolute paths and addresses mean nothing to readers"
+
+
+def test_the_readme_has_a_line_for_each_notebook():
+    lines = (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
+    for path in NOTEBOOKS:
+        assert len([line for line in lines if f"({path.name})" in line]) == 1, path.name
+    linked = re.findall(r"\(([^)]+\.ipynb)\)", "\n".join(lines))
+    assert sorted(linked) == [path.name for path in NOTEBOOKS]
+    assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05", "06", "07"]

@@ -1,0 +1,423 @@
+"""The displays show the data they are given, where they are told to, and leave matplotlib as it was; their frames are right."""
+
+import subprocess
+import sys
+import warnings
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+from sklearn.exceptions import NotFittedError
+
+from structrank import StructRankSVM, StructRankWarning, compare, datasets, diagnostics, metrics
+from structrank.comparison import default_trainers
+from structrank.datasets import Dataset
+from structrank.plotting import CriterionTableDisplay, HistoryDisplay, PathDisplay
+
+CS = [0.1, 1.0, 10.0]
+
+
+@pytest.fixture(scope="module")
+def model(train):
+    return StructRankSVM("map", C=10.0).fit(train.X, train.y, qid=train.qid)
+
+
+@pytest.fixture(scope="module")
+def path(train, fold):
+    return diagnostics.health_path(train, ["AUC", "MAP", "NDCG"], CS, test=fold.test, measures=["map", "mrr@10"])
+
+
+@pytest.fixture(scope="module")
+def table(fold):
+    other = datasets.make_ranking(n_queries=60, n_docs=8, n_features=6, noise=0.5, random_state=1)
+    trainers = {"AUC": StructRankSVM("auc"), "MAP": StructRankSVM("map"), "nonsense": Reversed()}
+    return compare({"first": fold, "second": other}, trainers, ["mrr@10", "map"], Cs=[1.0])
+
+
+class Reversed:
+    """A trainer that ranks worst first, so that something is significantly below the best."""
+
+    def fit(self, X, y, qid=None):
+        self.coef_ = -np.linalg.lstsq(X, y, rcond=None)[0]
+
+    def predict(self, X):
+        return X @ self.coef_
+
+
+@pytest.fixture
+def ax():
+    return Figure().add_subplot()
+
+
+@pytest.fixture(autouse=True)
+def pyplot_is_left_as_it_was():
+    assert not plt.get_fignums()
+    settings = dict(mpl.rcParams)
+    yield
+    assert dict(mpl.rcParams) == settings
+    plt.close("all")
+
+
+DRAW = {
+    "history": lambda m, p, t, ax: HistoryDisplay.from_estimator(m, ax=ax),
+    "history, seconds": lambda m, p, t, ax: HistoryDisplay.from_estimator(m, kind="seconds", x="seconds", ax=ax),
+    "path": lambda m, p, t, ax: PathDisplay(p).plot(ax=ax),
+    "table": lambda m, p, t, ax: CriterionTableDisplay.from_table(t, ax=ax),
+}
+
+
+# --- manners ---
+
+
+@pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
+def test_a_display_draws_on_the_axes_it_is_given_and_makes_no_other(draw, model, path, table, ax):
+    display = draw(model, path, table, ax)
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    assert ax.has_data()
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
+def test_without_axes_a_display_makes_one_figure(draw, model, path, table):
+    display = draw(model, path, table, None)
+    assert plt.get_fignums() == [display.figure_.number]
+    assert display.ax_.has_data()
+
+
+@pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
+def test_drawing_on_given_axes_leaves_the_current_ones_alone(draw, model, path, table, ax):
+    _, current = plt.subplots()
+    draw(model, path, table, ax)
+    assert plt.gca() is current
+    assert not current.has_data()
+
+
+@pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
+def test_axes_are_labelled_and_nothing_is_cut_off(draw, model, path, table):
+    display = draw(model, path, table, None)
+    assert display.ax_.get_xlabel()
+    assert display.ax_.get_ylabel()
+    figure = display.figure_
+    figure.canvas.draw()
+    inside = figure.get_tightbbox().padded(-0.05)
+    width, height = figure.get_size_inches()
+    assert inside.x0 >= 0
+    assert inside.y0 >= 0
+    assert inside.x1 <= width
+    assert inside.y1 <= height
+
+
+def test_importing_does_not_import_matplotlib():
+    code = (
+        "import sys, structrank.plotting, structrank.diagnostics; "
+        "assert not [name for name in sys.modules if name.split('.')[0] == 'matplotlib']"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_matplotlib_the_error_says_what_to_install(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"structrank\[plot\]"):
+        HistoryDisplay.from_estimator(model)
+
+
+# --- history ---
+
+
+def test_bounds_are_those_of_the_history(model, ax):
+    display = HistoryDisplay.from_estimator(model, ax=ax)
+    frame = model.history_.to_frame()
+    for name, column in {"objective": "objective", "lower bound": "bound"}.items():
+        np.testing.assert_array_equal(display.lines_[name].get_xdata(), frame.index)
+        np.testing.assert_array_equal(display.lines_[name].get_ydata(), frame[column])
+    assert ax.get_xlabel() == "iteration"
+    assert {text.get_text() for text in ax.get_legend().get_texts()} == {"objective", "lower bound"}
+
+
+def test_gap_is_on_a_logarithmic_scale_beside_the_tolerance(model, ax):
+    display = HistoryDisplay.from_estimator(model, kind="gap", ax=ax)
+    frame = model.history_.to_frame()
+    assert ax.get_yscale() == "log"
+    for name in ("gap", "violation"):
+        positive = frame[name].to_numpy() > 0
+        drawn = np.asarray(display.lines_[name].get_ydata(), dtype=float)
+        np.testing.assert_array_equal(drawn[positive], frame[name].to_numpy()[positive])
+        assert np.isnan(drawn[~positive]).all()
+    assert set(display.lines_["tol"].get_ydata()) == {model.tol}
+    assert frame["violation"].iloc[-1] <= model.tol, "the line that training stops at"
+
+
+def test_seconds_stack_up_to_the_time_of_training(model, ax):
+    display = HistoryDisplay.from_estimator(model, kind="seconds", x="seconds", ax=ax)
+    frame = model.history_.to_frame()
+    top = display.lines_["qp"].get_paths()[0].vertices
+    total = frame.filter(like="seconds_").to_numpy().sum()
+    assert list(display.lines_) == ["oracle", "scoring", "qp"]
+    assert top[:, 1].max() == pytest.approx(total)
+    assert top[:, 0].max() == pytest.approx(total)
+    first = display.lines_["oracle"].get_paths()[0].vertices
+    assert first[:, 1].max() == pytest.approx(frame["seconds_oracle"].sum())
+    assert "(s)" in ax.get_xlabel()
+    assert "(s)" in ax.get_ylabel()
+
+
+def test_long_histories_have_no_markers(train, ax):
+    runs = [
+        StructRankSVM("map", C=C, tol=tol).fit(train.X, train.y, qid=train.qid) for C, tol in ((0.1, 1e-2), (1e3, 1e-5))
+    ]
+    assert runs[0].n_iter_ < 20
+    assert runs[1].n_iter_ > 60
+    markers = [HistoryDisplay.from_estimator(run, ax=ax).lines_["objective"].get_marker() for run in runs]
+    assert markers == ["o", "None"]
+
+
+def test_history_refuses_what_it_cannot_draw(model, train):
+    with pytest.raises(NotFittedError):
+        HistoryDisplay.from_estimator(StructRankSVM())
+    with pytest.raises(ValueError, match="kind"):
+        HistoryDisplay.from_estimator(model, kind="bond")
+    with pytest.raises(ValueError, match="x"):
+        HistoryDisplay.from_estimator(model, x="time")
+    with pytest.raises(ValueError, match="no iterations"):
+        HistoryDisplay(model.history_[:0]).plot()
+    assert not plt.get_fignums(), "refused before a figure is made"
+
+
+# --- path ---
+
+
+@pytest.mark.parametrize("quantity", ["mean_slack", "objective_ratio", "norm", "relative_norm", "iterations", "mrr@10"])
+def test_path_lines_are_the_columns_of_the_frame(path, quantity, ax):
+    display = PathDisplay(path).plot(quantity, ax=ax)
+    assert list(display.lines_) == ["AUC", "MAP", "NDCG"]
+    for trainer, line in display.lines_.items():
+        np.testing.assert_array_equal(line.get_xdata(), CS)
+        np.testing.assert_array_equal(line.get_ydata(), path.loc[trainer, quantity])
+    assert ax.get_xlabel() == "C"
+    assert ax.get_xscale() == "log"
+    assert ax.get_ylabel()
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["AUC", "MAP", "NDCG"]
+
+
+def test_path_is_drawn_by_increasing_C_however_it_is_sorted(path, ax):
+    shuffled = path.sample(frac=1.0, random_state=0)
+    line = PathDisplay(shuffled).plot("norm", ax=ax).lines_["MAP"]
+    assert list(line.get_xdata()) == CS
+    np.testing.assert_array_equal(line.get_ydata(), path.loc["MAP", "norm"])
+
+
+def test_no_two_lines_look_alike(train, ax):
+    rows = {
+        f"trainer {number}": pd.DataFrame({"norm": [1.0, 2.0]}, index=pd.Index([1.0, 2.0], name="C"))
+        for number in range(20)
+    }
+    display = PathDisplay(pd.concat(rows, names=["trainer"])).plot("norm", ax=ax)
+    looks = {(line.get_color(), line.get_linestyle()) for line in display.lines_.values()}
+    assert len(looks) == 20
+
+
+def test_the_legend_can_be_left_out(path, ax):
+    assert PathDisplay(path).plot(ax=ax, legend=False).ax_.get_legend() is None
+
+
+def test_path_from_estimator_is_that_of_fit_path(train, ax):
+    estimator = StructRankSVM("auc")
+    display = PathDisplay.from_estimator(estimator, train.X, train.y, qid=train.qid, Cs=CS, ax=ax, quantity="norm")
+    models = StructRankSVM("auc").fit_path(train.X, train.y, qid=train.qid, Cs=CS)
+    np.testing.assert_allclose(display.lines_["auc"].get_ydata(), [np.linalg.norm(one.coef_) for one in models])
+    assert not hasattr(estimator, "n_features_in_"), "the estimator is not touched"
+    same = PathDisplay.from_models(models, name="mine", quantity="norm", ax=ax)
+    np.testing.assert_array_equal(same.lines_["mine"].get_ydata(), display.lines_["auc"].get_ydata())
+    assert list(PathDisplay.from_models({"a": models, "b": models}, ax=ax).lines_) == ["a", "b"]
+
+
+def test_path_refuses_a_quantity_that_it_has_not(path):
+    with pytest.raises(ValueError, match=r"quantity.*mean_slack"):
+        PathDisplay(path).plot("slack")
+    with pytest.raises(ValueError, match="quantity"):
+        PathDisplay(path).plot("note")
+    assert not plt.get_fignums()
+
+
+# --- table ---
+
+
+def test_table_picture_has_the_numbers_marks_and_names_of_the_table(table, ax):
+    display = CriterionTableDisplay.from_table(table, ax=ax)
+    means, marks = table.to_frame(), table.marks()
+    assert display.text_.shape == means.shape
+    assert {"**", "<"} <= set(marks.values())
+    for (row, column), text in np.ndenumerate(display.text_):
+        mark = marks[means.index[row], *means.columns[column]]
+        assert text.get_text() == f"{means.iloc[row, column]:.3f} {mark}".strip()
+        assert text.get_position() == (column, row)
+        assert (text.get_fontweight() == "bold") == (mark == "**")
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["AUC", "MAP", "nonsense"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["mrr@10", "map", "mrr@10", "map"]
+    titles = {text.get_text(): text.get_position()[0] for text in ax.texts}
+    assert (titles["first"], titles["second"]) == (0.5, 2.5)
+
+
+def test_table_colours_are_distances_from_the_best_of_the_column(table, ax):
+    display = CriterionTableDisplay.from_table(table, ax=ax, worst=0.2)
+    means = table.to_frame()
+    np.testing.assert_allclose(display.image_.get_array(), means - means.max())
+    assert display.image_.get_clim() == (-0.2, 0.0)
+    assert display.colorbar_.ax.get_ylabel()
+    assert len(ax.figure.axes) == 2
+    for (row, column), text in np.ndenumerate(display.text_):
+        shade = np.dot(display.image_.to_rgba(display.image_.get_array()[row, column])[:3], [0.299, 0.587, 0.114])
+        letters = 1.0 if text.get_color() == "white" else 0.0
+        assert abs(shade - letters) >= 0.45, "text stands out from its ground"
+
+
+def test_table_without_colorbar_has_one_axes(table, ax):
+    assert CriterionTableDisplay.from_table(table, ax=ax, colorbar=False).colorbar_ is None
+    assert ax.figure.axes == [ax]
+
+
+def test_table_with_undefined_means_is_drawn(ax):
+    fold = datasets.make_ranking(n_queries=20, n_docs=6, n_features=3, random_state=0)
+    no_good = Dataset(fold.test.X, np.zeros(len(fold.test)), fold.test.qid)
+    table = compare({"d": datasets.Fold(fold.train, None, no_good)}, ["AUC", "MAP"], "map", Cs=[1.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        display = CriterionTableDisplay.from_table(table, ax=ax)
+    assert {text.get_text() for text in display.text_.flat} == {"nan"}
+    assert {text.get_color() for text in display.text_.flat} == {"black"}
+
+
+# --- the frames ---
+
+
+def test_health_path_says_what_the_models_say(train, fold, path):
+    for name in ("AUC", "NDCG"):
+        models = default_trainers()[name].fit_path(train.X, train.y, qid=train.qid, Cs=CS)
+        for C, one in zip(CS, models, strict=True):
+            row = path.loc[(name, C)]
+            assert row["mean_slack"] == pytest.approx(one.health_.mean_slack)
+            assert row["norm"] == pytest.approx(np.linalg.norm(one.coef_))
+            assert row["iterations"] == one.n_iter_
+            objective = 0.5 * one.coef_ @ one.coef_ + C * one.health_.mean_slack
+            at_zero = StructRankSVM(one.criterion, C=1e-12).fit(train.X, train.y, qid=train.qid).health_.mean_slack
+            assert row["objective_ratio"] == pytest.approx(objective / (C * at_zero), rel=1e-6)
+            assert (
+                row["mrr@10"]
+                == metrics.evaluate(fold.test.y, one.predict(fold.test.X), fold.test.qid, "mrr@10")["mrr@10"]
+            )
+    assert (path["relative_norm"].xs(10.0, level="C") == 1.0).all()
+    assert path.loc[("MAP", 1.0), "relative_norm"] == path.loc[("MAP", 1.0), "norm"] / path.loc[("MAP", 10.0), "norm"]
+
+
+def test_more_C_leaves_less_slack_and_a_longer_w(path):
+    for _, rows in path.groupby(level="trainer"):
+        assert rows["mean_slack"].is_monotonic_decreasing
+        assert rows["norm"].is_monotonic_increasing
+
+
+def test_order_and_repetition_of_Cs_are_kept(train):
+    path = diagnostics.health_path(train, "AUC", [10.0, 0.1, 10.0])
+    assert path.index.get_level_values("C").tolist() == [10.0, 0.1, 10.0]
+    assert path["relative_norm"].iloc[0] == path["relative_norm"].iloc[2] == 1.0 > path["relative_norm"].iloc[1]
+
+
+def test_vacuous_training_is_told_in_the_frame_not_by_warnings():
+    long_lists = datasets.make_ranking(n_queries=20, n_docs=300, n_features=5, relevant_share=0.1, random_state=0).train
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        path = diagnostics.health_path(long_lists, ["AUC", "NDCG"], [100.0])
+    assert path["vacuous"].tolist() == [False, True]
+    assert "vacuous" in path.loc[("NDCG", 100.0), "note"]
+    assert path.loc[("AUC", 100.0), "note"] == ""
+    with pytest.warns(StructRankWarning, match="vacuous"):
+        StructRankSVM("ndcg", C=100.0).fit(long_lists.X, long_lists.y, qid=long_lists.qid)
+
+
+def test_health_path_takes_trainers_by_name_as_dict_or_alone(train):
+    alone = diagnostics.health_path(train, StructRankSVM(["map", "ndcg-nc"], C=[1.0, 3.0]), [4.0])
+    assert alone.index.tolist() == [("map + ndcg-nc", 4.0)]
+    assert diagnostics.health_path(train, {"x": StructRankSVM("auc")}, [1.0]).index.tolist() == [("x", 1.0)]
+    with pytest.raises(ValueError, match=r"'RankNet'.*AUC"):
+        diagnostics.health_path(train, ["RankNet"], [1.0])
+    with pytest.raises(ValueError, match=r"'x'.*expected a StructRankSVM"):
+        diagnostics.health_path(train, {"x": Reversed()}, [1.0])
+    with pytest.raises(ValueError, match="empty"):
+        diagnostics.health_path(train, {}, [1.0])
+    with pytest.raises(ValueError, match="Cs is empty"):
+        diagnostics.health_path(train, "AUC", [])
+
+
+def test_graded_labels_are_good_from_relevant_from_on():
+    fold = datasets.make_ranking(n_queries=30, n_docs=8, n_features=3, n_grades=3, noise=0.3, random_state=0)
+    halves = [Dataset(part.X, (part.y >= 2).astype(int), part.qid) for part in (fold.train, fold.test)]
+    graded = diagnostics.health_path(fold.train, "MAP", [1.0], test=fold.test, relevant_from=2)
+    binary = diagnostics.health_path(halves[0], "MAP", [1.0], test=halves[1])
+    assert graded[["mean_slack", "norm", "map"]].equals(binary[["mean_slack", "norm", "map"]])
+    first = diagnostics.time_breakdown(fold.train, relevant_from=2)["objective"]
+    assert first.equals(diagnostics.time_breakdown(halves[0])["objective"])
+
+
+def test_an_interrupted_path_is_not_passed_off_as_a_whole_one(train, monkeypatch):
+    fit_path = StructRankSVM.fit_path
+
+    def ctrl_c(iteration):
+        raise KeyboardInterrupt
+
+    def stopped(self, *args, **kwargs):
+        return fit_path(self, *args, **kwargs, callback=ctrl_c)
+
+    monkeypatch.setattr(StructRankSVM, "fit_path", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        diagnostics.health_path(train, "MAP", [0.1, 100.0])
+
+
+def test_mrr_maps_are_compared_by_compare(fold):
+    frame = diagnostics.compare_mrr_maps({"d": fold}, Cs=[1.0])
+    for name in ("mrr", "po"):
+        one = StructRankSVM("mrr", feature_map=name).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+        assert frame.loc["d", name] == pytest.approx(one.score(fold.test.X, fold.test.y, qid=fold.test.qid))
+    assert frame.loc["d", "difference"] == pytest.approx(frame.loc["d", "mrr"] - frame.loc["d", "po"])
+    assert 0 <= frame.loc["d", "p"] <= 1
+    assert frame.loc["d", "queries"] == len(np.unique(fold.test.qid))
+    assert frame.loc["d", ["vacuous_mrr", "vacuous_po"]].tolist() == [0.0, 0.0]
+
+
+def test_mrr_maps_tell_the_vacuous_share():
+    folds = [
+        datasets.make_ranking(
+            n_queries=30, n_docs=n_docs, n_features=5, relevant_share=0.1, noise=noise, random_state=0
+        )
+        for n_docs, noise in ((200, 1.0), (6, 0.1))
+    ]
+    shares = diagnostics.compare_mrr_maps({"both": folds}, Cs=[100.0]).loc["both"]
+    assert shares["vacuous_mrr"] == 0.5
+
+
+def test_times_add_up_and_the_two_dorms_agree():
+    train = datasets.make_ranking(
+        n_queries=20, n_docs=60, n_features=4, relevant_share=0.1, noise=0.2, random_state=0
+    ).train
+    times = diagnostics.time_breakdown(train, C=10.0, repeats=2)
+    assert times.index.tolist() == ["DORM (Hungarian)", "DORM (lattice)", "NDCG"]
+    assert (times[["oracle", "qp", "scoring"]] > 0).all(axis=None)
+    assert (times[["oracle", "qp", "scoring"]].sum(axis=1) <= times["total"]).all()
+    np.testing.assert_allclose(times["oracle_per_pass"] * times["passes"], times["oracle"])
+    by_hungarian, by_lattice, _ = times["objective"]
+    assert abs(by_hungarian - by_lattice) <= 2 * 10.0 * 1e-3
+    per_pass = times["oracle_per_pass"]
+    assert per_pass["DORM (Hungarian)"] > 3 * per_pass["DORM (lattice)"]
+
+
+def test_times_of_chosen_trainers(train):
+    times = diagnostics.time_breakdown(train, {"a": StructRankSVM("auc", C=0.5)})
+    assert times.index.tolist() == ["a"]
+    one = StructRankSVM("auc", C=0.5).fit(train.X, train.y, qid=train.qid)
+    assert times.loc["a", "objective"] == one.certificate_.primal
+    assert times.loc["a", "passes"] == one.n_iter_

@@ -178,7 +178,10 @@ def as_number_column(values, n_rows, name, expected, against="X"):
     else:
         wrong = [] if array.dtype.kind in "fiub" or not array.size else [0]
     if wrong:
-        raise ValueError(f"{name} has {show(array[wrong[0]])} at row {wrong[0]}; expected {expected}.")
+        place = _first_not_number(array)  # of [1, "x"], which numpy takes for two texts, it is the second
+        if place.startswith("has dtype"):
+            place = f"has {show(array[wrong[0]])} at row {wrong[0]}"
+        raise ValueError(f"{name} {place}; expected {expected}.")
     return array.astype(np.float64, copy=False)
 
 

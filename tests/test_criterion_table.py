@@ -188,7 +188,7 @@ def test_warnings_of_the_chosen_models_become_notes_and_are_not_shown():
     assert "vacuous" in table.notes["MRR (map mrr)", "random", 0][0]
     text = str(table)
     assert re.search(r"^MRR \(map mrr\) ! ", text, re.MULTILINE)
-    assert "MRR (map mrr) on random: Training on mrr (mrr) is vacuous" in text
+    assert "MRR (map mrr) on random: Training on mrr@10 (mrr) is vacuous" in text
     assert "is vacuous" in table.to_html()
     (note,) = table.details().loc[("random", 0, "MRR (map mrr)"), "notes"]
     assert "vacuous" in note

@@ -49,7 +49,7 @@ class Health:
         if self.vacuous:
             found.append(
                 f"training on {names} is vacuous on these data: the objective is {self.objective_ratio:.4f} times that of "
-                f"w = 0, so the model has learned next to nothing and ranks badly. Clipped criteria (ndcg, mrr) do this on "
+                f"w = 0, so the model has learned next to nothing and may rank badly. Clipped criteria (ndcg, mrr) do this on "
                 f"long lists (here the median is {median_length} documents a query). "
                 "Try criterion='auc', 'map' or 'ndcg-nc', shorter lists, or a larger k."
             )

@@ -359,7 +359,7 @@ class _Task:
 def _train_best(trainer, fold, choice):
     """Choose C on validation queries; give the model, C, what it reached, and the notes of its training."""
     if fold.validation is not None:
-        models = _fit_path(trainer, fold.train, choice.Cs)
+        models = fit_whole_path(trainer, fold.train, choice.Cs)
         reached = [choice.judge(model, fold.validation) for model in models]
         best = int(np.argmax(reached))
         return models[best], choice.Cs[best], float(reached[best]), models[best].notes_
@@ -367,20 +367,20 @@ def _train_best(trainer, fold, choice):
     if len(choice.Cs) > 1:
         reached = 0.0
         for weight, learn, check in _inner_folds(fold.train, trainer.relevant_from, choice.random_state):
-            models = _fit_path(trainer, learn, choice.Cs)
+            models = fit_whole_path(trainer, learn, choice.Cs)
             reached = reached + weight * np.array([choice.judge(model, check) for model in models])
         best = int(np.argmax(reached))
         reached = float(reached[best])
-    (model,) = _fit_path(trainer, fold.train, choice.Cs[best : best + 1])
+    (model,) = fit_whole_path(trainer, fold.train, choice.Cs[best : best + 1])
     return model, choice.Cs[best], reached, model.notes_
 
 
-def _fit_path(trainer, part, Cs):
-    """Train for each of the Cs; what training warns of stays with the models."""
+def fit_whole_path(trainer, part, Cs):
+    """Train for each of the Cs; what training warns of stays with the models, and Ctrl-C is raised."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", _validation.StructRankWarning)
         models = trainer.fit_path(part.X, part.y, qid=part.qid, Cs=Cs)
-    # Training answers Ctrl-C with the model so far; here that must not pass for a finished cell.
+    # Training answers Ctrl-C with the model so far; here that must not pass for a whole path.
     if len(models) < len(Cs) or any(model.stop_reason_ == "interrupted" for model in models):
         raise KeyboardInterrupt
     return models

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.base import clone
 
 from structrank import _validation, criteria, metrics, significance
-from structrank.comparison import compare, default_trainers
+from structrank.comparison import compare, default_trainers, fit_whole_path
 from structrank.svm import StructRankSVM
 
 __all__ = ["compare_mrr_maps", "health_path", "health_table", "time_breakdown"]
@@ -68,7 +68,7 @@ def health_path(data, trainers=None, Cs=_CS, test=None, measures=("map",), relev
 
     frames = {}
     for name, trainer in _as_trainers(trainers, relevant_from).items():
-        models = _fit_path(trainer, data, Cs)
+        models = fit_whole_path(clone(trainer), data, list(Cs))
         frames[name] = health_table(models)
         for measure, values in _measured(models, test, measures, relevant_from).items():
             frames[name][measure] = values
@@ -275,16 +275,6 @@ def name_of(trainer):
     """Give the names of a trainer's criteria."""
     listed = trainer.criterion if isinstance(trainer.criterion, (list, tuple)) else [trainer.criterion]
     return " + ".join(criteria.parse(criterion, trainer.k, trainer.discount).name for criterion in listed)
-
-
-def _fit_path(trainer, data, Cs):
-    Cs = list(Cs)
-    with _without_warnings():
-        models = clone(trainer).fit_path(data.X, data.y, qid=data.qid, Cs=Cs)
-    # Training answers Ctrl-C with what it has so far; here that would pass for a whole path.
-    if len(models) < len(Cs) or any(model.stop_reason_ == "interrupted" for model in models):
-        raise KeyboardInterrupt
-    return models
 
 
 @contextlib.contextmanager

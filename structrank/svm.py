@@ -7,23 +7,24 @@ import time
 import warnings
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structrank import _validation, criteria
 from structrank._progress import ProgressLine
-from structrank.data import RankingData, block_of, group_by_query
+from structrank.data import RankingData, block_of
 from structrank.discounts import DISCOUNTS
 from structrank.feature_maps import Permutation
 from structrank.health import AtZero, diagnose
 from structrank.history import History
+from structrank.ranker import Ranker
 from structrank.risk import Part, Risk
 from structrank.solvers import reference
 from structrank.solvers.cutting_plane import CuttingPlanes
 from structrank.solvers.working_set import WorkingSet
 
 
-class StructRankSVM(BaseEstimator):
+class StructRankSVM(Ranker):
     r"""Linear ranker trained by a structured SVM on a measure of the whole ranking.
 
     .. math:: \min_w \tfrac12 |w|^2 + \frac{C}{|Q|} \sum_q \max_y
@@ -249,27 +250,6 @@ class StructRankSVM(BaseEstimator):
             _validation.check_finite_matrix(matrix, getattr(X, "columns", None))
         return scores
 
-    def rank(self, X, qid=None):
-        """Rank documents within their queries.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
-        qid : array-like of shape (n_docs,), default None
-            Query of each row; None makes all rows one query.
-
-        Returns
-        -------
-        (n_docs,) array of int
-            Rank of each row within its query, 1 is best, in the order of the rows of X; ties in row order.
-        """
-        scores = self.predict(X)
-        grouping = group_by_query(qid, scores.shape[0])
-        order = np.lexsort((np.arange(scores.shape[0]), -scores, grouping.query_of_row()))
-        ranks = np.empty(scores.shape[0], dtype=np.int64)
-        ranks[order] = np.arange(1, scores.shape[0] + 1) - np.repeat(grouping.indptr[:-1], grouping.sizes)
-        return ranks
-
     def score(self, X, y, qid=None, sample_weight=None):
         """Measure the ranking by the training criterion, as a measure: higher is better, 1 is perfect.
 
@@ -294,28 +274,6 @@ class StructRankSVM(BaseEstimator):
             metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name] for measure in measures
         ]
         return float(np.mean(means))
-
-    def save(self, path):
-        """Write the trained model to a file that `structrank.load_model` reads; see `structrank.model_file`.
-
-        Parameters
-        ----------
-        path : path-like
-            An existing file is replaced, in one step.
-
-        Examples
-        --------
-        >>> from tempfile import TemporaryDirectory
-        >>> from structrank import StructRankSVM, load_model
-        >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
-        >>> with TemporaryDirectory() as folder:
-        ...     model.save(f"{folder}/m.structrank")
-        ...     load_model(f"{folder}/m.structrank").certificate_ == model.certificate_
-        True
-        """
-        from structrank import model_file
-
-        model_file.save_model(self, path)
 
     def _criteria(self):
         listed = self.criterion if isinstance(self.criterion, (list, tuple)) else [self.criterion]

@@ -13,11 +13,12 @@ import pytest
 import structrank
 
 ROOT = pathlib.Path(__file__).parent.parent
+PACKAGES = ["structrank", *(f"structrank.{name}" for name in ("solvers", "datasets", "_kernels", "lambdas", "clicks"))]
 
 
 def modules():
     yield "structrank"
-    for package in ("structrank", "structrank.solvers", "structrank.datasets", "structrank._kernels"):
+    for package in PACKAGES:
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
             if module.name != "__main__":
                 yield f"{package}.{module.name}"

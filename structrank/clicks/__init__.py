@@ -1,0 +1,1 @@
+"""From click logs to relevance: preferences, collaborative ranking, random walks, the hybrid."""

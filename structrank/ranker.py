@@ -1,0 +1,64 @@
+"""What every learner that scores documents can do with its scores."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from structrank.data import group_by_query
+
+
+class Ranker(BaseEstimator):
+    """A scikit-learn estimator whose ``predict(X)`` gives scores, higher is better; this adds `rank` and `save`.
+
+    Examples
+    --------
+    >>> class ByFirstFeature(Ranker):
+    ...     def predict(self, X):
+    ...         return np.asarray(X)[:, 0]
+    >>> ByFirstFeature().rank([[0.1], [0.9], [0.5]], qid=["a", "a", "b"])
+    array([2, 1, 1])
+    """
+
+    def rank(self, X, qid=None):
+        """Rank documents within their queries.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+        qid : array-like of shape (n_docs,), default None
+            Query of each row; None makes all rows one query.
+
+        Returns
+        -------
+        (n_docs,) array of int
+            Rank of each row within its query, 1 is best, in the order of the rows of X; ties in row order.
+        """
+        scores = self.predict(X)
+        grouping = group_by_query(qid, scores.shape[0])
+        order = np.lexsort((np.arange(scores.shape[0]), -scores, grouping.query_of_row()))
+        ranks = np.empty(scores.shape[0], dtype=np.int64)
+        ranks[order] = np.arange(1, scores.shape[0] + 1) - np.repeat(grouping.indptr[:-1], grouping.sizes)
+        return ranks
+
+    def save(self, path):
+        """Write the trained model to a file that `structrank.load_model` reads; see `structrank.model_file`.
+
+        Parameters
+        ----------
+        path : path-like
+            An existing file is replaced, in one step.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from structrank import StructRankSVM, load_model
+        >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+        >>> with TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/m.structrank")
+        ...     load_model(f"{folder}/m.structrank").certificate_ == model.certificate_
+        True
+        """
+        from structrank import model_file
+
+        model_file.save_model(self, path)

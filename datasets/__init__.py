@@ -12,6 +12,7 @@ from structrank.datasets.synthetic import make_ranking
 _HOME = {
     "load_letor": "letor",
     "load_letor_folds": "letor",
+    "make_polynomial_ranking": "polynomial",
     "available": "library",
     "load": "library",
     "drop_zero_vectors": "cleaning",
@@ -20,6 +21,13 @@ _HOME = {
     "ZeroVectorDropper": "cleaning",
     "NearDuplicateDropper": "cleaning",
     "PerQueryScaler": "cleaning",
+    "make_clicks": "clicks",
+    "Clicks": "clicks",
+    "make_click_labels": "click_labels",
+    "write_shards": "shards",
+    "open_shards": "shards",
+    "cut_shards": "shards",
+    "Shards": "shards",
 }
 
 __all__ = ["Dataset", "Fold", "load_digits_retrieval", "make_ranking", *_HOME]

@@ -76,11 +76,11 @@ class Iteration:
     gap : float
         objective - bound.
     violation : float
-        R(w) minus what the planes so far say of it; training stops when this is at most tol.
+        R(w) minus what the planes so far say of it.
     planes : int
         Planes in the working set.
     seconds : dict
-        "qp", and what the risk reports: "scoring", "oracle".
+        "qp", and what the risk reports: "oracle".
     solver : str
         Who solved the QP.
     note : str
@@ -121,13 +121,49 @@ class Outcome:
     reason: str
 
 
-# While there are few planes, a large C sends w far off to places that no plane knows. So C climbs by this factor, each time
-# the planes describe R to the tolerance; in trials that took half the passes, and a fifteenth where it mattered most.
-_CLIMB = 4.0
+@dataclass(frozen=True)
+class Point:
+    """A place where R is known.
+
+    Attributes
+    ----------
+    w : (n_features,) array
+    values : (n_slacks,) array
+        R_s(w).
+    risk : float
+        R(w).
+    slope : (n_features,) array
+        Of the plane that touches R there: R(v) >= R(w) - slope.(v - w).
+    """
+
+    w: np.ndarray
+    values: np.ndarray
+    risk: float
+    slope: np.ndarray
+
+    def objective(self, C):
+        """Compute 1/2 |w|^2 + C R(w)."""
+        return 0.5 * float(self.w @ self.w) + C * self.risk
+
+    def steepness(self, C, direction):
+        """Compute the derivative of the objective along a direction, as the plane sees it."""
+        return float((self.w - C * self.slope) @ direction)
+
+
+# The QP need not be solved finer than a fraction of what is still missing ...
+_QP_SHARE = 0.2
+# ... but at the end finer than the tolerance.
+_QP_FINEST = 0.1
+# A new plane is made at least this far from the best point towards the solution of the QP.
+_LEAST_STRIDE = 0.1
 
 
 class CuttingPlanes:
     """Cutting planes over a risk; `step` for one iteration, `run` for all.
+
+    Far from the optimum the QP's solution overshoots, the more so the larger C. So planes are made between the best point so
+    far and the QP's solution, where the objective should be least: how far along, the slopes found at both ends of the last
+    step tell (a secant).
 
     Parameters
     ----------
@@ -135,15 +171,16 @@ class CuttingPlanes:
         Has ``plane(w) -> Plane``, ``weights`` of shape (n_slacks,) and ``n_features``.
     C : float
     tol : float
-        Stop when R(w) exceeds what the planes say of it by at most this.
+        Stop when the gap is at most C tol.
     solver : str
-        "osqp", "dual", "cvxpy" or "cvxpy:NAME".
+        "auto", "dual", "interior", "osqp", "cvxpy" or "cvxpy:NAME"; "auto" asks the dual until a QP is too hard for it, and
+        from then on the interior-point method.
     working_set : WorkingSet, default None
         Planes to start with; it is added to, so that runs with other C can share it.
+    points : list of Point, default None
+        Where R is known; it is added to likewise. Without any, the first is made at `start`.
     start : (n_features,) array, default None
-        Where the first plane is made; None for 0, and for no first plane where the working set has some.
-    climb_from : float, default None
-        A C for which the working set is known to be good; None to start as low as one plane makes sense of.
+        Where the first plane is made; None for 0, and for no first plane where there are points.
 
     Examples
     --------
@@ -158,70 +195,102 @@ class CuttingPlanes:
     (1.0, 0.5)
     """
 
-    def __init__(self, risk, C, tol, solver="osqp", working_set=None, start=None, climb_from=None):
+    def __init__(self, risk, C, tol, solver="auto", working_set=None, points=None, start=None):
         self.risk, self.C, self.tol, self.solver = risk, C, tol, solver
         self.working_set = WorkingSet(risk.weights, risk.n_features) if working_set is None else working_set
-        self.w = np.zeros(risk.n_features) if start is None else np.array(start, dtype=np.float64)
+        self.points = [] if points is None else points
         self.bound = 0.0  # R is at least 0
         self.history = []
-        if start is not None or not len(self.working_set):
-            self._add(self._plane(self.w))
-        # Many slacks have many planes: they describe R well enough from the start.
-        climbs = risk.weights.shape[0] == 1
-        self._stage_C = min(C, _CLIMB * climb_from if climb_from is not None else self._least_C()) if climbs else C
-        self._expected_violation = 1.0
-        self._best = None
+        if start is not None or not self.points:
+            w = np.zeros(risk.n_features) if start is None else np.array(start, dtype=np.float64)
+            self._visit(w)
+        self._best = min(self.points, key=lambda point: point.objective(C))
+        self._warm = self._best.w
+        self._stride = 1.0
+        self._backend = solver
+        self._reason = ""
+
+    @property
+    def w(self):
+        """The best point so far."""
+        return self._best.w
+
+    @property
+    def objective(self):
+        """The objective there."""
+        return self._best.objective(self.C)
 
     def step(self):
-        """Solve the QP, evaluate the risk at its solution, add the new planes.
+        """Solve the QP, evaluate the risk near its solution, add the new planes.
 
         Returns
         -------
         str
             Empty, or why this was the last step: "converged" or "stalled".
         """
-        # A QP solved much finer than the planes describe R is wasted work; at the end it must be finer than tol.
-        finest = 0.1 * self.tol
-        accuracy = max(finest, 0.1 * self._expected_violation)
         started = time.perf_counter()
-        problem, warm = self.working_set.problem(self._stage_C), (self.w, self.working_set.multipliers)
-        tolerated = self._stage_C * max(finest, 0.3 * self._expected_violation)
-        solution = qp.solve(problem, self._stage_C * accuracy, warm, self.solver, tolerated)
-        seconds_qp = time.perf_counter() - started
+        missing = self._best.objective(self.C) - self.bound
+        accuracy = max(_QP_FINEST * self.C * self.tol, _QP_SHARE * missing)
+        problem = self.working_set.problem(self.C)
+        solution = qp.solve(problem, accuracy, (self._warm, self.working_set.multipliers), self._backend)
+        if self.solver == "auto" and solution.backend == "interior":
+            self._backend = "interior"
         n_planes = len(self.working_set)
         self.working_set.record(solution.multipliers)
+        self._warm = solution.w
+        self.bound = max(self.bound, solution.dual)
+        direction = solution.w - self._best.w
+        w = solution.w if self._stride == 1.0 else self._best.w + self._stride * direction
+        expected = float(self.risk.weights @ problem.slacks(w))
+        seconds_qp = time.perf_counter() - started
 
-        self.w = solution.w
-        plane = self._plane(self.w)
-        value = float(self.risk.weights @ plane.value)
-        violation = value - float(self.risk.weights @ solution.slacks)
-        objective = 0.5 * float(self.w @ self.w) + self.C * value
-        # A dual point that is feasible for a smaller C is feasible for this one, and may have room to grow.
-        self.bound = max(self.bound, problem.at(self.C).feasible_dual(solution.multipliers)[1])
+        point, seconds = self._visit(w)
+        objective = point.objective(self.C)
+        gap = max(objective - self.bound, 0.0)
         self.history.append(
             Iteration(
-                len(self.history) + 1, objective, self.bound, max(objective - self.bound, 0.0), violation, n_planes,
-                {"qp": seconds_qp, **plane.seconds}, solution.backend, solution.note,
+                len(self.history) + 1, objective, self.bound, gap, point.risk - expected, n_planes,
+                {"qp": seconds_qp, **seconds}, solution.backend, solution.note,
             )
         )  # fmt: skip
-        if self._best is None or objective <= self._best[0]:
-            self._best = (objective, self.w, plane.value)
+        stalled = solution.gap > accuracy and gap > self.C * self.tol and point.risk - expected <= 0.1 * self.tol
+        self._learn_stride(point, direction)
+        if gap <= self.C * self.tol or objective <= self._best.objective(self.C):
+            self._best = point
+        if gap <= self.C * self.tol:
+            self._reason = "converged"
+        elif stalled:
+            self._reason = "stalled"
+        return self._reason
 
-        if violation > self.tol:
-            self._expected_violation = violation
-        elif self._stage_C < self.C:
-            self._stage_C = min(self.C, _CLIMB * self._stage_C)
-            self._expected_violation = 1.0
-        elif solution.gap <= self.C * finest:
-            self._best = (objective, self.w, plane.value)
-            return "converged"
-        elif accuracy > finest:
-            self._expected_violation = 0.0
-        else:
-            return "stalled"
-        # Without a margin, rounding would add planes that are there already.
-        self._add(plane, plane.value > solution.slacks + 0.01 * self.tol)
-        return ""
+    def state(self):
+        """Give all that the further course depends on, as numbers, texts and arrays."""
+        points = {
+            name: np.stack([getattr(point, name) for point in self.points]) for name in ("w", "values", "slope", "risk")
+        }
+        return {
+            "bound": self.bound,
+            "best": next(number for number, point in enumerate(self.points) if point is self._best),
+            "warm": self._warm,
+            "stride": self._stride,
+            "backend": self._backend,
+            "reason": self._reason,
+            "history": self.history,
+            "points": points,
+            "planes": self.working_set.state(),
+        }
+
+    def restore(self, state):
+        """Take over what `state` gave."""
+        self.bound, self._warm, self._stride = state["bound"], state["warm"], state["stride"]
+        self._backend, self._reason, self.history = state["backend"], state["reason"], list(state["history"])
+        points = state["points"]
+        self.points[:] = [
+            Point(w, values, float(risk), slope)
+            for w, values, risk, slope in zip(*(points[name] for name in ("w", "values", "risk", "slope")), strict=True)
+        ]
+        self._best = self.points[state["best"]]
+        self.working_set.restore(state["planes"])
 
     def run(self, max_iter, callback=None):
         """Step until the tolerance is reached.
@@ -236,32 +305,37 @@ class CuttingPlanes:
         -------
         Outcome
         """
-        reason = ""
+        reason = self._reason
         try:
             while not reason and len(self.history) < max_iter:
                 reason = self.step()
                 if callback is not None and callback(self.history[-1]) and not reason:
                     reason = "callback"
         except KeyboardInterrupt:
-            if self._best is None:
+            if not self.history:
                 raise
             reason = "interrupted"
-        objective, w, values = self._best
+        objective = self._best.objective(self.C)
         # The bound may be above the objective by rounding.
         certificate = Certificate(objective, min(self.bound, objective))
-        return Outcome(w, values, certificate, self.history, reason or "max_iter")
+        return Outcome(self._best.w, self._best.values, certificate, self.history, reason or "max_iter")
 
-    def _plane(self, w):
+    def _visit(self, w):
+        """Evaluate the risk at w, and add what is found to the points and planes."""
         plane = self.risk.plane(w)
-        return Plane(np.atleast_2d(plane.slope), np.atleast_1d(plane.offset), np.atleast_1d(plane.value), plane.seconds)
+        slope, offset, value = np.atleast_2d(plane.slope), np.atleast_1d(plane.offset), np.atleast_1d(plane.value)
+        weights = self.risk.weights
+        point = Point(w, value, float(weights @ value), weights @ slope)
+        self.points.append(point)
+        self.working_set.add(slope, offset, np.arange(value.shape[0]))
+        return point, plane.seconds
 
-    def _add(self, plane, chosen=slice(None)):
-        slacks = np.arange(plane.value.shape[0])
-        self.working_set.add(plane.slope[chosen], plane.offset[chosen], slacks[chosen])
-
-    def _least_C(self):
-        """Give the C from which on the QP over the planes so far, taken as one, has no slack left."""
-        share = self.risk.weights[self.working_set.slack_of]
-        slope = share @ self.working_set.slopes
-        least = float(share @ self.working_set.offsets) / max(float(slope @ slope), 1e-300)
-        return max(least, 1e-9 * self.C)
+    def _learn_stride(self, point, direction):
+        """Set the stride to where the last step should have ended, by the slopes at both its ends."""
+        at_best = self._best.steepness(self.C, direction)
+        at_point = point.steepness(self.C, direction)
+        if at_best < 0.0 and at_point > at_best:
+            root = self._stride * at_best / (at_best - at_point)
+            self._stride = float(np.clip(root, _LEAST_STRIDE, 1.0))
+        else:
+            self._stride = 1.0

@@ -10,16 +10,17 @@ import scipy.sparse
 
 from structrank.solvers import reference
 from structrank.solvers.dual import ask_dual
+from structrank.solvers.interior import ask_interior, span
 from structrank.solvers.working_set import certify
 
 # OSQP catches Ctrl-C by a handler for the whole process; solves that overlap in threads would leave theirs behind.
 _SOLVE = threading.Lock()
 
 
-def solve(problem, accuracy, warm, backend="osqp", tolerated=None):
+def solve(problem, accuracy, warm, backend="auto"):
     """Solve a working-set QP to a duality gap of about `accuracy`.
 
-    A backend whose answer misses what is tolerated is followed by the others, OSQP also by itself, tighter. No solver's
+    A backend whose answer misses the accuracy is followed by the others, OSQP also by itself, tighter. No solver's
     status is believed: an answer counts by its own gap, and the best one is returned with a note of what happened.
 
     Parameters
@@ -30,9 +31,8 @@ def solve(problem, accuracy, warm, backend="osqp", tolerated=None):
     warm : tuple (w, multipliers)
         Where to start.
     backend : str
-        "osqp", "dual", "cvxpy" or "cvxpy:NAME" with the name of a solver that CVXPY has installed.
-    tolerated : float, default None
-        A gap that will do where `accuracy` is missed; None for `accuracy` itself.
+        "auto" (the dual first), "dual", "interior", "osqp", "cvxpy" or "cvxpy:NAME" with the name of a solver that CVXPY has
+        installed.
 
     Returns
     -------
@@ -45,7 +45,7 @@ def solve(problem, accuracy, warm, backend="osqp", tolerated=None):
             solution = certify(problem, w, multipliers, name)
             if best is None or solution.gap < best.gap:
                 best = solution
-            if best.gap <= max(accuracy, tolerated or 0.0):
+            if best.gap <= accuracy:
                 break
             status = f"{status}, gap {solution.gap:.1e} for {accuracy:.1e}"
         notes.append(f"{name}: {status}")
@@ -57,11 +57,14 @@ def solve(problem, accuracy, warm, backend="osqp", tolerated=None):
 def _attempts(backend):
     """List the ways to solve a QP, in the order to try them."""
     osqp_attempts = [("osqp", _ask_osqp(1.0, 4000)), ("osqp, tighter", _ask_osqp(1e-2, 40000))]
-    if backend == "dual":
-        return [("dual", ask_dual()), *osqp_attempts, ("cvxpy", reference.ask_cvxpy())]
     if backend == "osqp":
         return [*osqp_attempts, ("cvxpy", reference.ask_cvxpy())]
-    return [(backend, reference.ask_cvxpy(backend.partition(":")[2] or "CLARABEL")), *osqp_attempts]
+    if backend.startswith("cvxpy"):
+        return [(backend, reference.ask_cvxpy(backend.partition(":")[2] or "CLARABEL")), *osqp_attempts]
+    compiled = [("dual", ask_dual()), ("interior", ask_interior())]
+    if backend == "interior":
+        compiled.reverse()
+    return [*compiled, *osqp_attempts, ("cvxpy", reference.ask_cvxpy())]
 
 
 def _ask_osqp(factor, max_iter):
@@ -70,7 +73,7 @@ def _ask_osqp(factor, max_iter):
     def ask(problem, accuracy, warm):
         import osqp
 
-        slopes, basis = _span(problem.slopes)
+        slopes, basis = span(problem.slopes)
         n = slopes.shape[1]
         n_planes, n_slacks = problem.offsets.shape[0], problem.weights.shape[0]
         # With w = sqrt(C) v and the objective divided by C, primal and dual residuals count alike at any C.
@@ -104,17 +107,6 @@ def _ask_osqp(factor, max_iter):
         return scale * (v if basis is None else basis @ v), -problem.C * result.y[:n_planes], result.info.status
 
     return ask
-
-
-def _span(slopes):
-    """Give the slopes in coordinates of the space they span, and its basis (None for the coordinates as they are).
-
-    The solution w lies in that space, so with fewer planes than features the QP is smaller there.
-    """
-    if slopes.shape[0] >= slopes.shape[1]:
-        return slopes, None
-    basis, triangle = np.linalg.qr(slopes.T)
-    return triangle.T, basis
 
 
 def _diagonal(n_ones, n):

@@ -3,8 +3,80 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
+from numba import njit
+
+from structrank.solvers.dual import dot
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The planes of a working set, slack by slack.
+
+    Attributes
+    ----------
+    members : (n_slacks, capacity) array of int
+        The planes of each slack.
+    counts : (n_slacks,) array of int
+        How many they are.
+    grams : (n_slacks, capacity, capacity) array
+        Inner products of their slopes.
+    """
+
+    members: np.ndarray
+    counts: np.ndarray
+    grams: np.ndarray
+
+    @classmethod
+    def empty(cls, n_slacks, capacity=8):
+        """Give blocks without planes."""
+        shape = (n_slacks, capacity)
+        return cls(np.zeros(shape, np.int64), np.zeros(n_slacks, np.int64), np.zeros((*shape, capacity)))
+
+    def with_room(self, slack_of):
+        """Give blocks that have room for planes of these slacks: these, or larger ones with the same content."""
+        n_slacks, capacity = self.members.shape
+        most = int((self.counts + np.bincount(slack_of, minlength=n_slacks)).max())
+        if most <= capacity:
+            return self
+        larger = Blocks.empty(n_slacks, max(most, 2 * capacity))
+        larger.members[:, :capacity] = self.members
+        larger.counts[:] = self.counts
+        larger.grams[:, :capacity, :capacity] = self.grams
+        return larger
+
+
+@njit(cache=True, nogil=True)
+def _enter(slopes, slack_of, first, members, counts, grams):
+    """Enter the planes from `first` on."""
+    for plane in range(first, slack_of.shape[0]):
+        s = slack_of[plane]
+        t = counts[s]
+        members[s, t] = plane
+        for u in range(t + 1):
+            grams[s, t, u] = dot(slopes[plane], slopes[members[s, u]])
+            grams[s, u, t] = grams[s, t, u]
+        counts[s] += 1
+
+
+@njit(cache=True, nogil=True)
+def _drop(keep, members, counts, grams):
+    """Leave out planes that are not kept, and number the others anew."""
+    number = np.cumsum(keep) - 1
+    kept = np.empty(members.shape[1], np.int64)
+    for s in range(counts.shape[0]):
+        n = 0
+        for t in range(counts[s]):
+            if keep[members[s, t]]:
+                kept[n] = t
+                n += 1
+        for t in range(n):
+            members[s, t] = number[members[s, kept[t]]]
+            for u in range(n):
+                grams[s, t, u] = grams[s, kept[t], kept[u]]
+        counts[s] = n
 
 
 @dataclass(frozen=True)
@@ -25,6 +97,8 @@ class QPProblem:
     weights : (n_slacks,) array
         The pi_s.
     C : float
+    known_blocks : Blocks or None
+        The planes, slack by slack, where someone has them.
     """
 
     slopes: np.ndarray
@@ -32,6 +106,16 @@ class QPProblem:
     slack_of: np.ndarray
     weights: np.ndarray
     C: float
+    known_blocks: Blocks | None = None
+
+    @cached_property
+    def blocks(self):
+        """The planes, slack by slack."""
+        if self.known_blocks is not None:
+            return self.known_blocks
+        blocks = Blocks.empty(self.weights.shape[0]).with_room(self.slack_of)
+        _enter(self.slopes, self.slack_of, 0, blocks.members, blocks.counts, blocks.grams)
+        return blocks
 
     def at(self, C):
         """Give the same QP for another C."""
@@ -140,10 +224,11 @@ class WorkingSet:
     1
     """
 
-    def __init__(self, weights, n_features, patience=25):
+    def __init__(self, weights, n_features, patience=8):
         self.weights = np.asarray(weights, dtype=np.float64)
         self.patience = patience
-        self.slopes = np.empty((0, n_features))
+        self._room = np.empty((0, n_features))
+        self._blocks = Blocks.empty(self.weights.shape[0])
         self.offsets = np.empty(0)
         self.slack_of = np.empty(0, dtype=np.int64)
         self.multipliers = np.empty(0)
@@ -152,25 +237,53 @@ class WorkingSet:
     def __len__(self):
         return self.offsets.shape[0]
 
+    @property
+    def slopes(self):
+        """The slopes of the planes."""
+        return self._room[: len(self)]
+
     def add(self, slopes, offsets, slack_of):
         """Add planes."""
-        self.slopes = np.concatenate([self.slopes, slopes])
+        before, after = len(self), len(self) + len(offsets)
+        if after > self._room.shape[0]:
+            larger = np.empty((max(after, 2 * before), self._room.shape[1]))
+            larger[:before] = self.slopes
+            self._room = larger
+        self._room[before:after] = slopes
         self.offsets = np.concatenate([self.offsets, offsets])
         self.slack_of = np.concatenate([self.slack_of, slack_of])
         self.multipliers = np.concatenate([self.multipliers, np.zeros(len(offsets))])
         self._idle = np.concatenate([self._idle, np.zeros(len(offsets), dtype=np.int64)])
+        self._blocks = blocks = self._blocks.with_room(slack_of)
+        _enter(self._room, self.slack_of, before, blocks.members, blocks.counts, blocks.grams)
 
     def problem(self, C):
         """Give the QP over the planes."""
-        return QPProblem(self.slopes, self.offsets, self.slack_of, self.weights, C)
+        return QPProblem(self.slopes, self.offsets, self.slack_of, self.weights, C, self._blocks)
 
     def record(self, multipliers):
         """Take note of a solution's multipliers, and drop planes that have been idle for long."""
         limits = self.weights[self.slack_of]
-        used = multipliers > 1e-9 * limits * max(multipliers.sum(), 1e-300) / self.weights.sum()
+        # An interior-point method leaves next to nothing on planes that are not in use.
+        used = multipliers > 1e-5 * limits * max(multipliers.sum(), 1e-300) / self.weights.sum()
         self.multipliers = multipliers
         self._idle = np.where(used, 0, self._idle + 1)
-        if (self._idle > self.patience).any():
-            keep = self._idle <= self.patience
-            self.slopes, self.offsets, self.slack_of = self.slopes[keep], self.offsets[keep], self.slack_of[keep]
+        keep = self._idle <= self.patience
+        if not keep.all():
+            _drop(keep, self._blocks.members, self._blocks.counts, self._blocks.grams)
+            kept = self.slopes[keep]
+            self._room[: kept.shape[0]] = kept
+            self.offsets, self.slack_of = self.offsets[keep], self.slack_of[keep]
             self.multipliers, self._idle = self.multipliers[keep], self._idle[keep]
+
+    def state(self):
+        """Give the planes and what is known of them, as arrays."""
+        names = ("slopes", "offsets", "slack_of", "multipliers", "_idle")
+        return {name.lstrip("_"): getattr(self, name) for name in names}
+
+    def restore(self, state):
+        """Take over what `state` gave."""
+        n_features = self._room.shape[1]
+        self.__init__(self.weights, n_features, self.patience)
+        self.add(state["slopes"], state["offsets"], state["slack_of"])
+        self.multipliers, self._idle = state["multipliers"], state["idle"]

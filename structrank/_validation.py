@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import os
 
 import numpy as np
 import scipy.sparse
@@ -289,3 +290,16 @@ def check_row_weights(sample_weight, rows, indptr, query_ids, against="X"):
     if not per_query.any():
         raise ValueError("sample_weight is zero for every query; at least one query must count.")
     return per_query
+
+
+def n_threads(n_jobs):
+    """Give the number of threads that `n_jobs` stands for: None is 1, -1 all cores."""
+    if n_jobs is None:
+        return 1
+    if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or n_jobs == 0 or n_jobs < -1:
+        raise ValueError(
+            f"n_jobs={n_jobs!r} is not valid: expected None, an integer of at least 1, or -1 for all cores."
+        )
+    if n_jobs > 0:
+        return int(n_jobs)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -109,7 +109,7 @@ class MAP(_Discounted):
     """
 
     name: ClassVar[str] = "map"
-    oracles: ClassVar[Mapping] = {"po": exact.unclipped_partial_order}
+    oracles: ClassVar[Mapping] = {"po": exact.unclipped_partial_order, "dorm": exact.permutation}
 
     def discounts(self, n):
         """Give 1/(1 + r) for the first n ranks."""
@@ -142,7 +142,7 @@ class NDCG(_Discounted):
     k: int | None = 10
     discount: str = "kdd08"
 
-    oracles: ClassVar[Mapping] = {"po": exact.ndcg_partial_order, "dorm": exact.ndcg_permutation}
+    oracles: ClassVar[Mapping] = {"po": exact.ndcg_partial_order, "dorm": exact.permutation}
     graded_oracles: ClassVar[Mapping] = {"dorm": exact.graded_ndcg_permutation}
 
     def __post_init__(self):
@@ -193,7 +193,7 @@ class DORM(NDCG):
     """
 
     name: ClassVar[str] = "dorm"
-    oracles: ClassVar[Mapping] = {"dorm": exact.ndcg_permutation}
+    oracles: ClassVar[Mapping] = {"dorm": exact.permutation}
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,11 @@ class MRR(_Discounted):
     k: int | None = 10
 
     name: ClassVar[str] = "mrr"
-    oracles: ClassVar[Mapping] = {"mrr": exact.mrr_first_relevant, "po": exact.mrr_partial_order}
+    oracles: ClassVar[Mapping] = {
+        "mrr": exact.mrr_first_relevant,
+        "po": exact.mrr_partial_order,
+        "dorm": exact.permutation,
+    }
 
     def __post_init__(self):
         _validation.check_cut("k", self.k)
@@ -262,7 +266,7 @@ def exact_pairs():
     Examples
     --------
     >>> exact_pairs().split("; ")[:3]
-    ['auc: po', 'map: po', 'ndcg: po, dorm']
+    ['auc: po', 'map: po, dorm', 'ndcg: po, dorm']
     """
     criteria = {name: parse(name) for name in CRITERIA}
     binary = [f"{name}: {', '.join(criterion.oracles)}" for name, criterion in criteria.items()]

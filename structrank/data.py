@@ -85,48 +85,6 @@ def group_by_query(qid, n_rows, against="X"):
     return Grouping(rows, np.concatenate([[0], np.cumsum(sizes)]), qid[heads[first_run]])
 
 
-class DenseBlock:
-    """Some rows of a dense matrix, ready for the kernels."""
-
-    def __init__(self, X, rows):
-        if not (X.flags.c_contiguous and X.dtype in (np.float32, np.float64) and X.dtype.isnative):
-            # Columns-first memory and other types are converted block by block: the whole is never copied.
-            X = np.ascontiguousarray(X[_as_slice(rows)], dtype=np.float64)
-            rows = np.arange(rows.shape[0])
-        self.X, self.rows = X, rows
-
-    def scores(self, w, out):
-        """Write ``X[rows] @ w`` to `out`."""
-        linear.dense_scores(self.X, self.rows, w, out)
-
-    def add_slopes(self, coefficients, starts, slots, out):
-        """Add each query's ``X[rows].T @ coefficients`` to its row ``slots[q]`` of `out`."""
-        linear.dense_slopes(self.X, self.rows, coefficients, starts, slots, out)
-
-
-class SparseBlock:
-    """Some rows of a CSR matrix, ready for the kernels."""
-
-    def __init__(self, X, rows):
-        self.X, self.rows = X, rows
-
-    def scores(self, w, out):
-        """Write ``X[rows] @ w`` to `out`."""
-        linear.sparse_scores(self.X.data, self.X.indices, self.X.indptr, self.rows, w, out)
-
-    def add_slopes(self, coefficients, starts, slots, out):
-        """Add each query's ``X[rows].T @ coefficients`` to its row ``slots[q]`` of `out`."""
-        X = self.X
-        linear.sparse_slopes(X.data, X.indices, X.indptr, self.rows, coefficients, starts, slots, out)
-
-
-def _as_slice(rows):
-    """Give a slice for rows that follow each other, which numpy reads without a gather."""
-    if rows.shape[0] and rows[-1] - rows[0] == rows.shape[0] - 1 and np.all(np.diff(rows) == 1):
-        return slice(int(rows[0]), int(rows[-1]) + 1)
-    return rows
-
-
 class RankingData:
     """Documents, labels and query ids, checked and grouped; the matrix stays where and as it is.
 
@@ -176,11 +134,40 @@ class RankingData:
         """Number of columns of X."""
         return self.X.shape[1]
 
-    def block(self, rows):
-        """Give the chosen rows as an object with ``scores`` and ``add_slopes``."""
-        return block_of(self.X, rows)
+    @property
+    def rows_in_order(self):
+        """Whether the rows already stand query after query."""
+        rows = self.grouping.rows
+        return bool(rows.size == 0 or (rows[0] == 0 and (np.diff(rows) == 1).all()))
 
 
-def block_of(X, rows):
-    """Give rows of a dense or CSR matrix as an object with ``scores`` and ``add_slopes``."""
-    return SparseBlock(X, rows) if scipy.sparse.issparse(X) else DenseBlock(X, rows)
+NO_ROWS = np.empty(0, dtype=np.int64)
+
+
+def kernel_matrix(X):
+    """Give a matrix as the tuple that compiled functions take, without copying it; None where it must be converted first."""
+    if scipy.sparse.issparse(X):
+        return X.data, X.indices, X.indptr
+    if X.flags.c_contiguous and X.dtype in (np.float32, np.float64) and X.dtype.isnative:
+        return (np.asarray(X),)
+    return None
+
+
+def score_rows(X, w):
+    """Compute ``X @ w`` in float64; a matrix that must be converted is so a block of rows at a time.
+
+    Examples
+    --------
+    >>> score_rows(np.array([[1, 2], [3, 4]]), np.array([10.0, 1.0]))
+    array([12., 34.])
+    """
+    scores = np.empty(X.shape[0])
+    matrix = kernel_matrix(X)
+    if matrix is not None:
+        linear.scores(matrix, NO_ROWS, 0, w, scores)
+        return scores
+    step = max(1, 2**18 // max(X.shape[1], 1))
+    for start in range(0, X.shape[0], step):
+        block = np.ascontiguousarray(X[start : start + step], dtype=np.float64)
+        linear.scores((block,), NO_ROWS, 0, w, scores[start : start + step])
+    return scores

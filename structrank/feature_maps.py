@@ -14,6 +14,7 @@ import numpy as np
 
 from structrank import _validation
 from structrank._kernels import feature_maps as kernels
+from structrank._kernels import oracles as compiled
 
 
 def _ranks(ranking):
@@ -37,6 +38,7 @@ class PartialOrder:
     """
 
     name: ClassVar[str] = "po"
+    kernel: ClassVar[int] = compiled.PARTIAL_ORDER
     worst_good_first: ClassVar[bool] = False
 
     def coefficients(self, ranking, relevant):
@@ -85,6 +87,7 @@ class FirstRelevant:
     """
 
     name: ClassVar[str] = "mrr"
+    kernel: ClassVar[int] = compiled.FIRST_RELEVANT
     worst_good_first: ClassVar[bool] = True
 
     def coefficients(self, ranking, relevant):
@@ -137,6 +140,7 @@ class Permutation:
     cut: int | None = None
 
     name: ClassVar[str] = "dorm"
+    kernel: ClassVar[int] = compiled.PERMUTATION
     worst_good_first: ClassVar[bool] = False
 
     def __post_init__(self):

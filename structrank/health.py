@@ -51,7 +51,7 @@ class Health:
                 f"training on {names} is vacuous on these data: the objective is {self.objective_ratio:.4f} times that of "
                 f"w = 0, so the model has learned next to nothing and may rank badly. Clipped criteria (ndcg, mrr) do this on "
                 f"long lists (here the median is {median_length} documents a query). "
-                "Try criterion='auc', 'map' or 'ndcg-nc', shorter lists, or a larger k."
+                "Try bound='auto', criterion='auc', 'map' or 'ndcg-nc', shorter lists, or a larger k."
             )
         if self.dominant is not None and self.objective_ratio > _STIFF_FROM:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in self.parts.items())
@@ -84,7 +84,10 @@ class AtZero:
         self.pull = float(np.linalg.norm(risk.weights @ self.plane.slope))
         self.shares = {}
         if len(risk.parts) > 1:
-            lengths = [part.weight * float(np.linalg.norm(risk.alone(part).plane(zero).slope)) for part in risk.parts]
+            lengths = [
+                part.weight * float(np.linalg.norm(risk.part_plane(number, zero).slope))
+                for number, part in enumerate(risk.parts)
+            ]
             for part, length in zip(risk.parts, lengths, strict=True):
                 self.shares[part.name] = self.shares.get(part.name, 0.0) + length / max(sum(lengths), 1e-300)
 

@@ -2,7 +2,8 @@
 
 An oracle is made once for a training set (`criterion`, `feature_map`, length of the longest query) and then called with
 one block of sorted queries after another. It chooses; the criterion's loss and the feature map's coefficients then judge
-and weigh the chosen ranking, so that a value is always that of a real ranking.
+and weigh the chosen ranking, so that a value is always that of a real ranking. Any function from `Queries` to `Violated` will
+do; a `CompiledOracle` can also be run by the compiled pass over the data, without Python in between.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structrank._kernels import graded, interleavings
-from structrank._kernels.feature_maps import share_ties, values
+from structrank._kernels import oracles as compiled
+from structrank._kernels.feature_maps import values
 from structrank._kernels.sorting import sort_queries
 from structrank.solvers.assignment import best_assignment
 
@@ -28,24 +29,26 @@ class Queries:
     starts : (n_queries + 1,) array of int
     n_good : (n_queries,) array of int
         0 where labels are graded: then a query is sorted as a whole.
-    order : (n_docs,) array of int
-        Position, within the block, of the document at each sorted place.
     labels : (n_docs,) array or None
-        Graded labels, in the order of the rows.
+        Graded labels, in sorted order.
     """
 
     scores: np.ndarray
     starts: np.ndarray
     n_good: np.ndarray
-    order: np.ndarray
     labels: np.ndarray | None = None
 
     @classmethod
     def sort(cls, scores, starts, n_good, order, labels=None):
-        """Sort a block of queries by its new scores; `order` is a starting point and is changed in place."""
+        """Sort a block of queries by its new scores.
+
+        `order` holds positions within each query; it is a starting point and is changed in place.
+        """
         sorted_scores = np.empty_like(scores)
-        sort_queries(scores, starts, n_good, order, sorted_scores)
-        return cls(sorted_scores, starts, n_good, order, labels)
+        sort_queries(scores, starts, n_good, order, sorted_scores, np.empty_like(scores), np.empty_like(order))
+        if labels is not None:
+            labels = labels[np.repeat(starts[:-1], np.diff(starts)) + order]
+        return cls(sorted_scores, starts, n_good, labels)
 
 
 @dataclass
@@ -71,84 +74,84 @@ class Violated:
     ranks: np.ndarray | None = None
 
 
-def _judged(queries, coefficients, losses, before=None, ranks=None):
-    result = Violated(coefficients, losses, np.empty_like(losses), before, ranks)
-    share_ties(queries.scores, queries.starts, queries.n_good, coefficients)
-    values(queries.scores, queries.starts, coefficients, losses, result.values)
-    return result
+@dataclass(frozen=True)
+class CompiledOracle:
+    """An oracle as numbers, see `structrank._kernels.oracles`.
+
+    Attributes
+    ----------
+    settings : (4,) array of int
+    table : (4, longest + 2) array
+    """
+
+    settings: np.ndarray
+    table: np.ndarray
+
+    @classmethod
+    def of(cls, method, feature_map, longest, criterion=None, cut=0, convex_from=0):
+        """Make the oracle of a method for a feature map and, where the loss is of the discounted kind, a criterion."""
+        table = np.zeros((4, longest + 2))
+        if criterion is not None:
+            table[0], table[1] = criterion.discounts(longest + 2), criterion.credits(longest + 2)
+        if hasattr(feature_map, "decays"):
+            table[2] = feature_map.decays(longest + 2)
+            table[3, 1:] = np.cumsum(table[2])[:-1]
+        return cls(np.array([method, feature_map.kernel, cut, convex_from]), table)
+
+    def __call__(self, queries):
+        """Find the most violated ranking of each query."""
+        n_docs, n_queries = queries.scores.shape[0], queries.n_good.shape[0]
+        before = np.zeros(n_docs, dtype=np.int64)
+        found = Violated(np.empty(n_docs), np.empty(n_queries), np.empty(n_queries))
+        graded = self.settings[0] == compiled.GRADED_AUC
+        grades = as_grades(queries.labels, queries.starts) if graded else np.empty(0, dtype=np.int32)
+        compiled.find(
+            self.settings, self.table, queries.scores, queries.starts, queries.n_good, grades, before,
+            found.coefficients, found.losses, found.values,
+        )  # fmt: skip
+        if not graded:
+            found.before = before
+        return found
 
 
-def _discounted(criterion, feature_map, longest, choose):
-    """Make an oracle from ``choose(scores, starts, n_good, discount, credit, before)`` for a loss of the discounted kind."""
-    discount, credit = criterion.discounts(longest + 2), criterion.credits(longest + 2)
-    weigh = feature_map.prepare(longest)
-
-    def oracle(queries):
-        before = np.empty(queries.scores.shape[0], dtype=np.int64)
-        losses = np.empty(queries.n_good.shape[0])
-        coefficients = np.empty(queries.scores.shape[0])
-        choose(queries.scores, queries.starts, queries.n_good, discount, credit, before)
-        interleavings.discounted_losses(queries.starts, queries.n_good, before, discount, credit, losses)
-        weigh(queries.starts, queries.n_good, before, coefficients)
-        return _judged(queries, coefficients, losses, before)
-
-    return oracle
+def as_grades(labels, starts):
+    """Give the different labels of each query the numbers 0, 1, ..., the lowest first."""
+    query = np.repeat(np.arange(starts.shape[0] - 1), np.diff(starts))
+    by_label = np.lexsort((labels, query))
+    new_label = np.diff(labels[by_label], prepend=np.nan) != 0
+    counted = np.cumsum(new_label)
+    grades = np.empty(labels.shape[0], dtype=np.int32)
+    grades[by_label] = counted - counted[starts[:-1]][query]
+    return grades
 
 
 def auc_partial_order(criterion, feature_map, longest):
     """Make the oracle for AUC with the partial-order map: O(n) after the sort."""
-    weigh = feature_map.prepare(longest)
-
-    def oracle(queries):
-        before = np.empty(queries.scores.shape[0], dtype=np.int64)
-        losses = np.empty(queries.n_good.shape[0])
-        coefficients = np.empty(queries.scores.shape[0])
-        interleavings.auc(queries.scores, queries.starts, queries.n_good, before, losses)
-        weigh(queries.starts, queries.n_good, before, coefficients)
-        return _judged(queries, coefficients, losses, before)
-
-    return oracle
+    return CompiledOracle.of(compiled.AUC, feature_map, longest)
 
 
 def unclipped_partial_order(criterion, feature_map, longest):
     """Make the oracle for MAP and NDCG-NC with the partial-order map: O(n- + n+ log n-) after the sort."""
-
-    def choose(scores, starts, n_good, discount, credit, before):
-        interleavings.unclipped(scores, starts, n_good, discount, credit, criterion.convex_from, before)
-
-    return _discounted(criterion, feature_map, longest, choose)
+    return CompiledOracle.of(compiled.UNCLIPPED, feature_map, longest, criterion, convex_from=criterion.convex_from)
 
 
 def ndcg_partial_order(criterion, feature_map, longest):
     """Make the oracle for NDCG@k with the partial-order map: O(k^2 + n) after the sort."""
     if criterion.k is None:
         return unclipped_partial_order(criterion, feature_map, longest)
-    k = min(criterion.k, longest + 1)
-
-    def choose(scores, starts, n_good, discount, credit, before):
-        interleavings.ndcg(scores, starts, n_good, discount, k, before)
-
-    return _discounted(criterion, feature_map, longest, choose)
+    return CompiledOracle.of(compiled.NDCG, feature_map, longest, criterion, cut=min(criterion.k, longest + 1))
 
 
 def mrr_partial_order(criterion, feature_map, longest):
     """Make the oracle for MRR@k with the partial-order map: O(n) after the sort."""
-    k = longest + 1 if criterion.k is None else min(criterion.k, longest + 1)
-
-    def choose(scores, starts, n_good, discount, credit, before):
-        interleavings.mrr_partial_order(scores, starts, n_good, discount, k, before)
-
-    return _discounted(criterion, feature_map, longest, choose)
+    cut = longest + 1 if criterion.k is None else min(criterion.k, longest + 1)
+    return CompiledOracle.of(compiled.MRR_PARTIAL_ORDER, feature_map, longest, criterion, cut)
 
 
 def mrr_first_relevant(criterion, feature_map, longest):
     """Make the oracle for MRR@k with the first-relevant map: O(n) after the sort."""
-    k = longest + 1 if criterion.k is None else min(criterion.k, longest + 1)
-
-    def choose(scores, starts, n_good, discount, credit, before):
-        interleavings.mrr_first(scores, starts, n_good, discount, k, before)
-
-    return _discounted(criterion, feature_map, longest, choose)
+    cut = longest + 1 if criterion.k is None else min(criterion.k, longest + 1)
+    return CompiledOracle.of(compiled.MRR_FIRST, feature_map, longest, criterion, cut)
 
 
 def _depth(discount, decay):
@@ -157,15 +160,19 @@ def _depth(discount, decay):
     return int(seen[-1]) + 1 if seen.size else 1
 
 
-def ndcg_permutation(criterion, feature_map, longest):
-    """Make the oracle for NDCG@k with the permutation map, labels good or bad: O(n+ n-), O(cut^2) with a cut decay."""
-    decay = feature_map.decays(longest + 2)
-    depth = _depth(criterion.discounts(longest + 2), decay)
+def permutation(criterion, feature_map, longest):
+    """Make the oracle for any discounted loss with the permutation map, labels good or bad.
 
-    def choose(scores, starts, n_good, discount, credit, before):
-        interleavings.permutation(scores, starts, n_good, discount, decay, depth, before)
+    O(n+ n-), or O(cut^2) where discount and decay are both cut.
+    """
+    depth = _depth(criterion.discounts(longest + 2), feature_map.decays(longest + 2))
+    return CompiledOracle.of(compiled.LATTICE, feature_map, longest, criterion, cut=depth)
 
-    return _discounted(criterion, feature_map, longest, choose)
+
+def prediction(criterion, feature_map, longest):
+    """Make the oracle that finds the ranking of largest w.phi, what w predicts; its value does not count the loss."""
+    discounted = criterion if hasattr(criterion, "discounts") else None
+    return CompiledOracle.of(compiled.PREDICTED, feature_map, longest, discounted)
 
 
 def graded_auc_partial_order(criterion, feature_map, longest):
@@ -173,20 +180,7 @@ def graded_auc_partial_order(criterion, feature_map, longest):
 
     Its argmax is over pair assignments, which with three or more grades need not form a ranking.
     """
-
-    def oracle(queries):
-        losses = np.empty(queries.n_good.shape[0])
-        coefficients = np.empty(queries.scores.shape[0])
-        grades = np.empty(queries.scores.shape[0], dtype=np.int64)
-        for q in range(losses.shape[0]):
-            span = slice(queries.starts[q], queries.starts[q + 1])
-            grades[span] = np.unique(queries.labels[queries.order[span]], return_inverse=True)[1]
-        graded.auc(queries.scores, queries.starts, grades, coefficients, losses)
-        result = Violated(coefficients, losses, np.empty_like(losses))
-        values(queries.scores, queries.starts, coefficients, losses, result.values)
-        return result
-
-    return oracle
+    return CompiledOracle.of(compiled.GRADED_AUC, feature_map, longest)
 
 
 def graded_ndcg_permutation(criterion, feature_map, longest):
@@ -201,7 +195,7 @@ def graded_ndcg_permutation(criterion, feature_map, longest):
         all_ranks = np.empty(queries.scores.shape[0], dtype=np.int64)
         for q in range(losses.shape[0]):
             span = slice(queries.starts[q], queries.starts[q + 1])
-            scores, labels = queries.scores[span], queries.labels[queries.order[span]]
+            scores, labels = queries.scores[span], queries.labels[span]
             n_ranks = min(depth, scores.shape[0])
             credit = criterion.gains(labels)
             ideal = np.sort(credit)[::-1] @ discount[: credit.shape[0]]

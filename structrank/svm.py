@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from structrank import _validation, criteria
 from structrank._progress import ProgressLine
-from structrank.data import RankingData, block_of
+from structrank.checkpoint import Checkpoint
+from structrank.data import score_rows
+from structrank.datasets.shards import Shards
 from structrank.discounts import DISCOUNTS
 from structrank.feature_maps import Permutation
-from structrank.health import AtZero, diagnose
 from structrank.history import History
+from structrank.linear_methods import LinearMethods
 from structrank.ranker import Ranker
-from structrank.risk import Part, Risk
+from structrank.risk import LocalShards, Risk
+from structrank.shard import Objective, Part
 from structrank.solvers import reference
-from structrank.solvers.cutting_plane import CuttingPlanes
-from structrank.solvers.working_set import WorkingSet
+from structrank.sources import is_dask, sources_of
+from structrank.training import Training
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from structrank._typing import Matrix, Path
+    from structrank.criteria import Criterion
+    from structrank.distributed import DaskBackend
+    from structrank.solvers.cutting_plane import Iteration
 
 
-class StructRankSVM(Ranker):
+class StructRankSVM(LinearMethods, Ranker):
     r"""Linear ranker trained by a structured SVM on a measure of the whole ranking.
 
     .. math:: \min_w \tfrac12 |w|^2 + \frac{C}{|Q|} \sum_q \max_y
@@ -52,13 +68,15 @@ class StructRankSVM(Ranker):
     relevant_from : float or None, default 1
         Least label of a good document. None takes labels as grades: AUC over all pairs with different labels, DORM with
         gains 2^label - 1.
-    formulation : {"one-slack", "n-slack"}, default "one-slack"
-        One plane an iteration, or one per query: the same optimum, fewer passes over the data but larger QPs.
-    solver : str, default "osqp"
-        Who solves the QPs: "osqp"; "dual", compiled coordinate ascent, faster where slacks are many; "cvxpy" (its own
-        choice) or "cvxpy:NAME" with any solver that CVXPY has installed. One that stalls is helped out by another.
+    formulation : {"auto", "one-slack", "n-slack"}, default "auto"
+        Planes an iteration: a hundred or so, each for a group of queries; one; or one per query. The optimum is the same, the
+        more planes the fewer passes over the data but the larger the QPs.
+    solver : str, default "auto"
+        Who solves the QPs: "dual", compiled ascent on the dual; "interior", an interior-point method; "auto", the first until
+        a QP is too hard for it, then the second; "osqp"; "cvxpy" (its own choice) or "cvxpy:NAME" with any solver that CVXPY
+        has installed. One that stalls is helped out by another.
     tol : float, default 1e-3
-        Stop when R(w) exceeds what the planes say of it by at most this; the gap is then at most about C tol.
+        Stop when the certified gap is at most C tol: the paper's epsilon, in units of the loss.
     max_iter : int, default 1000
         Most passes over the data.
     n_jobs : int or None, default None
@@ -69,6 +87,10 @@ class StructRankSVM(Ranker):
         1 shows a line of progress; 0 prints nothing.
     query_weight : {"equal", "pairs"}, default "equal"
         Whether queries count alike or by their number of pairs; "auc" with "pairs" and ``relevant_from=None`` is RankSVM.
+    bound : {"convex", "ramp", "auto"}, default "convex"
+        What training minimises: the convex bound on the loss, certified; the tighter, non-convex ramp bound, which is not
+        vacuous on long lists (see `structrank.ramp`; C climbs from the given one, and ``feature_map="auto"`` means "dorm"
+        where the criterion has it); or the first, and where that is vacuous the second.
 
     Attributes
     ----------
@@ -82,6 +104,9 @@ class StructRankSVM(Ranker):
         ``.primal`` and ``.dual`` enclose the optimum, ``.gap`` is their difference.
     health_ : Health
         Objective against w = 0, length of w, mean slack, and whether training was vacuous.
+    rounds_ : tuple of RampRound
+        What the ramp bound went through, see `structrank.ramp`; empty where the convex bound was used. `history_` and
+        `certificate_` then speak of the last convex problem solved.
     stop_reason_ : str
         "converged", "max_iter", "callback" (it said to stop), "interrupted" (Ctrl-C) or "stalled".
     notes_ : tuple of str
@@ -106,10 +131,12 @@ class StructRankSVM(Ranker):
     """
 
     def __init__(
-        self, criterion="map", C=1.0, k=10, feature_map="auto", discount="kdd08", decay="sqrt", slack="separate",
-        relevant_from=1, formulation="one-slack", solver="osqp", tol=1e-3, max_iter=1000, n_jobs=None,
-        warm_start=False, verbose=0, query_weight="equal",
-    ):  # fmt: skip
+        self, criterion: str | Criterion | Sequence[str | Criterion] = "map", C: float | Sequence[float] = 1.0,
+        k: int | None = 10, feature_map: Any = "auto", discount: str = "kdd08", decay: Any = "sqrt", slack: str = "separate",
+        relevant_from: float | None = 1, formulation: str = "auto", solver: str = "auto", tol: float = 1e-3,
+        max_iter: int = 1000, n_jobs: int | None = None, warm_start: bool = False, verbose: int = 0,
+        query_weight: str = "equal", bound: str = "convex",
+    ) -> None:  # fmt: skip
         self.criterion = criterion
         self.C = C
         self.k = k
@@ -119,6 +146,7 @@ class StructRankSVM(Ranker):
         self.slack = slack
         self.relevant_from = relevant_from
         self.query_weight = query_weight
+        self.bound = bound
         self.formulation = formulation
         self.solver = solver
         self.tol = tol
@@ -133,13 +161,18 @@ class StructRankSVM(Ranker):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X, y, qid=None, sample_weight=None, callback=None):
+    def fit(
+        self, X: Matrix | Shards, y: ArrayLike | None = None, qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None, callback: Callable[[Iteration], object] | None = None,
+        backend: DaskBackend | None = None, checkpoint: Path | None = None,
+    ) -> Self:  # fmt: skip
         """Train.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_docs, n_features)
-            numpy, memory map, pandas, polars or scipy sparse; float32 and float64 are used in place.
+            numpy, memory map, pandas, polars or scipy sparse; float32 and float64 are used in place. Or
+            `structrank.datasets.Shards`, which are read one after another and hold their own y, qid and weights.
         y : array-like of shape (n_docs,)
             Labels, at least 0; larger is more relevant.
         qid : array-like of shape (n_docs,), default None
@@ -148,32 +181,37 @@ class StructRankSVM(Ranker):
             Weights of the queries, given by row and constant within a query.
         callback : callable, default None
             Called with each iteration's entry of the history; a true return value stops training.
+        backend : DaskBackend, default None
+            A cluster to train on, see `structrank.distributed`; None trains in this process.
+        checkpoint : path-like, default None
+            A folder to keep the state of training in. Killed at any moment, the same call goes on from there and ends with the
+            same model, bit by bit; see `structrank.checkpoint`.
 
         Returns
         -------
         self
         """
         C, relative_C = self._check_parameters()
-        data = RankingData(X, y, qid, sample_weight)
-        risk = self._risk(data, relative_C)
         start = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
-        if start is not None and start.shape[0] != data.n_features:
-            raise ValueError(
-                f"warm_start: the last fit had {start.shape[0]} features, X has {data.n_features}. "
-                "Fit a new model, or set warm_start=False."
-            )
-        try:
-            self._train(X, risk, C, *_at_zero(risk), callback, start=start)
-        finally:
-            risk.close()
+        with self._training(X, y, qid, sample_weight, relative_C, backend) as training:
+            if start is not None and start.shape[0] != training.risk.n_features:
+                raise ValueError(
+                    f"warm_start: the last fit had {start.shape[0]} features, X has {training.risk.n_features}. "
+                    "Fit a new model, or set warm_start=False."
+                )
+            self._train(X, training, C, callback, start, self._checkpoint(checkpoint, start))
         return self
 
-    def fit_path(self, X, y, qid=None, Cs=(0.01, 0.1, 1.0, 10.0, 100.0), sample_weight=None, callback=None):
+    def fit_path(
+        self, X: Matrix | Shards, y: ArrayLike | None = None, qid: ArrayLike | None = None,
+        Cs: Sequence[float] = (0.01, 0.1, 1.0, 10.0, 100.0), sample_weight: ArrayLike | None = None,
+        callback: Callable[[Iteration], object] | None = None, backend: DaskBackend | None = None,
+    ) -> list[Self]:  # fmt: skip
         """Train for many C at little more than the cost of the largest: planes do not depend on C and are shared.
 
         Parameters
         ----------
-        X, y, qid, sample_weight, callback
+        X, y, qid, sample_weight, callback, backend
             As for `fit`.
         Cs : sequence of float
             The values of C, in any order. Where `C` is a list, its entries keep their ratios and these are their means.
@@ -195,33 +233,26 @@ class StructRankSVM(Ranker):
         Cs = [_validation.check_number("Cs", C, above=0) for C in Cs]
         if not Cs:
             raise ValueError("Cs is empty; expected at least one value of C.")
-        data = RankingData(X, y, qid, sample_weight)
-        risk = self._risk(data, relative_C)
         models = {}
-        try:
-            shared = _at_zero(risk)
-            previous = None
-            for C in sorted(set(Cs)):
-                if previous is not None and models[previous].stop_reason_ == "interrupted":
-                    break
-                model = clone(self)
-                model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
-                models[C] = model
-                model._train(X, risk, C, *shared, callback, climb_from=previous)
-                previous = C
-        except KeyboardInterrupt:
-            models = {C: model for C, model in models.items() if hasattr(model, "notes_")}
-            if not models:
-                raise
-        finally:
-            risk.close()
+        with self._training(X, y, qid, sample_weight, relative_C, backend) as training:
+            try:
+                for C in sorted(set(Cs)):
+                    model = clone(self)
+                    model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
+                    model._train(X, training, C, callback)
+                    models[C] = model
+                    if model.stop_reason_ == "interrupted":
+                        break
+            except KeyboardInterrupt:
+                if not models:
+                    raise
         missing = [f"{C:g}" for C in sorted(set(Cs) - set(models))]
         if missing:
             text = f"The path was interrupted; the models for C = {', '.join(missing)} are missing."
             warnings.warn(text, _validation.StructRankWarning, stacklevel=2)
         return [models[C] for C in Cs if C in models]
 
-    def predict(self, X):
+    def predict(self, X: Matrix) -> NDArray[np.float64]:
         """Score documents, w.x; higher is better.
 
         Parameters
@@ -232,25 +263,15 @@ class StructRankSVM(Ranker):
         -------
         (n_docs,) array
         """
-        check_is_fitted(self)
-        matrix = _validation.as_matrix(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        if matrix.shape[1] != self.coef_.shape[0]:
-            raise ValueError(
-                f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting {self.coef_.shape[0]} "
-                "features as input."
-            )
-        scores = np.empty(matrix.shape[0])
-        # Block by block, because a matrix that is not used in place is converted by blocks.
-        step = max(1, 2**21 // (8 * matrix.shape[1]))
-        for start in range(0, matrix.shape[0], step):
-            rows = np.arange(start, min(start + step, matrix.shape[0]))
-            block_of(matrix, rows).scores(self.coef_, scores[start : start + step])
+        matrix = self._check_features(X)
+        scores = score_rows(matrix, self.coef_)
         if not np.isfinite(scores).all():
             _validation.check_finite_matrix(matrix, getattr(X, "columns", None))
         return scores
 
-    def score(self, X, y, qid=None, sample_weight=None):
+    def score(
+        self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
         """Measure the ranking by the training criterion, as a measure: higher is better, 1 is perfect.
 
         Parameters
@@ -281,9 +302,15 @@ class StructRankSVM(Ranker):
             raise ValueError("criterion is an empty list; expected at least one criterion.")
         return [criteria.parse(criterion, self.k, self.discount) for criterion in listed]
 
-    def _parts(self, relative_C):
+    def _parts(self, relative_C, ramp=False):
+        """Give the parts of the objective; with the ramp bound, "auto" means the permutation map where there is a choice."""
         parsed = self._criteria()
         maps = self.feature_map if isinstance(self.feature_map, (list, tuple)) else [self.feature_map] * len(parsed)
+        if ramp:
+            maps = [
+                "dorm" if isinstance(one, str) and one == "auto" and "dorm" in criterion.oracles else one
+                for one, criterion in zip(maps, parsed, strict=False)
+            ]
         if len(maps) != len(parsed):
             raise ValueError(f"feature_map has {len(maps)} entries but criterion has {len(parsed)}; give one for each.")
         parts = []
@@ -298,14 +325,17 @@ class StructRankSVM(Ranker):
         _validation.check_choice("discount", self.discount, DISCOUNTS)
         Permutation(self.decay)
         _validation.check_choice("slack", self.slack, ("separate", "shared"))
-        _validation.check_choice("formulation", self.formulation, ("one-slack", "n-slack"))
+        _validation.check_choice("formulation", self.formulation, ("auto", "one-slack", "n-slack"))
         _validation.check_choice("query_weight", self.query_weight, ("equal", "pairs"))
+        _validation.check_choice("bound", self.bound, ("convex", "ramp", "auto"))
+        if self.bound == "ramp" and self.relevant_from is None:
+            raise ValueError("bound='ramp' needs good and bad documents; set relevant_from, or use bound='convex'.")
         _validation.check_number("tol", self.tol, above=0)
         _validation.check_number("max_iter", self.max_iter, at_least=1, integer=True)
         if self.relevant_from is not None:
             _validation.check_number("relevant_from", self.relevant_from)
         _check_solver(self.solver)
-        _n_threads(self.n_jobs)
+        _validation.n_threads(self.n_jobs)
         n_criteria = len(self._criteria())
         if np.ndim(self.C) == 0:
             C, relative_C = _validation.check_number("C", self.C, above=0), [1.0] * n_criteria
@@ -322,27 +352,49 @@ class StructRankSVM(Ranker):
         self._parts(relative_C)
         return C, relative_C
 
-    def _risk(self, data, relative_C):
-        return Risk(
-            data, self._parts(relative_C), self.relevant_from, self.slack, self.formulation, self.query_weight,
-            _n_threads(self.n_jobs),
-        )  # fmt: skip
+    def _training(self, X, y, qid, sample_weight, relative_C, backend):
+        objective = Objective(tuple(self._parts(relative_C)), self.relevant_from, self.slack, self.query_weight)
+        # Of shared slacks the ramp would be no upper bound: each part has a prediction of its own.
+        ramp_objective = replace(objective, parts=tuple(self._parts(relative_C, ramp=True)), slack="separate")
+        if backend is None:
+            shards = LocalShards(sources_of(X, y, qid, sample_weight), _validation.n_threads(self.n_jobs))
+        elif hasattr(backend, "bind"):
+            shards = backend.bind(X, y, qid, sample_weight)
+        else:
+            raise ValueError(f"backend={backend!r} is not valid: expected DaskBackend(client), or None for this process.")
+        try:
+            risk = Risk(shards, objective, self.formulation)
+            return closing(Training(risk, ramp_objective, self.bound, self.tol, self.solver, self.max_iter))
+        except BaseException:
+            shards.close()
+            raise
 
-    def _train(self, X, risk, C, at_zero, working_set, callback, start=None, climb_from=None):
+    def _checkpoint(self, folder, start):
+        if folder is None:
+            return None
+        indifferent = ("n_jobs", "verbose", "warm_start", "max_iter")
+        parameters = {name: repr(value) for name, value in self.get_params().items() if name not in indifferent}
+        if start is not None:
+            parameters["start"] = repr(start.tolist())
+        return Checkpoint(folder, parameters)
+
+    def _train(self, X, training, C, callback, start=None, checkpoint=None):
         reporter = _Reporter(callback, self.verbose, C)
-        driver = CuttingPlanes(risk, C, self.tol, self.solver, working_set, start, climb_from)
-        outcome = driver.run(self.max_iter, reporter)
+        outcome = training.run(C, reporter, start, checkpoint)
         # Only now, so that a fit that is refused leaves the earlier model alone.
-        validate_data(self, X, skip_check_array=True)
-        self.n_features_in_ = risk.n_features
+        if isinstance(X, Shards) or is_dask(X):
+            vars(self).pop("feature_names_in_", None)
+        else:
+            validate_data(self, X, skip_check_array=True)
+        self.n_features_in_ = training.risk.n_features
         self.coef_ = outcome.w
         self.n_iter_ = len(outcome.history)
         self.history_ = History(outcome.history)
         self.certificate_ = outcome.certificate
         self.stop_reason_ = outcome.reason
-        value = float(risk.weights @ outcome.values)
-        self.health_ = diagnose(at_zero, outcome.w, value, outcome.certificate.dual, C)
-        self.notes_ = tuple(self._problems(risk))
+        self.health_ = outcome.health
+        self.rounds_ = outcome.rounds
+        self.notes_ = tuple(self._problems(training.risk))
         reporter.finish(outcome)
         for text in self.notes_:
             warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
@@ -361,30 +413,10 @@ class StructRankSVM(Ranker):
         return [text[0].upper() + text[1:] for text in found]
 
 
-def _at_zero(risk):
-    """Evaluate the risk at w = 0; give what is found, and a working set that starts with its plane."""
-    at_zero = AtZero(risk)
-    working_set = WorkingSet(risk.weights, risk.n_features)
-    working_set.add(at_zero.plane.slope, at_zero.plane.offset, np.arange(risk.weights.shape[0]))
-    return at_zero, working_set
-
-
-def _n_threads(n_jobs):
-    if n_jobs is None:
-        return 1
-    if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or n_jobs == 0 or n_jobs < -1:
-        raise ValueError(
-            f"n_jobs={n_jobs!r} is not valid: expected None, an integer of at least 1, or -1 for all cores."
-        )
-    if n_jobs > 0:
-        return int(n_jobs)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _check_solver(solver):
     name = solver.partition(":")[2] if isinstance(solver, str) and solver.startswith("cvxpy:") else None
     if name is None:
-        _validation.check_choice("solver", solver, ("osqp", "dual", "cvxpy", "cvxpy:NAME"))
+        _validation.check_choice("solver", solver, ("auto", "dual", "interior", "osqp", "cvxpy", "cvxpy:NAME"))
     if name is not None and name not in reference.installed_solvers():
         raise ValueError(
             f"solver={solver!r}: CVXPY has no solver {name!r} installed; it has {', '.join(reference.installed_solvers())}."

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structrank import _validation, criteria
 from structrank.discounts import DISCOUNTS
 from structrank.oracles import Queries
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from structrank.criteria import Criterion
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,9 @@ class Violation:
 
 
 def most_violated(
-    scores, relevant, criterion="map", k=10, feature_map="auto", discount="kdd08", decay="sqrt", relevant_from=1
-):
+    scores: ArrayLike, relevant: ArrayLike, criterion: str | Criterion = "map", k: int | None = 10,
+    feature_map: Any = "auto", discount: str = "kdd08", decay: Any = "sqrt", relevant_from: float | None = 1,
+) -> Violation:  # fmt: skip
     r"""Find the ranking y of one query that violates the margin most, exactly.
 
     .. math:: \arg\max_y \; w \cdot (\phi(x, y) - \phi(x, y^*)) + \Delta(y^*, y)

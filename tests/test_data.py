@@ -1,10 +1,11 @@
-"""Grouping by query and blocks of rows."""
+"""Grouping by query, scores and slopes of rows."""
 
 import numpy as np
 import pytest
 import scipy.sparse
 
-from structrank.data import RankingData, block_of, group_by_query
+from structrank._kernels import linear
+from structrank.data import NO_ROWS, RankingData, group_by_query, kernel_matrix, score_rows
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ def test_no_ids_make_one_query():
 
 
 @pytest.mark.parametrize("kind", ["C", "F", "float32", "int", "csr", "rows of a larger array"])
-def test_blocks_score_and_sum_the_chosen_rows(kind, rng):
+def test_any_matrix_is_scored_and_only_what_must_be_is_converted(kind, rng):
     X = rng.integers(-3, 4, size=(20, 5)).astype(float)
     given = {
         "C": X,
@@ -48,25 +49,36 @@ def test_blocks_score_and_sum_the_chosen_rows(kind, rng):
         "csr": scipy.sparse.csr_matrix(X),
         "rows of a larger array": np.repeat(X, 2, axis=0)[::2],
     }[kind]
-    rows = np.array([4, 5, 6, 0, 19, 7])
     w = rng.normal(size=5)
-    scores = np.empty(6)
-    block = block_of(given, rows)
-    block.scores(w, scores)
-    assert scores == pytest.approx(X[rows] @ w)
+    assert score_rows(given, w) == pytest.approx(X @ w)
+    assert (kernel_matrix(given) is None) == (kind in ("F", "int", "rows of a larger array"))
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr"])
+@pytest.mark.parametrize("n_docs", [1, 3, 4, 11])
+def test_slopes_are_sums_of_rows_query_by_query(kind, n_docs, rng):
+    X = rng.normal(size=(30, 5))
+    rows = rng.permutation(30)[: 2 * n_docs]
+    coefficients = rng.normal(size=2 * n_docs) * (rng.random(2 * n_docs) < 0.7)
+    starts, slots = np.array([0, n_docs, 2 * n_docs]), np.array([2, 0])
+    matrix = kernel_matrix(X if kind == "dense" else scipy.sparse.csr_matrix(X))
+    room = np.empty(n_docs, dtype=np.int32)
     out = np.zeros((3, 5))
-    coefficients = np.array([1.0, -2.0, 0.0, 0.5, 3.0, 1.0])
-    block.add_slopes(coefficients, np.array([0, 2, 5, 6]), np.array([0, 2, 2]), out)
-    assert out[0] == pytest.approx(X[[4, 5]].T @ coefficients[:2])
-    assert out[1] == pytest.approx(np.zeros(5))
-    assert out[2] == pytest.approx(X[rows[2:]].T @ coefficients[2:])
+    linear.add_slopes(matrix, rows, 0, coefficients, starts, slots, room, out)
+    assert out[2] == pytest.approx(X[rows[:n_docs]].T @ coefficients[:n_docs])
+    assert out[0] == pytest.approx(X[rows[n_docs:]].T @ coefficients[n_docs:])
+    assert not out[1].any()
+    out[:] = 0.0
+    linear.add_slopes(matrix, NO_ROWS, 5, coefficients, starts, slots, room, out)
+    assert out[2] == pytest.approx(X[5 : 5 + n_docs].T @ coefficients[:n_docs])
 
 
 def test_a_matrix_that_can_be_used_in_place_is_not_copied(tmp_path):
     X = np.ones((10, 3), dtype=np.float32)
     assert np.shares_memory(RankingData(X, np.arange(10)).X, X)
-    assert block_of(X, np.arange(3)).X is X
+    assert kernel_matrix(X)[0] is X
     mapped = np.memmap(tmp_path / "X", dtype=np.float64, mode="w+", shape=(4, 2))
     assert isinstance(RankingData(mapped, [0, 1, 0, 1]).X, np.memmap)
+    assert np.shares_memory(kernel_matrix(mapped)[0], mapped)
     sparse = scipy.sparse.csr_matrix(X)
     assert RankingData(sparse, np.arange(10)).X.data is sparse.data

@@ -272,7 +272,7 @@ def test_decays_as_array_and_callable_mean_what_the_name_means(decay):
 
 
 def test_a_pair_without_exact_oracle_is_refused_with_the_list_of_pairs():
-    with pytest.raises(ValueError, match=r"'map' with feature_map 'dorm' has no exact oracle.*mrr: mrr, po"):
-        most_violated([1.0, 2.0], [0, 1], "map", feature_map="dorm")
+    with pytest.raises(ValueError, match=r"'auc' with feature_map 'dorm' has no exact oracle.*mrr: mrr, po"):
+        most_violated([1.0, 2.0], [0, 1], "auc", feature_map="dorm")
     with pytest.raises(ValueError, match=r"graded labels.*relevant_from=None.*auc: po"):
         most_violated([1.0, 2.0], [0, 1], "map", relevant_from=None)

@@ -65,11 +65,11 @@ def test_one_step_at_a_time_equals_a_run():
 
 def test_given_planes_save_evaluations():
     risk = hinges()
-    planes = WorkingSet(risk.weights, 4)
-    CuttingPlanes(risk, 5.0, 1e-5, working_set=planes).run(500)
+    planes, points = WorkingSet(risk.weights, 4), []
+    CuttingPlanes(risk, 5.0, 1e-5, working_set=planes, points=points).run(500)
     cold = len(risk.seen)
     risk.seen.clear()
-    again = CuttingPlanes(risk, 5.0, 1e-5, working_set=planes, climb_from=5.0).run(500)
+    again = CuttingPlanes(risk, 5.0, 1e-5, working_set=planes, points=points).run(500)
     assert again.reason == "converged"
     assert len(risk.seen) <= 3 < cold
 
@@ -105,23 +105,22 @@ def test_all_backends_solve_the_same_qp(n_planes):
             rng.normal(size=(n_planes, 10)), rng.random(n_planes), rng.integers(0, 2, n_planes), np.array([0.7, 0.3]), C
         )
         best = qp.solve(problem, 1e-8 * C, (np.zeros(10), np.zeros(n_planes)), "cvxpy")
-        for backend in ("osqp", "dual", "cvxpy"):
+        for backend in ("osqp", "dual", "interior", "cvxpy"):
             found = qp.solve(problem, 1e-6 * C, (np.zeros(10), np.zeros(n_planes)), backend)
             assert found.backend == backend or C == 1e4  # the hardest may be handed on
             assert found.gap <= 1e-6 * C
             assert problem.primal(found.w) == pytest.approx(problem.primal(best.w), abs=2e-6 * C)
 
 
-def stall(name, times):
+def stall(real, times):
     """A backend that gives rubbish the first times it is asked."""
-    real = qp._ask_osqp if name == "osqp" else reference.ask_cvxpy
     asked = []
 
     def make(*arguments):
         ask = real(*arguments)
 
         def faulty(problem, accuracy, warm):
-            asked.append(name)
+            asked.append(problem)
             if len(asked) <= times:
                 return np.full(problem.slopes.shape[1], 1e6), np.zeros(problem.offsets.shape[0]), "stalled"
             return ask(problem, accuracy, warm)
@@ -132,13 +131,13 @@ def stall(name, times):
 
 
 def test_a_qp_that_stalls_is_retried_tighter_then_handed_on_and_the_history_says_so(monkeypatch):
-    expected = CuttingPlanes(hinges(), 5.0, 1e-5).run(500)
-    monkeypatch.setattr(qp, "_ask_osqp", stall("osqp", 1))
-    retried = CuttingPlanes(hinges(), 5.0, 1e-5).run(500)
+    expected = CuttingPlanes(hinges(), 5.0, 1e-5, "osqp").run(500)
+    monkeypatch.setattr(qp, "_ask_osqp", stall(qp._ask_osqp, 1))
+    retried = CuttingPlanes(hinges(), 5.0, 1e-5, "osqp").run(500)
     assert retried.history[0].solver == "osqp, tighter"
     assert retried.history[0].note.startswith("osqp: stalled, gap ")
-    monkeypatch.setattr(qp, "_ask_osqp", stall("osqp", 10**9))
-    handed_on = CuttingPlanes(hinges(), 5.0, 1e-5).run(500)
+    monkeypatch.setattr(qp, "_ask_osqp", stall(qp._ask_osqp, 10**9))
+    handed_on = CuttingPlanes(hinges(), 5.0, 1e-5, "osqp").run(500)
     assert {one.solver for one in handed_on.history} == {"cvxpy"}
     assert "osqp, tighter: stalled" in handed_on.history[0].note
     for outcome in (retried, handed_on):
@@ -146,10 +145,40 @@ def test_a_qp_that_stalls_is_retried_tighter_then_handed_on_and_the_history_says
         assert outcome.certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-4)
 
 
+def test_auto_stays_with_the_interior_point_method_once_the_dual_has_stalled(monkeypatch):
+    asked = []
+
+    def watched():
+        def ask(problem, accuracy, warm):
+            asked.append("dual")
+            return np.full(4, 1e6), np.zeros(problem.offsets.shape[0]), "stalled"
+
+        return ask
+
+    monkeypatch.setattr(qp, "ask_dual", watched)
+    outcome = CuttingPlanes(hinges(), 5.0, 1e-5).run(500)
+    assert outcome.reason == "converged"
+    assert {one.solver for one in outcome.history} == {"interior"}
+    assert asked == ["dual"]
+
+
+@pytest.mark.parametrize("C", [1.0, 1e5])
+def test_the_interior_point_method_solves_what_makes_the_dual_stall(C):
+    # Slacks that pull against each other: w is nearly 0, and the multipliers are far from unique.
+    rng = np.random.default_rng(3)
+    slopes = rng.normal(size=(60, 4))
+    slopes = np.concatenate([slopes, -slopes])
+    problem = QPProblem(slopes, np.ones(120), np.arange(120) // 6, np.full(20, 0.05), C)
+    found = qp.solve(problem, 1e-9 * C, (np.zeros(4), np.zeros(120)), "interior")
+    assert found.backend == "interior"
+    assert found.gap <= 1e-9 * C
+
+
 def test_when_every_solver_fails_the_certificate_stays_true(monkeypatch):
     best = CuttingPlanes(hinges(), 5.0, 1e-6).run(500).certificate
-    monkeypatch.setattr(qp, "_ask_osqp", stall("osqp", 10**9))
-    monkeypatch.setattr(reference, "ask_cvxpy", stall("cvxpy", 10**9))
+    homes = {"ask_dual": qp, "ask_interior": qp, "_ask_osqp": qp, "ask_cvxpy": reference}
+    for name, home in homes.items():
+        monkeypatch.setattr(home, name, stall(getattr(home, name), 10**9))
     outcome = CuttingPlanes(hinges(), 5.0, 1e-6).run(20)
     assert outcome.reason in ("stalled", "max_iter")
     assert outcome.certificate.dual <= best.primal
@@ -158,9 +187,9 @@ def test_when_every_solver_fails_the_certificate_stays_true(monkeypatch):
     def silent(*_):
         return lambda *_: (None, None, "dead")
 
-    monkeypatch.setattr(qp, "_ask_osqp", silent)
-    monkeypatch.setattr(reference, "ask_cvxpy", silent)
-    with pytest.raises(RuntimeError, match=r"no QP solver gave an answer.*osqp: dead"):
+    for name, home in homes.items():
+        monkeypatch.setattr(home, name, silent)
+    with pytest.raises(RuntimeError, match=r"no QP solver gave an answer.*dual: dead"):
         CuttingPlanes(hinges(), 5.0, 1e-6).run(20)
 
 
@@ -180,12 +209,12 @@ def test_ctrl_c_inside_osqp_is_not_swallowed(monkeypatch):
             info = type("Info", (), {"status_val": osqp.SolverStatus.OSQP_SIGINT, "status": "interrupted"})
             return type("Result", (), {"info": info, "x": None, "y": None})
 
-    driver = CuttingPlanes(hinges(), 5.0, 1e-6)
+    driver = CuttingPlanes(hinges(), 5.0, 1e-6, "osqp")
     driver.step()
     monkeypatch.setattr(osqp, "OSQP", Interrupted)
     assert driver.run(100).reason == "interrupted"
     with pytest.raises(KeyboardInterrupt):
-        CuttingPlanes(hinges(), 5.0, 1e-6).run(100)  # nothing to give back yet
+        CuttingPlanes(hinges(), 5.0, 1e-6, "osqp").run(100)  # nothing to give back yet
 
 
 def test_idle_planes_are_dropped_and_active_ones_kept():
@@ -195,6 +224,22 @@ def test_idle_planes_are_dropped_and_active_ones_kept():
         planes.record(np.array([0.0, 0.5]))
     assert planes.slopes.tolist() == [[2.0]]
     assert planes.multipliers.tolist() == [0.5]
+
+
+def test_what_a_working_set_knows_of_its_planes_survives_adding_and_dropping():
+    rng = np.random.default_rng(4)
+    planes = WorkingSet(np.array([0.5, 0.3, 0.2]), n_features=3, patience=1)
+    for _ in range(12):
+        n = int(rng.integers(1, 9))
+        planes.add(rng.normal(size=(n, 3)), rng.random(n), rng.integers(0, 3, n))
+        planes.record(rng.random(len(planes)) * (rng.random(len(planes)) < 0.5))
+        blocks = planes.problem(1.0).blocks
+        assert blocks.counts.sum() == len(planes)
+        for s in range(3):
+            members = blocks.members[s, : blocks.counts[s]]
+            assert sorted(members) == np.flatnonzero(planes.slack_of == s).tolist()
+            gram = blocks.grams[s, : members.size, : members.size]
+            assert gram == pytest.approx(planes.slopes[members] @ planes.slopes[members].T)
 
 
 def test_rows_beyond_the_last_column_come_after_it():

@@ -88,18 +88,3 @@ def values(scores, starts, coefficients, losses, out):
         for i in range(starts[q], starts[q + 1]):
             total += coefficients[i] * scores[i]
         out[q] = max(total, 0.0)
-
-
-@njit(cache=True, nogil=True)
-def add_planes(coefficients, losses, values, order, starts, factors, slots, row_coefficients, offsets, slot_values):
-    """Add each query's plane, times its factor, to the slot it belongs to.
-
-    Coefficients are subtracted, as a plane's slope is phi(y*) - phi(y), and go from the sorted order back to that of the rows.
-    """
-    for q in range(factors.shape[0]):
-        factor = factors[q]
-        if factor != 0.0:
-            offsets[slots[q]] += factor * losses[q]
-            slot_values[slots[q]] += factor * values[q]
-            for i in range(starts[q], starts[q + 1]):
-                row_coefficients[order[i]] -= factor * coefficients[i]

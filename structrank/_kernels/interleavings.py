@@ -33,19 +33,27 @@ def discounted_losses(starts, n_good, before, discount, credit, losses):
 
 
 @njit(cache=True, nogil=True)
+def pair_losses(starts, n_good, before, losses):
+    """Compute the fraction of wrong pairs of each query's interleaving."""
+    for q in range(n_good.shape[0]):
+        wrong = 0
+        for g in range(n_good[q]):
+            wrong += before[starts[q] + g]
+        losses[q] = wrong / (n_good[q] * (starts[q + 1] - starts[q] - n_good[q]))
+
+
+@njit(cache=True, nogil=True)
 def auc(scores, starts, n_good, before, losses):
     """Find the best interleaving for the AUC loss: a pair is wrong if its scores are less than 1/2 apart."""
     for q in range(n_good.shape[0]):
         good = scores[starts[q] : starts[q] + n_good[q]]
         bad = scores[starts[q] + n_good[q] : starts[q + 1]]
         b = 0
-        wrong = 0
         for g in range(good.shape[0]):
             while b < bad.shape[0] and good[g] - bad[b] < 0.5:
                 b += 1
             before[starts[q] + g] = b
-            wrong += b
-        losses[q] = wrong / (good.shape[0] * bad.shape[0])
+    pair_losses(starts, n_good, before, losses)
 
 
 @njit(cache=True, nogil=True)
@@ -273,8 +281,8 @@ def mrr_first(scores, starts, n_good, discount, k, before):
 
 
 @njit(cache=True, nogil=True)
-def permutation(scores, starts, n_good, discount, decay, depth, before):
-    """Find the best ranking for NDCG with the permutation map, `depth` ranks deep (below, decay and discount are 0).
+def permutation(scores, starts, n_good, discount, credit, decay, depth, before):
+    """Find the best ranking for the permutation map, `depth` ranks deep (below, decay and discount are 0).
 
     A ranking is a lattice path: at rank g + b comes good g or bad b. ``value[b]`` is the best over all ways to have placed
     g good and b bad documents; the rows g are worked through one after the other.
@@ -295,14 +303,14 @@ def permutation(scores, starts, n_good, discount, decay, depth, before):
         width = min(ranks, bad.shape[0]) + 1
         ideal = 0.0
         for g in range(good.shape[0]):
-            ideal += discount[g]
-        per_discount = 1.0 / ideal
+            ideal += credit[g] * discount[g]
         value[0] = 0.0
         for b in range(1, width):
             value[b] = value[b - 1] + decay[b - 1] * bad[b - 1]
         best, placed = (value[ranks], 0) if ranks < width else (-np.inf, 0)
         for g in range(1, min(ranks, good.shape[0]) + 1):
             score = good[g - 1]
+            per_discount = credit[g - 1] / ideal
             left = value[0] + decay[g - 1] * score - per_discount * discount[g - 1]
             value[0] = left
             for b in range(1, min(width - 1, ranks - g) + 1):
@@ -323,3 +331,33 @@ def permutation(scores, starts, n_good, discount, decay, depth, before):
                 before[starts[q] + g] = b
             else:
                 b -= 1
+
+
+@njit(cache=True, nogil=True)
+def predicted(scores, starts, n_good, before):
+    """Find the interleaving that the scores alone choose, the prediction of the partial-order and the permutation map.
+
+    Of equal scores the bad documents stand first, so that a w which ties everything has no part in the credit.
+    """
+    for q in range(n_good.shape[0]):
+        first_bad = starts[q] + n_good[q]
+        b = first_bad
+        for g in range(starts[q], first_bad):
+            while b < starts[q + 1] and scores[b] >= scores[g]:
+                b += 1
+            before[g] = b - first_bad
+
+
+@njit(cache=True, nogil=True)
+def predicted_first(scores, starts, n_good, before):
+    """Find the ranking that maximises w.phi of the first-relevant map: it is not the sorted order.
+
+    The worst good document stands first among the good ones, behind all bad ones that outscore it.
+    """
+    for q in range(n_good.shape[0]):
+        first_bad = starts[q] + n_good[q]
+        ahead = 0
+        while first_bad + ahead < starts[q + 1] and scores[first_bad + ahead] > scores[first_bad - 1]:
+            ahead += 1
+        for g in range(starts[q], first_bad):
+            before[g] = ahead

@@ -1,6 +1,5 @@
 """Sorting by decreasing key: stable, guaranteed n log n, without allocation per query."""
 
-import numpy as np
 from numba import njit
 
 _RUN = 16  # short enough for counting to beat merging
@@ -63,33 +62,33 @@ def sort_descending(keys, index, start, stop, key_buffer, index_buffer):
 
 
 @njit(cache=True, nogil=True)
-def sort_queries(scores, starts, n_first, order, sorted_scores):
+def sort_queries(scores, starts, n_first, order, sorted_scores, key_buffer, index_buffer):
     """Sort the documents of each query by decreasing score, the first part of each apart from the second.
 
     Parameters
     ----------
     scores : (n_docs,) array
     starts : (n_queries + 1,) array
-        Query q holds the places ``starts[q]`` to ``starts[q + 1]`` of `order`.
+        Query q holds the places ``starts[q]`` to ``starts[q + 1]``.
     n_first : (n_queries,) array
         How many of a query's places form the first part (the good documents); 0 sorts the query as a whole.
     order : (n_docs,) array of int
-        On entry any arrangement that has each document in its part, on exit the sorted one. Handing in the order of
-        similar scores saves most of the work.
+        Positions within the query. On entry any arrangement that has each document in its part, on exit the sorted one.
+        Handing in the order of similar scores saves most of the work.
     sorted_scores : (n_docs,) array
         Result: the scores in that order, less the mean of their query. No criterion sees a shift of a whole query, and
         sums of small numbers keep more digits.
+    key_buffer, index_buffer : (n_docs,) arrays
+        Room to work in, of the types of `scores` and `order`.
     """
-    n_docs = starts[-1]
-    key_buffer = np.empty(n_docs)
-    index_buffer = np.empty(n_docs, order.dtype)
     for q in range(n_first.shape[0]):
+        start, stop = starts[q], starts[q + 1]
         mean = 0.0
-        for i in range(starts[q], starts[q + 1]):
+        for i in range(start, stop):
             mean += scores[i]
-        mean /= starts[q + 1] - starts[q]
-        for i in range(starts[q], starts[q + 1]):
-            sorted_scores[i] = scores[order[i]] - mean
-        middle = starts[q] + n_first[q]
-        sort_descending(sorted_scores, order, starts[q], middle, key_buffer, index_buffer)
-        sort_descending(sorted_scores, order, middle, starts[q + 1], key_buffer, index_buffer)
+        mean /= stop - start
+        for i in range(start, stop):
+            sorted_scores[i] = scores[start + order[i]] - mean
+        middle = start + n_first[q]
+        sort_descending(sorted_scores, order, start, middle, key_buffer, index_buffer)
+        sort_descending(sorted_scores, order, middle, stop, key_buffer, index_buffer)

@@ -1,0 +1,518 @@
+"""Data sets in shards: parts of whole queries that are read one after another, so that all of them need not fit in memory."""
+
+import json
+import os
+from dataclasses import dataclass
+from numbers import Integral
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse
+
+_INDEX = "shards.json"
+_FORMAT = "structrank shards 1"
+_NUMBERS = "fiub"
+DOCS_PER_SHARD = 2**17
+
+
+def write_shards(folder, X, y, qid, sample_weight=None, docs_per_shard=DOCS_PER_SHARD):
+    """Write a data set as a folder of .npy files that are later mapped from disk.
+
+    Shard 0 is ``X-00000.npy``, ``y-00000.npy``, ``qid-00000.npy`` and, with weights, ``weight-00000.npy``; ``shards.json``
+    lists them. Each holds whole queries.
+
+    Parameters
+    ----------
+    folder : path-like
+        Made where it is missing; may not hold shards yet.
+    X : array of shape (n_docs, n_features)
+        numpy array, memory map, or a pandas or polars frame; the type of its numbers is kept.
+    y : array-like of shape (n_docs,)
+        Labels.
+    qid : array-like of shape (n_docs,)
+        Query of each row, in any order: numbers or texts.
+    sample_weight : array-like of shape (n_docs,), default=None
+        Weights of the queries, given by row.
+    docs_per_shard : int, default=131072
+        Most documents of a shard; a query that is longer is a shard of its own.
+
+    Returns
+    -------
+    Shards
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     shards = write_shards(folder, np.eye(4), [0, 1, 0, 1], qid=[7, 7, 8, 8], docs_per_shard=2)
+    ...     sorted(os.listdir(folder))[:2], shards
+    (['X-00000.npy', 'X-00001.npy'], Shards(2 shards, 4 documents, 4 features))
+    """
+    if scipy.sparse.issparse(X):
+        raise ValueError("X is sparse; shards are dense .npy files. Train on the matrix itself, or on X.toarray().")
+    shards = cut_shards(X, y, qid, sample_weight, docs_per_shard)
+    columns = [_storable(shard.qid) for shard in shards]
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / _INDEX).exists() or any(folder.glob("X-*.npy")):
+        raise ValueError(f"folder={str(folder)!r} already holds shards; name another, or delete these first.")
+    # The index comes first: should writing break off, opening the folder names what is missing.
+    listed = [{"number": f"{i:05d}", "n_docs": len(shard.y)} for i, shard in enumerate(shards)]
+    index = {"format": _FORMAT, "n_features": shards.n_features, "weighted": sample_weight is not None, "shards": listed}
+    (folder / _INDEX).write_text(json.dumps(index), "utf-8")
+    for entry, shard, ids in zip(listed, shards, columns, strict=True):
+        arrays = {"X": shard.X, "y": shard.y, "qid": ids}
+        if sample_weight is not None:
+            arrays["weight"] = shard.sample_weight
+        for kind, array in arrays.items():
+            np.save(folder / f"{kind}-{entry['number']}.npy", array, allow_pickle=False)
+    return open_shards(folder)
+
+
+def open_shards(source, label="label", qid="qid", sample_weight=None):
+    """Open shards on disk: a folder that `write_shards` wrote, or parquet files (extra ``parquet``).
+
+    .npy files are mapped, and only what a pass over the data touches is read; parquet files are read anew in each pass, each as a
+    whole: it must fit in memory. In a folder without ``shards.json`` all files named as `write_shards` names them are taken.
+
+    Parameters
+    ----------
+    source : path-like or list of path-like
+        Folders, or parquet files; each parquet file holds whole queries.
+    label, qid : str, default="label" and "qid"
+        Columns of parquet files. All others are features.
+    sample_weight : str or None, default=None
+        Column of parquet files with the weights of the queries.
+
+    Returns
+    -------
+    Shards
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_shards(folder, np.eye(4), [0, 1, 0, 1], qid=[7, 7, 8, 8], docs_per_shard=2)
+    ...     [shard.qid.tolist() for shard in open_shards(folder)]
+    [[7, 7], [8, 8]]
+    """
+    paths = [source] if isinstance(source, (str, os.PathLike)) else source
+    if not isinstance(paths, (list, tuple)) or not all(isinstance(path, (str, os.PathLike)) for path in paths):
+        raise ValueError(f"source={source!r} is not valid: expected a path, or a list of paths.")
+    columns = {"label": label, "qid": qid, "sample_weight": sample_weight}
+    return Shards([shard for path in paths for shard in _open(Path(path).absolute(), columns)])
+
+
+def cut_shards(X, y, qid, sample_weight=None, docs_per_shard=DOCS_PER_SHARD):
+    """Cut arrays into shards of whole queries, without copying them where the rows of each query stand together.
+
+    For a memory map that is larger than memory: training then holds what it needs for one shard at a time.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_docs, n_features)
+    y : array-like of shape (n_docs,)
+    qid : array-like of shape (n_docs,)
+        In any order; where queries are scattered their rows are gathered in each pass.
+    sample_weight : array-like of shape (n_docs,), default=None
+    docs_per_shard : int, default=131072
+        Most documents of a shard; a query that is longer is a shard of its own.
+
+    Returns
+    -------
+    Shards
+
+    Examples
+    --------
+    >>> shards = cut_shards(np.eye(5), [0, 1, 0, 1, 1], qid=["a", "a", "b", "b", "b"], docs_per_shard=3)
+    >>> [shard.qid.tolist() for shard in shards]
+    [['a', 'a'], ['b', 'b', 'b']]
+    """
+    if not isinstance(docs_per_shard, Integral) or isinstance(docs_per_shard, bool) or docs_per_shard < 1:
+        raise ValueError(f"docs_per_shard={docs_per_shard!r} is not valid: expected an integer of at least 1.")
+    X = X.tocsr() if scipy.sparse.issparse(X) else _as_array(X)
+    _check_matrix(X, "X")
+    y, qid = _as_column(y, X.shape[0], "y"), _as_column(qid, X.shape[0], "qid")
+    if sample_weight is not None:
+        sample_weight = _as_column(sample_weight, X.shape[0], "sample_weight")
+    order, ends = _group(qid)
+    shards, start = [], 0
+    while start < X.shape[0]:
+        fitting = np.searchsorted(ends, start + docs_per_shard, side="right") - 1
+        stop = int(ends[max(fitting, np.searchsorted(ends, start, side="right"))])
+        rows = slice(start, stop) if order is None else order[start:stop]
+        shards.append(RowShard(X, y, qid, sample_weight, rows, f"shard {len(shards)}"))
+        start = stop
+    return Shards(shards)
+
+
+class Shards:
+    """Parts of a data set, each of whole queries; ``fit(shards)`` trains on them one after another.
+
+    Parameters
+    ----------
+    shards : list
+        Objects with `X`, `y`, `qid`, `sample_weight` (or None), `shape` of X and a `name` for messages.
+
+    Attributes
+    ----------
+    n_features, n_docs : int
+
+    Examples
+    --------
+    >>> shards = cut_shards(np.eye(4), [0, 1, 0, 1], qid=[7, 7, 8, 8], docs_per_shard=2)
+    >>> len(shards), shards[1].y.tolist(), shards
+    (2, [0, 1], Shards(2 shards, 4 documents, 4 features))
+    """
+
+    def __init__(self, shards):
+        self._shards = list(shards)
+        if not self._shards:
+            raise ValueError("there are no shards; expected at least one.")
+        first = self._shards[0]
+        for shard in self._shards:
+            if shard.shape[1] != first.shape[1]:
+                raise ValueError(
+                    f"{shard.name} has {shard.shape[1]} features but {first.name} has {first.shape[1]}; "
+                    "all shards must have the same."
+                )
+        check_whole_queries(
+            [query_ids(shard.qid) for shard in self._shards],
+            [shard.name for shard in self._shards],
+            "Write the data anew with write_shards",
+        )
+        self.n_features = first.shape[1]
+        self.n_docs = sum(shard.shape[0] for shard in self._shards)
+
+    def __len__(self):
+        return len(self._shards)
+
+    def __iter__(self):
+        return iter(self._shards)
+
+    def __getitem__(self, number):
+        return self._shards[number]
+
+    def __repr__(self):
+        return f"Shards({len(self)} shards, {self.n_docs} documents, {self.n_features} features)"
+
+
+def query_ids(qid):
+    """Give the different query ids of a shard."""
+    import pandas as pd
+
+    return pd.unique(qid)
+
+
+def check_whole_queries(ids, names, advice):
+    """Raise where a query stands in two shards.
+
+    Parameters
+    ----------
+    ids : list of arrays
+        The different query ids of each shard.
+    names : list of str
+        Of the shards.
+    advice : str
+        What to do about it.
+    """
+    import pandas as pd  # here and below: training on arrays needs none of it
+
+    codes, queries = pd.factorize(np.concatenate(ids), use_na_sentinel=False)
+    if len(queries) == len(codes):
+        return
+    home = np.repeat(np.arange(len(ids)), [len(some) for some in ids])
+    code = codes[np.flatnonzero(pd.Index(codes).duplicated())[0]]
+    first, second = (names[number] for number in home[codes == code][:2])
+    query = queries[code].item() if isinstance(queries[code], np.generic) else queries[code]
+    raise ValueError(f"query {query!r} stands in {first} and in {second}; a shard must hold whole queries. {advice}.")
+
+
+class RowShard:
+    """Some rows of arrays in memory, or of a memory map.
+
+    Parameters
+    ----------
+    X, y, qid, sample_weight
+        The whole arrays, as for `cut_shards`.
+    rows : slice or array of int
+    name : str
+    """
+
+    def __init__(self, X, y, qid, sample_weight, rows, name):
+        self._arrays, self._rows, self.name = (X, y, qid, sample_weight), rows, name
+        n_docs = len(range(*rows.indices(X.shape[0]))) if isinstance(rows, slice) else len(rows)
+        self.shape = n_docs, X.shape[1]
+
+    def __reduce__(self):
+        # To another process go these rows alone.
+        return RowShard, (self.X, self.y, self.qid, self.sample_weight, slice(None), self.name)
+
+    @property
+    def X(self):
+        """Features."""
+        return self._arrays[0][self._rows]
+
+    @property
+    def y(self):
+        """Labels."""
+        return self._arrays[1][self._rows]
+
+    @property
+    def qid(self):
+        """Query of each row."""
+        return self._arrays[2][self._rows]
+
+    @property
+    def sample_weight(self):
+        """Weight of each row's query, or None."""
+        return None if self._arrays[3] is None else self._arrays[3][self._rows]
+
+
+@dataclass(frozen=True)
+class NpyShard:
+    """One shard in .npy files, mapped from disk when asked for.
+
+    Parameters
+    ----------
+    folder : str
+    number : str
+        As in the names of the files.
+    weighted : bool
+    """
+
+    folder: str
+    number: str
+    weighted: bool
+
+    @property
+    def name(self):
+        """Where the features are."""
+        return str(Path(self.folder) / f"X-{self.number}.npy")
+
+    @property
+    def shape(self):
+        """Shape of X."""
+        return self.X.shape
+
+    @property
+    def X(self):
+        """Features; written to, they change in memory only."""
+        return self._read("X")
+
+    @property
+    def y(self):
+        """Labels."""
+        return self._read("y")
+
+    @property
+    def qid(self):
+        """Query of each row."""
+        return self._read("qid")
+
+    @property
+    def sample_weight(self):
+        """Weight of each row's query, or None."""
+        return self._read("weight") if self.weighted else None
+
+    def _read(self, kind):
+        path = Path(self.folder) / f"{kind}-{self.number}.npy"
+        try:
+            # Mapped privately, as compiled functions are made anew for arrays that cannot be written to.
+            return np.load(path, mmap_mode="c", allow_pickle=False).view(np.ndarray)
+        except FileNotFoundError:
+            raise ValueError(f"{path} is missing.") from None
+        except (ValueError, EOFError, OSError) as error:
+            raise ValueError(f"{path} is not a .npy file of numbers or texts that can be mapped: {error}.") from None
+
+    def check(self):
+        """Raise unless the files fit together."""
+        X = self.X
+        _check_matrix(X, self.name)
+        for kind in ("y", "qid", "weight")[: 3 if self.weighted else 2]:
+            found = self._read(kind).shape
+            if found != X.shape[:1]:
+                raise ValueError(
+                    f"{Path(self.folder) / f'{kind}-{self.number}.npy'} has shape {found}; expected {X.shape[:1]}, one entry "
+                    f"per row of {self.name}."
+                )
+
+
+@dataclass(frozen=True)
+class ParquetShard:
+    """One shard in a parquet file, read anew whenever it is asked for.
+
+    Parameters
+    ----------
+    path : str
+    label_column, qid_column : str
+    weight_column : str or None
+    features : tuple of str
+    """
+
+    path: str
+    label_column: str
+    qid_column: str
+    weight_column: str | None
+    features: tuple
+
+    @property
+    def name(self):
+        """Where it is."""
+        return self.path
+
+    @property
+    def shape(self):
+        """Shape of X."""
+        return self._file().metadata.num_rows, len(self.features)
+
+    @property
+    def X(self):
+        """Features, as float32 where all of them are."""
+        file = self._file()
+        types = {str(file.schema_arrow.field(name).type) for name in self.features}
+        X = np.empty(self.shape, dtype=np.float32 if types == {"float"} else np.float64)
+        # One column at a time, so that little more than X itself is held.
+        for number, name in enumerate(self.features):
+            X[:, number] = file.read(columns=[name], use_threads=False).column(name).to_numpy()
+        return X
+
+    @property
+    def y(self):
+        """Labels."""
+        return self._column(self.label_column)
+
+    @property
+    def qid(self):
+        """Query of each row."""
+        return self._column(self.qid_column)
+
+    @property
+    def sample_weight(self):
+        """Weight of each row's query, or None."""
+        return None if self.weight_column is None else self._column(self.weight_column)
+
+    def _column(self, name):
+        return self._file().read(columns=[name], use_threads=False).column(name).to_numpy()
+
+    def _file(self):
+        return _parquet().ParquetFile(self.path)
+
+    def check(self):
+        """Raise unless the file holds documents with numbers as features."""
+        schema = self._file().schema_arrow
+        for name in self.features:
+            found = str(schema.field(name).type)
+            if not found.startswith(("int", "uint", "float", "halffloat", "double", "bool")):
+                raise ValueError(
+                    f"{self.path}: column {name!r} has type {found}; expected numbers. Encode or drop it first."
+                )
+        if self.shape[0] == 0:
+            raise ValueError(f"{self.path} has no rows; remove it.")
+
+
+def _open(path, columns):
+    if path.is_dir():
+        shards = _open_npy(path) or [_open_parquet(file, columns) for file in sorted(path.glob("*.parquet"))]
+        if not shards:
+            raise ValueError(f"{path} holds no shards; expected X-00000.npy, ... as write_shards writes them, or *.parquet.")
+    elif path.is_file():
+        shards = [_open_parquet(path, columns)]
+    else:
+        raise ValueError(f"{path} does not exist; expected a folder of shards or a parquet file.")
+    for shard in shards:
+        shard.check()
+    first = shards[0]
+    if isinstance(first, ParquetShard):
+        for shard in shards:
+            if shard.features != first.features:
+                odd = sorted(set(shard.features) ^ set(first.features))
+                raise ValueError(f"{shard.path} and {first.path} differ in columns {odd or 'that stand in another order'}.")
+    return shards
+
+
+def _open_npy(folder):
+    if not (folder / _INDEX).exists():
+        numbers = sorted(path.stem.removeprefix("X-") for path in folder.glob("X-*.npy"))
+        return [NpyShard(str(folder), number, (folder / f"weight-{number}.npy").exists()) for number in numbers]
+    try:
+        index = json.loads((folder / _INDEX).read_text("utf-8"))
+        if index["format"] != _FORMAT:
+            raise ValueError(index["format"])
+        listed = [(NpyShard(str(folder), entry["number"], index["weighted"]), entry["n_docs"]) for entry in index["shards"]]
+        n_features = index["n_features"]
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"{folder / _INDEX} is damaged, or not written by write_shards.") from None
+    for shard, n_docs in listed:
+        if shard.shape != (n_docs, n_features):
+            raise ValueError(f"{shard.name} has shape {shard.shape}; {_INDEX} says {(n_docs, n_features)}.")
+    return [shard for shard, _ in listed]
+
+
+def _open_parquet(path, columns):
+    try:
+        names = _parquet().ParquetFile(path).schema_arrow.names
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} is not a parquet file: {error}.") from None
+    for kind, name in columns.items():
+        if name not in names and not (kind == "sample_weight" and name is None):
+            raise ValueError(f"{path} has no column {name!r} ({kind}=); it has {', '.join(map(repr, names))}.")
+    features = tuple(name for name in names if name not in columns.values())
+    if not features:
+        raise ValueError(f"{path} has no columns beside {', '.join(map(repr, names))}; expected features.")
+    return ParquetShard(str(path), columns["label"], columns["qid"], columns["sample_weight"], features)
+
+
+def _parquet():
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError("parquet files need pyarrow: pip install structrank[parquet]") from None
+    return parquet
+
+
+def _group(qid):
+    """Give the rows query after query, None where they are already so, and where each query ends."""
+    import pandas as pd
+
+    heads = np.flatnonzero(np.concatenate([[True], np.asarray(qid[1:] != qid[:-1], dtype=bool)]))
+    try:
+        codes, ids = pd.factorize(qid[heads])
+    except TypeError:
+        raise ValueError("qid contains ids that are not hashable; expected numbers, texts or tuples of these.") from None
+    missing = np.flatnonzero(codes < 0)
+    if missing.size:
+        row = int(heads[missing[0]])
+        raise ValueError(f"qid contains {qid[row]} at row {row}; every row needs the id of its query.")
+    run_sizes = np.diff(np.append(heads, qid.shape[0]))
+    if len(ids) == heads.size:
+        return None, np.cumsum(run_sizes)
+    order = np.argsort(np.repeat(codes, run_sizes), kind="stable")
+    return order, np.cumsum(np.bincount(codes, weights=run_sizes).astype(np.int64))
+
+
+def _as_array(values):
+    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+
+
+def _as_column(values, n_docs, name):
+    column = _as_array(values)
+    if column.shape != (n_docs,):
+        raise ValueError(f"{name} has shape {column.shape}; expected {(n_docs,)}, one entry per row of X.")
+    return column
+
+
+def _check_matrix(X, name):
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"{name} has shape {X.shape}; expected one row per document, one column per feature.")
+    if X.dtype.kind not in _NUMBERS:
+        raise ValueError(f"{name} has dtype {X.dtype}; expected real numbers.")
+
+
+def _storable(qid):
+    """Give ids in a type that .npy files hold without pickle."""
+    if qid.dtype.kind == "O" and all(isinstance(value, str) for value in qid):
+        return qid.astype(str)
+    if qid.dtype.kind not in "iufbUS":
+        raise ValueError(f"qid has dtype {qid.dtype}; expected numbers or texts, which .npy files can hold.")
+    return qid

@@ -1,0 +1,204 @@
+"""Descent on a function of a vector that can only be evaluated: simultaneous perturbation, and finite differences.
+
+Both estimate a gradient from values and take a step against it, w <- w - a_k g_k(w), with steps and perturbations that
+shrink as ::
+
+    a_k = a / (A + k ** alpha),     c_k = c / k ** gamma,     k = 1, 2, ...
+
+(Spall, Multivariate stochastic approximation using a simultaneous perturbation gradient approximation, IEEE Transactions on
+Automatic Control 37, 1992). Finite differences (FDSA) move one weight at a time, 2 d values for d weights; SPSA moves all
+at once, in a random direction of signs, 2 values whatever d is.
+"""
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+
+
+def _is_number(value):
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+def _require(good, name, value, expected):
+    if not good:
+        raise ValueError(f"{name}={value!r} is not valid: expected {expected}.")
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The sequences of steps a_k and of perturbations c_k.
+
+    Attributes
+    ----------
+    a, c : float
+        First lengths, above 0; `a` is divided by about `A`.
+    A : float
+        Damps the first steps, at least 0.
+    alpha, gamma : float
+        How fast they shrink. Convergence needs a_k, c_k -> 0, the sum of a_k infinite and that of (a_k / c_k) ** 2 finite:
+        alpha <= 1 and alpha - gamma > 1/2, as 0.602 and 0.101 do.
+
+    Examples
+    --------
+    >>> Steps(a=51.0, c=0.1).at(1)
+    (1.0, 0.1)
+    """
+
+    a: float = 10.0
+    c: float = 0.1
+    A: float = 50.0
+    alpha: float = 0.602
+    gamma: float = 0.101
+
+    def __post_init__(self):
+        for name in ("a", "c"):
+            _require(_is_number(getattr(self, name)) and getattr(self, name) > 0, name, getattr(self, name), "above 0")
+        for name in ("A", "alpha", "gamma"):
+            _require(_is_number(getattr(self, name)) and getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
+
+    def at(self, k):
+        """Give a_k and c_k, k from 1."""
+        return self.a / (self.A + k**self.alpha), self.c / k**self.gamma
+
+
+@dataclass(frozen=True)
+class SPSA:
+    """Gradients from simultaneous perturbations, averaged over ``evaluations / 2`` random directions of signs.
+
+    Attributes
+    ----------
+    evaluations : int
+        Values of the function for one gradient: 2, 4, 8 or any even number. SPSA:2 is the plain one.
+
+    Examples
+    --------
+    >>> SPSA(evaluations=4).gradient(lambda w: w @ w, np.array([1.0]), 0.1, np.random.default_rng(0)).round(6)
+    array([2.])
+    """
+
+    evaluations: int = 2
+
+    def __post_init__(self):
+        value = self.evaluations
+        good = isinstance(value, Integral) and not isinstance(value, bool) and value >= 2 and value % 2 == 0
+        _require(good, "evaluations", value, "an even integer of at least 2")
+
+    def evaluations_of(self, n_weights):
+        """Give the number of values that one gradient takes."""
+        return self.evaluations
+
+    def gradient(self, function, w, c, rng):
+        """Estimate the gradient at w with perturbations of size c in every weight."""
+        total = np.zeros(w.shape[0])
+        for _ in range(self.evaluations // 2):
+            signs = 2.0 * rng.integers(0, 2, size=w.shape[0]) - 1.0  # 1 / sign is the sign
+            total += signs * ((function(w + c * signs) - function(w - c * signs)) / (2 * c))
+        return total / (self.evaluations // 2)
+
+
+@dataclass(frozen=True)
+class FDSA:
+    """Gradients from finite differences, one weight at a time: two values for each.
+
+    Examples
+    --------
+    >>> FDSA().gradient(lambda w: w @ w, np.array([1.0, 3.0]), 0.1, None).round(6)
+    array([2., 6.])
+    """
+
+    def evaluations_of(self, n_weights):
+        """Give the number of values that one gradient takes."""
+        return 2 * n_weights
+
+    def gradient(self, function, w, c, rng):
+        """Estimate the gradient at w with perturbations of size c."""
+        gradient, moved = np.empty(w.shape[0]), w.copy()
+        for i in range(w.shape[0]):
+            moved[i] = w[i] + c
+            above = function(moved)
+            moved[i] = w[i] - c
+            gradient[i] = (above - function(moved)) / (2 * c)
+            moved[i] = w[i]
+        return gradient
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """What `minimize` gives.
+
+    Attributes
+    ----------
+    w : (n_weights,) array
+        The last weights.
+    iterations : int
+    evaluations : int
+        Values of the function that the gradients took.
+    """
+
+    w: np.ndarray
+    iterations: int
+    evaluations: int
+
+
+_PLAIN, _USUAL = SPSA(), Steps()
+
+
+def minimize(function, start, *, method=_PLAIN, steps=_USUAL, max_evaluations=1000, random_state=0, callback=None):
+    """Descend on a function of a vector by estimated gradients.
+
+    Parameters
+    ----------
+    function : callable
+        From a (n_weights,) array to a finite number; it may be noisy.
+    start : array-like of shape (n_weights,)
+    method : SPSA or FDSA, default SPSA()
+        How gradients are estimated.
+    steps : Steps, default Steps()
+    max_evaluations : int, default 1000
+        Values of the function to spend on gradients; an iteration that would exceed them is not begun.
+    random_state : int, numpy.random.Generator or None, default 0
+        Seed of the directions.
+    callback : callable, default None
+        Called after each iteration with the iteration from 1, the number of evaluations so far and the weights; a true return
+        value ends the descent.
+
+    Returns
+    -------
+    Descent
+
+    Examples
+    --------
+    >>> found = minimize(lambda w: (w - 3.0) @ (w - 3.0), np.zeros(5), steps=Steps(a=5.0), max_evaluations=400)
+    >>> found.w.round(2), found.iterations, found.evaluations
+    (array([3., 3., 3., 3., 3.]), 200, 400)
+    """
+    w = np.array(start, dtype=np.float64)
+    if w.ndim != 1 or not w.size or not np.isfinite(w).all():
+        raise ValueError(f"start has shape {w.shape}; expected a vector of at least one weight, all finite.")
+    if not callable(function):
+        raise ValueError(f"function={function!r} is not valid: expected a function of a vector.")
+    if not isinstance(method, (SPSA, FDSA)):
+        raise ValueError(f"method={method!r} is not valid: expected SPSA(evaluations) or FDSA().")
+    if not isinstance(steps, Steps):
+        raise ValueError(f"steps={steps!r} is not valid: expected Steps(a, c, A, alpha, gamma).")
+    good = isinstance(max_evaluations, Integral) and not isinstance(max_evaluations, bool) and max_evaluations >= 1
+    _require(good, "max_evaluations", max_evaluations, "an integer of at least 1")
+    cost = method.evaluations_of(w.shape[0])
+
+    def checked(weights):
+        value = function(weights)
+        if not np.isfinite(value):
+            raise ValueError(f"the function gave {value!r}; descent needs finite values. Take smaller steps a or c.")
+        return float(value)
+
+    rng = np.random.default_rng(random_state)
+    iteration = 0
+    while (iteration + 1) * cost <= max_evaluations:
+        iteration += 1
+        a, c = steps.at(iteration)
+        w = w - a * method.gradient(checked, w, c, rng)
+        if callback is not None and callback(iteration, iteration * cost, w):
+            break
+    return Descent(w, iteration, iteration * cost)
+

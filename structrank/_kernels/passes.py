@@ -1,0 +1,133 @@
+"""One pass over whole queries: score, sort, find the most violated rankings, sum their planes.
+
+A block of queries is worked on while its rows are in the cache, so that X is read from memory once. `sweep` does all of it with
+compiled oracles; where an oracle is a Python function, its results go through `collect`.
+"""
+
+import numpy as np
+from numba import njit
+
+from structrank._kernels.linear import add_slopes, scores
+from structrank._kernels.oracles import find
+from structrank._kernels.sorting import sort_queries
+
+
+@njit(cache=True, nogil=True)
+def collect(
+    coefficients, losses, values, order, starts, shared, part_weights, factors, slots, by_row, offset, value
+):
+    """Add the offsets and values of a block of queries to their slots, and their coefficients to those of the rows.
+
+    Parameters
+    ----------
+    coefficients : (n_parts, n_docs) array
+        In sorted order. They are subtracted, as a plane's slope is phi(y*) - phi(y).
+    losses, values : (n_parts, n_queries) arrays
+    order : (n_docs,) array of int
+        Position within its query of the document at each sorted place.
+    by_row : (1 or n_parts, n_docs) array
+        Result, in the order of the rows.
+
+    The others are those of `sweep`.
+    """
+    n_parts = losses.shape[0]
+    by_row[:] = 0.0
+    for q in range(factors.shape[0]):
+        only = 0
+        for part in range(1, n_parts):
+            if values[part, q] > values[only, q]:
+                only = part
+        for part in range(n_parts):
+            if shared and part != only:
+                continue
+            kind = part if slots.shape[0] > 1 else 0
+            factor = factors[q] * part_weights[part]
+            offset[slots[kind, q]] += factor * losses[part, q]
+            value[slots[kind, q]] += factor * values[part, q]
+            for i in range(starts[q], starts[q + 1]):
+                by_row[kind, starts[q] + order[i]] -= factor * coefficients[part, i]
+
+
+@njit(cache=True, nogil=True)
+def sweep(
+    matrix, base, rows, starts, blocks, n_good, order, grades, settings, tables, shared, part_weights, factors, slots, w,
+    slope, offset, value,
+):  # fmt: skip
+    """Add the planes of some queries to their slots.
+
+    Parameters
+    ----------
+    matrix : tuple
+        See `structrank._kernels.linear`.
+    base : int
+        Where `rows` is empty, document i stands in row i - base.
+    rows : (n_docs,) array of int
+        Row of each document, or empty.
+    starts : (n_queries + 1,) array
+        Where the documents of each query start.
+    blocks : (n_blocks + 1,) array
+        Where the queries of each block start; only these queries are worked on.
+    n_good : (n_queries,) array
+    order : (n_docs,) array of int32
+        See `sort_queries`; changed.
+    grades : (n_docs,) array of int32
+        Grades as numbers 0, 1, ... within each query; empty where documents are good or bad.
+    settings, tables : (n_parts, 4) and (n_parts, 4, n) arrays
+        The oracles, see `structrank._kernels.oracles`.
+    shared : bool
+        Whether of several parts the most violated alone counts, in each query.
+    part_weights : (n_parts,) array
+    factors : (n_queries,) array
+        With which each query enters its slot.
+    slots : (1 or n_parts, n_queries) array
+        The slot that each query (of each part) adds to.
+    w : (n_features,) array
+    slope, offset, value : (n_slots, n_features), (n_slots,) and (n_slots,) arrays
+        Are added to.
+    """
+    n_parts = settings.shape[0]
+    n_kinds = slots.shape[0]  # parts that share their slots share one read of X
+    most_docs, most_queries = 0, 0
+    for block in range(blocks.shape[0] - 1):
+        most_queries = max(most_queries, blocks[block + 1] - blocks[block])
+        most_docs = max(most_docs, starts[blocks[block + 1]] - starts[blocks[block]])
+    raw = np.empty(most_docs)
+    sorted_scores = np.empty(most_docs)
+    key_buffer = np.empty(most_docs)
+    index_buffer = np.empty(most_docs, order.dtype)
+    sorted_grades = np.empty(most_docs if grades.shape[0] else 0, np.int32)
+    before = np.empty(most_docs, np.int64)
+    coefficients = np.empty((n_parts, most_docs))
+    by_row = np.empty((n_kinds, most_docs))
+    losses = np.empty((n_parts, most_queries))
+    values = np.empty((n_parts, most_queries))
+    local_starts = np.empty(most_queries + 1, np.int64)
+    for block in range(blocks.shape[0] - 1):
+        low, high = blocks[block], blocks[block + 1]
+        first, stop = starts[low], starts[high]
+        n_docs, n_queries = stop - first, high - low
+        for q in range(n_queries + 1):
+            local_starts[q] = starts[low + q] - first
+        here = local_starts[: n_queries + 1]
+        good = n_good[low:high]
+        places = order[first:stop]
+        some_rows = rows[first:stop] if rows.shape[0] else rows
+        scores(matrix, some_rows, first - base, w, raw[:n_docs])
+        sort_queries(raw[:n_docs], here, good, places, sorted_scores[:n_docs], key_buffer, index_buffer)
+        if grades.shape[0]:
+            for q in range(n_queries):
+                for i in range(here[q], here[q + 1]):
+                    sorted_grades[i] = grades[first + here[q] + places[i]]
+        for part in range(n_parts):
+            find(
+                settings[part], tables[part], sorted_scores[:n_docs], here, good, sorted_grades, before,
+                coefficients[part, :n_docs], losses[part, :n_queries], values[part, :n_queries],
+            )  # fmt: skip
+        collect(
+            coefficients, losses, values, places, here, shared, part_weights, factors[low:high], slots[:, low:high],
+            by_row[:, :n_docs], offset, value,
+        )  # fmt: skip
+        for kind in range(n_kinds):
+            add_slopes(
+                matrix, some_rows, first - base, by_row[kind, :n_docs], here, slots[kind, low:high], index_buffer, slope
+            )

@@ -1,0 +1,231 @@
+r"""The ramp bound: tighter than the convex one, and not vacuous on long lists.
+
+The convex risk compares the most violated ranking with the ideal one; on long lists no w makes the ideal ranking score well,
+and the bound stays above 1. The ramp compares it with what w predicts,
+
+.. math:: \max_y [w \cdot \phi(y) + \Delta(y)] - \max_y w \cdot \phi(y),
+
+which lies between the loss of the prediction and the convex bound. With R(w) the convex risk and
+P(w) = max_y w.phi(y) - w.phi(y*), averaged likewise, it is R(w) - P(w), a difference of convex functions. The convex-concave
+procedure puts a plane of P in its place, solves the convex rest, and repeats: the objective falls with every round.
+
+The ranking does not depend on the length of w, but the bound does: it tightens as w grows, and becomes rugged. So C climbs,
+each stage starting from where the one before ended, and the stage whose predictions have the least training loss is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from structrank.solvers.cutting_plane import CuttingPlanes, Plane, Point
+from structrank.solvers.working_set import WorkingSet
+
+# Chosen on the training parts of webis-clueweb09 so that all rounds together make about five times the passes of a healthy
+# convex training; twice the rounds raised NDCG there by 0.02 and MRR and MAP hardly.
+_CLIMB = 10.0
+_MOST_STAGES = 3
+_MOST_ROUNDS = 4
+# A round ends when the objective has fallen by this share of what the bound says it could.
+_ENOUGH = 0.1
+# Stages without a smaller training loss after which C climbs no further.
+_PATIENCE = 2
+# Points whose planes the next round starts from; those of earlier rounds lie too far off to matter.
+_KEPT_POINTS = 12
+
+
+@dataclass(frozen=True)
+class RampRound:
+    """One round of the convex-concave procedure.
+
+    Attributes
+    ----------
+    C : float
+        Weight of the risk in this round.
+    objective : float
+        1/2 |w|^2 + C (R(w) - P(w)) after the round; within one C it never rises.
+    risk : float
+        R(w) - P(w), an upper bound on `loss`.
+    loss : float
+        Mean training loss of what w predicts.
+    norm : float
+        Length of w.
+    passes : int
+        Over the data.
+    """
+
+    C: float
+    objective: float
+    risk: float
+    loss: float
+    norm: float
+    passes: int
+
+
+@dataclass(frozen=True)
+class RampOutcome:
+    """What training on the ramp bound gives.
+
+    Attributes
+    ----------
+    w : (n_features,) array
+    values : (n_slacks,) array
+        R_s(w) - P_s(w).
+    rounds : list of RampRound
+        The first is the start, without any round made.
+    convex : Outcome
+        Of the last convex problem.
+    C : float
+        Of the stage that was kept.
+    reason : str
+        "converged", "max_iter", "callback" or "interrupted".
+    """
+
+    w: np.ndarray
+    values: np.ndarray
+    rounds: list
+    convex: object
+    C: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A w with all that is known there: planes of R and of P."""
+
+    w: np.ndarray
+    plane: Plane
+    prediction: Plane
+
+    def values(self):
+        return self.plane.value - self.prediction.value
+
+    def objective(self, C, weights):
+        return 0.5 * float(self.w @ self.w) + C * float(weights @ self.values())
+
+    def loss(self, weights):
+        return float(weights @ self.prediction.offset)
+
+
+class TiltedRisk:
+    """R(w) with a plane of P taken off: what a round minimises.
+
+    Parameters
+    ----------
+    risk : Risk
+    tilt : (n_slacks, n_features) array
+        P_s(w) is at least -tilt_s.w, with equality where the plane was made.
+    """
+
+    def __init__(self, risk, tilt):
+        self.risk, self.tilt = risk, tilt
+        self.weights, self.n_features = risk.weights, risk.n_features
+        self.visited = []
+
+    def plane(self, w):
+        """Evaluate at w; see `structrank.risk.Risk.plane`."""
+        self.visited.append((w, self.risk.plane(w)))
+        return self.tilted(*self.visited[-1])
+
+    def tilted(self, w, plane):
+        """Give a plane of R as one of this risk."""
+        return Plane(plane.slope - self.tilt, plane.offset, plane.value + self.tilt @ w, plane.seconds)
+
+
+def train_ramp(risk, start, C, tol, solver, max_iter, callback=None):
+    """Train on the ramp bound.
+
+    Parameters
+    ----------
+    risk : Risk
+    start : (n_features,) array
+        A w that ranks well; not 0, where the ramp is as flat as the convex bound.
+    C : float
+        Where the climb of C begins.
+    tol, solver, max_iter
+        Of the convex problems; `max_iter` bounds the passes over the data of all together.
+    callback : callable, default None
+        Called with each iteration of each convex problem; a true return value stops training.
+
+    Returns
+    -------
+    RampOutcome
+    """
+    run = _Run(risk, tol, solver, max_iter, callback)
+    place = run.visit(start)
+    rounds = [_describe(place, C, risk.weights, 2)]
+    best, best_C, waited = place, C, 0
+    for _ in range(_MOST_STAGES):
+        place = run.stage(place, C, rounds)
+        if place.loss(risk.weights) < best.loss(risk.weights) - 1e-9:
+            best, best_C, waited = place, C, 0
+        else:
+            waited += 1
+        if run.reason or waited >= _PATIENCE:
+            break
+        C *= _CLIMB
+    return RampOutcome(best.w, best.values(), rounds, run.last, best_C, run.reason or "converged")
+
+
+def _describe(place, C, weights, passes):
+    risk = float(weights @ place.values())
+    return RampRound(C, place.objective(C, weights), risk, place.loss(weights), float(np.linalg.norm(place.w)), passes)
+
+
+class _Run:
+    """The rounds of one training."""
+
+    def __init__(self, risk, tol, solver, max_iter, callback):
+        self.risk, self.tol, self.solver, self.max_iter, self.callback = risk, tol, solver, max_iter, callback
+        self.known = []  # (w, plane of R)
+        self.passes = 0
+        self.reason = ""
+        self.last = None
+
+    def visit(self, w):
+        """Evaluate R and P at w."""
+        plane = self.risk.plane(w)
+        self.known.append((w, plane))
+        self.passes += 2
+        return _Place(w, plane, self.risk.prediction(w))
+
+    def stage(self, place, C, rounds):
+        """Make rounds for one C until the objective falls no more, or the predicted rankings stay the same."""
+        weights = self.risk.weights
+        for _ in range(_MOST_ROUNDS):
+            reached = self._round(place, C)
+            fall = place.objective(C, weights) - reached.objective(C, weights)
+            if fall <= 0.0:
+                return place
+            same = np.array_equal(reached.prediction.slope, place.prediction.slope)
+            place = reached
+            rounds.append(_describe(place, C, weights, len(self.last.history) + 1))
+            if fall <= self.tol * C or same or self.reason:
+                break
+        return place
+
+    def _round(self, place, C):
+        tilted = TiltedRisk(self.risk, place.prediction.slope)
+        weights = self.risk.weights
+        working_set, points = WorkingSet(weights, self.risk.n_features), []
+        for w, plane in self.known:
+            plane = tilted.tilted(w, plane)
+            working_set.add(plane.slope, plane.offset, np.arange(weights.shape[0]))
+            points.append(Point(w, plane.value, float(weights @ plane.value), weights @ plane.slope))
+        driver = CuttingPlanes(tilted, C, self.tol, self.solver, working_set, points)
+        start = place.objective(C, weights)
+
+        def enough(iteration):
+            if self.callback is not None and self.callback(iteration):
+                self.reason = "callback"
+            # The next round's plane of P is worth more than the last digits of this one's optimum.
+            return self.reason or start - driver.objective >= _ENOUGH * (start - driver.bound)
+
+        self.last = driver.run(max(1, self.max_iter - self.passes), enough)
+        self.passes += len(self.last.history) + 1
+        if self.last.reason == "interrupted" or self.passes >= self.max_iter:
+            self.reason = "interrupted" if self.last.reason == "interrupted" else "max_iter"
+        self.known = [*self.known, *tilted.visited][-_KEPT_POINTS:]
+        reached = next(known for known in reversed(self.known) if known[0] is self.last.w)
+        return _Place(*reached, self.risk.prediction(self.last.w))

@@ -1,0 +1,372 @@
+"""A shard: whole queries of one matrix, and one pass over them.
+
+The training set is one shard, or many: files, or parts on the workers of a cluster. A shard tells a few `Facts` of itself, is
+told the `Plan` that these make together, and then gives its planes for one w after another.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from structrank import oracles
+from structrank._kernels import linear, passes
+from structrank.data import NO_ROWS, kernel_matrix
+
+# A block of rows is scored, ranked and summed while it is in the second-level cache, so that X is read from memory once.
+_BLOCK_BYTES = 2**18
+# The chunks that threads work on are the same for any number of threads, and so is every sum over them. Small data are not
+# worth a second thread.
+_MOST_CHUNKS = 32
+_LEAST_CHUNK_BYTES = 2**21
+_NO_GRADES = np.empty(0, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One criterion of the risk.
+
+    Attributes
+    ----------
+    criterion : Criterion
+    feature_map : feature map
+    make_oracle : callable
+        From `structrank.oracles`.
+    weight : float
+        C_l / C where slacks are separate.
+    """
+
+    criterion: object
+    feature_map: object
+    make_oracle: object
+    weight: float = 1.0
+
+    @property
+    def name(self):
+        """Criterion and feature map, for people."""
+        k = getattr(self.criterion, "k", None)
+        return f"{self.criterion.name}{'' if k is None else f'@{k}'} ({self.feature_map.name})"
+
+    def oracle(self, longest):
+        """Make the oracle for queries of up to `longest` documents."""
+        return self.make_oracle(self.criterion, self.feature_map, longest)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What the risk is made of.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+    relevant_from : float or None
+        Least label of a good document; None takes labels as grades.
+    slack : {"separate", "shared"}
+        Of several parts: the weighted sum of their risks, or per query the largest of their losses.
+    query_weight : {"equal", "pairs"}
+        Whether a query counts as 1 or by its number of pairs with different labels; either is multiplied by its weight.
+    """
+
+    parts: tuple
+    relevant_from: float | None = 1
+    slack: str = "separate"
+    query_weight: str = "equal"
+
+    @property
+    def shared(self):
+        """Whether of several parts the most violated alone counts."""
+        return self.slack == "shared" and len(self.parts) > 1
+
+    @property
+    def part_weights(self):
+        """With which the parts enter the risk."""
+        return np.array([1.0 if self.shared else part.weight for part in self.parts])
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a shard tells of itself.
+
+    Attributes
+    ----------
+    n_features, n_rows, n_queries : int
+        Of the shard as it is.
+    n_docs : int
+        Documents of the queries that count.
+    lengths : (n_used,) array of int32
+        Documents of each query that counts: with good and bad documents (different labels, where graded) and a weight.
+    total_weight : float
+        Of these queries.
+    """
+
+    n_features: int
+    n_rows: int
+    n_queries: int
+    n_docs: int
+    lengths: np.ndarray
+    total_weight: float
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a shard is told.
+
+    Attributes
+    ----------
+    total_weight : float
+        Of the queries of all shards.
+    longest : int
+        Documents in the longest query of all shards.
+    n_groups : int
+        Slacks that the shard's queries are dealt to, neighbours together.
+    own_slacks : bool
+        Whether each part has slacks of its own.
+    """
+
+    total_weight: float
+    longest: int
+    n_groups: int
+    own_slacks: bool
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """The queries that one thread works on at a time: whole groups, cut into blocks."""
+
+    groups: slice
+    blocks: np.ndarray
+
+
+class Shard:
+    """Whole queries, ready for one pass after another.
+
+    Parameters
+    ----------
+    data : RankingData
+        Its matrix is not kept: every pass is given it anew, so that it may come from a file.
+    objective : Objective
+
+    Attributes
+    ----------
+    facts : Facts
+    weights : (n_groups,) array
+        Share of each group in the risk, once prepared.
+    """
+
+    def __init__(self, data, objective):
+        self.objective = objective
+        self._select_queries(data)
+        sparse = scipy.sparse.issparse(data.X)
+        row_bytes = 12 * data.X.nnz // data.X.shape[0] if sparse else data.X.dtype.itemsize * data.n_features
+        self._row_bytes = max(row_bytes, 1)
+        lengths = np.diff(self._starts).astype(np.int32)
+        self.facts = Facts(
+            data.n_features, data.X.shape[0], data.grouping.n_queries, int(self._starts[-1]), lengths,
+            float(self._query_weights.sum()),
+        )  # fmt: skip
+        self._oracles = {}
+
+    def _select_queries(self, data):
+        grouping, relevant_from = data.grouping, self.objective.relevant_from
+        labels = data.labels if data.rows_in_order else data.labels[grouping.rows]
+        sizes, firsts = grouping.sizes, grouping.indptr[:-1]
+        if relevant_from is None:
+            for part in self.objective.parts:
+                part.criterion.check_grades(data.labels)
+            usable = np.maximum.reduceat(labels, firsts) > np.minimum.reduceat(labels, firsts)
+            good = np.zeros(labels.shape[0], dtype=bool)
+        else:
+            good = labels >= relevant_from
+            n_good = np.add.reduceat(good, firsts, dtype=np.int64)
+            usable = (n_good > 0) & (n_good < sizes)
+        usable &= data.query_weights > 0
+        if usable.all():
+            self._rows = NO_ROWS if data.rows_in_order else grouping.rows
+        else:
+            chosen = np.repeat(usable, sizes)
+            self._rows, labels, good = grouping.rows[chosen], labels[chosen], good[chosen]
+        self._starts = np.concatenate([[0], np.cumsum(sizes[usable])])
+        firsts = self._starts[:-1]
+        self._n_good = np.add.reduceat(good, firsts, dtype=np.int64) if firsts.size else np.empty(0, dtype=np.int64)
+        self._labels = labels if relevant_from is None else None
+        self._grades = oracles.as_grades(labels, self._starts) if relevant_from is None else _NO_GRADES
+        weights = data.query_weights[usable]
+        if self.objective.query_weight == "pairs":
+            weights = weights * self._count_pairs()
+        self._query_weights = weights
+        # Good documents first; from then on each pass starts from the order of the one before.
+        query = np.repeat(np.arange(firsts.shape[0]), np.diff(self._starts))
+        order = np.argsort(2 * query + ~good, kind="stable")
+        self._order = (order - np.repeat(firsts, np.diff(self._starts))).astype(np.int32)
+
+    def _count_pairs(self):
+        sizes = np.diff(self._starts)
+        if self._labels is None:
+            return self._n_good * (sizes - self._n_good)
+        query = np.repeat(np.arange(sizes.shape[0]), sizes)
+        _, counts = np.unique(np.stack([query, self._grades]), axis=1, return_counts=True)
+        first_of_query = np.concatenate([[0], np.cumsum(np.maximum.reduceat(self._grades, self._starts[:-1]) + 1)])
+        return (sizes**2 - np.add.reduceat(counts**2, first_of_query[:-1])) / 2
+
+    def prepare(self, plan):
+        """Deal the queries to groups, and the groups to chunks."""
+        self._plan = plan
+        self._kinds = len(self.objective.parts) if plan.own_slacks else 1
+        n_groups = min(plan.n_groups, self._n_good.shape[0])
+        shares = self._query_weights / plan.total_weight
+        bounds = _even_cuts(self._starts, n_groups)
+        self.weights = np.add.reduceat(shares, bounds[:-1]) if n_groups else np.empty(0)
+        self._group_of = np.repeat(np.arange(n_groups), np.diff(bounds))
+        self._factors = shares / self.weights[self._group_of]
+        most = max(1, min(_MOST_CHUNKS, n_groups, self.facts.n_docs * self._row_bytes // _LEAST_CHUNK_BYTES))
+        cuts = _even_cuts(self._starts[bounds], min(most, n_groups))
+        self._chunks = [
+            _Chunk(slice(low, high), self._cut_into_blocks(bounds[low], bounds[high]))
+            for low, high in itertools.pairwise(cuts.tolist())
+        ]
+        # Where the slots of a chunk's queries start is taken off, so that a chunk's sums are small arrays.
+        self._slots = np.empty((self._kinds, self._group_of.shape[0]), dtype=np.int64)
+        for chunk in self._chunks:
+            queries = slice(bounds[chunk.groups.start], bounds[chunk.groups.stop])
+            own = self._group_of[queries] - chunk.groups.start
+            for kind in range(self._kinds):
+                self._slots[kind, queries] = own + kind * (chunk.groups.stop - chunk.groups.start)
+
+    def _cut_into_blocks(self, first, last):
+        rows_per_block = max(1, _BLOCK_BYTES // self._row_bytes)
+        firsts = [int(first)]
+        while firsts[-1] < last:
+            end = self._starts[firsts[-1]] + rows_per_block
+            firsts.append(max(int(np.searchsorted(self._starts, end, side="right")) - 1, firsts[-1] + 1))
+        firsts[-1] = int(last)
+        return np.array(firsts)
+
+    def planes(self, X, w, kind="risk", pool=None):
+        """Pass over the queries.
+
+        Parameters
+        ----------
+        X : numpy array or CSR matrix
+            The matrix of the data.
+        w : (n_features,) array
+        kind : str or int
+            "risk"; "prediction" for max_y w.phi(y) - w.phi(y*), with the loss of that ranking as offset; or the number of one
+            part, for the risk of that part alone.
+        pool : executor, default None
+            Threads for the chunks.
+
+        Returns
+        -------
+        slope, offset, value : (n_kinds, n_groups, n_features), (n_kinds, n_groups) and (n_kinds, n_groups) arrays
+            One plane a group; n_kinds is 1, or the number of parts for a "risk" whose parts have their own slacks.
+        seconds : float
+        """
+        started = time.perf_counter()
+        work = self._work(kind)
+        n_kinds = work.slots.shape[0]
+        shape = (n_kinds, self.weights.shape[0])
+        slope, offset, value = np.zeros((*shape, w.shape[0])), np.zeros(shape), np.zeros(shape)
+        run = map if pool is None or len(self._chunks) < 2 else pool.map
+        for chunk, found in zip(self._chunks, run(lambda chunk: self._sum(work, chunk, X, w), self._chunks), strict=True):
+            for total, summed in zip((slope, offset, value), found, strict=True):
+                total[:, chunk.groups] = summed.reshape((n_kinds, -1, *summed.shape[1:]))
+        return slope, offset, value, time.perf_counter() - started
+
+    def _work(self, kind):
+        """Give the oracles of a kind of pass, made when first asked for."""
+        if kind not in self._oracles:
+            self._oracles[kind] = _Work.of(self, kind, self._plan.longest)
+        return self._oracles[kind]
+
+    def _sum(self, work, chunk, X, w):
+        """Sum the planes of a chunk's queries; gives slopes, offsets and values."""
+        n_slots = work.slots.shape[0] * (chunk.groups.stop - chunk.groups.start)
+        sums = np.zeros((n_slots, w.shape[0])), np.zeros(n_slots), np.zeros(n_slots)
+        for matrix, base, rows, blocks in self._readable(X, chunk.blocks):
+            if work.compiled:
+                passes.sweep(
+                    matrix, base, rows, self._starts, blocks, self._n_good, self._order, self._grades, work.settings,
+                    work.tables, work.shared, work.part_weights, self._factors, work.slots, w, *sums,
+                )  # fmt: skip
+            else:
+                for low, high in itertools.pairwise(blocks.tolist()):
+                    self._sum_block(work, matrix, base, rows, slice(low, high), w, *sums)
+        return sums
+
+    def _readable(self, X, blocks):
+        """Give X in a form for the kernels, with the blocks it serves: as it is, or converted a few blocks at a time."""
+        matrix = kernel_matrix(X)
+        if matrix is not None:
+            yield matrix, 0, self._rows, blocks
+            return
+        for low, high in itertools.pairwise(blocks.tolist()):
+            docs = slice(int(self._starts[low]), int(self._starts[high]))
+            rows = self._rows[docs] if self._rows.size else docs
+            yield (np.ascontiguousarray(X[rows], dtype=np.float64),), docs.start, NO_ROWS, np.array([low, high])
+
+    def _sum_block(self, work, matrix, base, rows, queries, w, slope, offset, value):
+        """Do for one block what `passes.sweep` does, with oracles that are Python functions."""
+        first, stop = int(self._starts[queries.start]), int(self._starts[queries.stop])
+        starts = self._starts[queries.start : queries.stop + 1] - first
+        rows, order = rows[first:stop] if rows.size else rows, self._order[first:stop]
+        raw = np.empty(stop - first)
+        linear.scores(matrix, rows, first - base, w, raw)
+        labels = None if self._labels is None else self._labels[first:stop]
+        sorted_queries = oracles.Queries.sort(raw, starts, self._n_good[queries], order, labels)
+        found = [oracle(sorted_queries) for oracle in work.oracles]
+        by_row = np.empty((work.slots.shape[0], stop - first))
+        slots = work.slots[:, queries]
+        passes.collect(
+            np.stack([one.coefficients for one in found]), np.stack([one.losses for one in found]),
+            np.stack([one.values for one in found]), order, starts, work.shared, work.part_weights,
+            self._factors[queries], slots, by_row, offset, value,
+        )  # fmt: skip
+        for kind in range(slots.shape[0]):
+            room = np.empty(stop - first, dtype=np.int32)
+            linear.add_slopes(matrix, rows, first - base, by_row[kind], starts, slots[kind], room, slope)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The oracles of one kind of pass, and how their planes are put together."""
+
+    oracles: list
+    shared: bool
+    part_weights: np.ndarray
+    slots: np.ndarray
+    compiled: bool
+    settings: np.ndarray | None = None
+    tables: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, shard, kind, longest):
+        objective = shard.objective
+        parts, shared, weights = objective.parts, objective.shared, objective.part_weights
+        slots = shard._slots if kind in ("risk", "prediction") else shard._slots[:1]
+        if kind == "prediction":
+            shared = False  # every part predicts for itself
+            made = [oracles.prediction(part.criterion, part.feature_map, longest) for part in parts]
+        elif kind == "risk":
+            made = [part.oracle(longest) for part in parts]
+        else:
+            made, shared, weights = [parts[kind].oracle(longest)], False, np.ones(1)
+        if slots.shape[0] > 1:
+            weights = np.ones(len(parts))
+        if not all(isinstance(oracle, oracles.CompiledOracle) for oracle in made):
+            return cls(made, shared, weights, slots, False)
+        settings = np.stack([oracle.settings for oracle in made])
+        return cls(made, shared, weights, slots, True, settings, np.stack([oracle.table for oracle in made]))
+
+
+def _even_cuts(starts, n):
+    """Cut what starts at the given places into n runs of about equal length, none empty; gives the n + 1 cuts."""
+    last = starts.shape[0] - 1
+    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], n + 1))
+    cuts[0], cuts[-1] = 0, last
+    # None may be empty: push apart what fell together, from the left and then from the right.
+    cuts = np.maximum.accumulate(cuts - np.arange(n + 1)) + np.arange(n + 1)
+    return np.minimum(cuts, last - np.arange(n, -1, -1))

@@ -23,6 +23,7 @@ _PROGRESS_FROM = 50_000_000  # bytes
 _MOST_FILLED_IN = 64  # times that a dense matrix may be larger than its text; beyond, it is a sparse one
 _SMALL = 2**26  # bytes that may be wasted without asking
 _ENOUGH_TO_COMPARE = 10  # lines that agree before a shorter, unfinished one is held to be cut
+_MISSING_FROM = 1.79e308  # what Istella writes where it has no value, the largest double, rounded in one way or another
 _FIRST_DOCUMENT = re.compile(rb"^[ \t\r]*[^# \t\r\n].*$", re.MULTILINE)
 
 
@@ -203,13 +204,21 @@ class _FileReader:
         ):
             value = float(block.text[start:stop])
             if place >= 0:
-                if abs(value) > self._options.largest:
+                if _MISSING_FROM <= abs(value) < np.inf:
+                    value = self._missing_value(block, start)
+                elif abs(value) > self._options.largest:
                     raise self._error(block, parser.TOO_LARGE, start)
                 rows.values[place] = value
             else:
                 if not 0 <= value < np.inf:
                     raise self._error(block, parser.BAD_LABEL, start)
                 rows.labels[-1 - place] = abs(value)
+
+    def _missing_value(self, block, start):
+        """Give what stands for a missing value, by the policy for NULL."""
+        if self._options.null == "error":
+            raise self._error(block, parser.NULL_VALUE, start)
+        return 0.0 if self._options.null == "zero" else np.nan
 
     def _check_end(self, block, row_ends, name_ends):
         """Refuse a last line without newline that lacks what all lines before it have: the file was cut."""
@@ -285,7 +294,8 @@ class _FileReader:
             case parser.BAD_VALUE:
                 expected = "a finite decimal number as value"
             case parser.NULL_VALUE:
-                expected = "a number; pass null='min' to put the query's smallest value there, or null='zero'"
+                expected = "a number that is not missing; "
+                expected += "pass null='min' to put the query's smallest value there, or null='zero'"
             case parser.TOO_LARGE:
                 expected = f"a value that {np.dtype(options.dtype).name} holds, at most {options.largest:.3g}"
             case parser.TWICE:

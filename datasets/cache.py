@@ -16,7 +16,7 @@ import scipy.sparse
 
 from structrank.datasets.containers import Dataset
 
-_VERSION = 1  # of the reader's meaning and of the files below; a new one makes every old entry unknown
+_VERSION = 2  # of the reader's meaning and of the files below; a new one makes every old entry unknown
 _SEGMENT_BYTES = 1 << 22
 _MAPPED = ("X", "values", "columns")
 

@@ -10,7 +10,11 @@ _N_IMAGES = 1797
 _POOL = _N_IMAGES // 3
 
 
-def load_digits_retrieval(n_queries=(60, 40, 60), n_docs=60, random_state=0):
+def load_digits_retrieval(
+    n_queries: tuple[int, int, int] = (60, 40, 60),
+    n_docs: int = 60,
+    random_state: int | np.random.Generator | None = 0,
+) -> Fold:
     """Query by example on scikit-learn's bundled handwritten digits.
 
     A query is one of the 1797 images of 8 x 8 pixels, its documents are other images, and those that show

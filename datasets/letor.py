@@ -1,28 +1,35 @@
 """LETOR data: one file, or a folder of them."""
 
+from __future__ import annotations
+
 import dataclasses
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
 
 from structrank.datasets._letor_reader import ReadOptions, read_letor_files, side_file
 from structrank.datasets.cache import ParseCache, content_key
-from structrank.datasets.containers import Fold
+from structrank.datasets.containers import Dataset, Fold
 from structrank.datasets.folders import find_folds
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
 
 
 def load_letor(
-    path,
+    path: str | os.PathLike[str],
     *,
-    null="error",
-    sparse=False,
-    dtype=np.float64,
-    n_features=None,
-    zero_based=False,
-    cache=None,
-    verbose=None,
-):
+    null: str = "error",
+    sparse: bool = False,
+    dtype: DTypeLike = np.float64,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    cache: str | os.PathLike[str] | None = None,
+    verbose: int | None = None,
+) -> Dataset:
     r"""Read a LETOR file, or a folder of them as one data set.
 
     Parameters
@@ -37,8 +44,9 @@ def load_letor(
         Or a folder as `load_letor_folds` reads it: then the parts of its first fold, one after another, which
         are the whole data set, as each fold of LETOR divides all queries.
     null : {"error", "min", "zero"}
-        What the word NULL means as a value, as in LETOR 3.0's Feature-null: an error, the smallest value of
-        the feature in the same query (0 where the query has none), or 0.
+        What a missing value is taken for: an error, the smallest value of the feature in the same query (0
+        where the query has none), or 0. Missing are the word NULL, as in LETOR 3.0's Feature-null, and numbers
+        from 1.79e308 on, above or below 0, as in Istella.
     sparse : bool
         Give X as a CSR matrix, without its zeros.
     dtype : {numpy.float64, numpy.float32}
@@ -94,8 +102,15 @@ def load_letor(
 
 
 def load_letor_folds(
-    folder, *, null="error", sparse=False, dtype=np.float64, zero_based=False, cache=None, verbose=None
-):
+    folder: str | os.PathLike[str],
+    *,
+    null: str = "error",
+    sparse: bool = False,
+    dtype: DTypeLike = np.float64,
+    zero_based: bool = False,
+    cache: str | os.PathLike[str] | None = None,
+    verbose: int | None = None,
+) -> list[Fold]:
     r"""Read the folds of a data set.
 
     Parameters

@@ -3,7 +3,9 @@
 import os
 import re
 from pathlib import Path
+from typing import Any
 
+from structrank.datasets.containers import Fold
 from structrank.datasets.folders import VERSIONS, homes_below, plain, preferred
 from structrank.datasets.letor import load_letor_folds
 
@@ -33,7 +35,7 @@ class DataSetNotFoundError(FileNotFoundError, ValueError):
     """A data set is not where the user's data sets are."""
 
 
-def available(data_home=None):
+def available(data_home: str | os.PathLike[str] | None = None) -> list[str]:
     """List the data sets that `load` finds.
 
     Parameters
@@ -59,7 +61,7 @@ def available(data_home=None):
     return sorted(_homes(_data_home(data_home)))
 
 
-def load(name, *, data_home=None, **options):
+def load(name: str, *, data_home: str | os.PathLike[str] | None = None, **options: Any) -> list[Fold]:
     r"""Load the folds of a data set by its name.
 
     Parameters

@@ -9,15 +9,15 @@ from structrank.datasets.containers import Dataset, Fold
 
 
 def make_ranking(
-    n_queries=100,
-    n_docs=20,
-    n_features=20,
-    n_grades=2,
-    noise=1.0,
-    relevant_share=0.2,
-    split=(0.6, 0.2, 0.2),
-    random_state=None,
-):
+    n_queries: int = 100,
+    n_docs: int | tuple[int, int] = 20,
+    n_features: int = 20,
+    n_grades: int = 2,
+    noise: float = 1.0,
+    relevant_share: float = 0.2,
+    split: tuple[float, float, float] = (0.6, 0.2, 0.2),
+    random_state: int | np.random.Generator | None = None,
+) -> Fold:
     """Generate queries whose documents are graded by a hidden linear utility plus noise.
 
     Document i of query q has the features and the utility ::

@@ -3,31 +3,19 @@
 Names load when first used, so that ``import structrank`` is quick.
 """
 
-import importlib
+from structrank._lazy import names_of
 
 _HOME = {
-    "StructRankSVM": "structrank.svm",
-    "most_violated": "structrank.violation",
-    "compare": "structrank.comparison",
-    "load_model": "structrank.model_file",
-    "StructRankWarning": "structrank._validation",
+    "StructRankSVM": "svm",
+    "most_violated": "violation",
+    "compare": "comparison",
+    "cross_validate": "model_selection",
+    "train_for": "selection",
+    "load_model": "model_file",
+    "StructRankWarning": "_validation",
+    **dict.fromkeys(("clicks", "criteria", "datasets", "feature_maps", "lambdas", "metrics", "solvers")),
 }
-_MODULES = ("criteria", "datasets", "feature_maps", "metrics", "solvers")
 
-__all__ = [*_HOME, *_MODULES]
+__all__ = list(_HOME)
 __version__ = "0.1.0"
-
-
-def __getattr__(name):
-    if name in _HOME:
-        value = getattr(importlib.import_module(_HOME[name]), name)
-    elif name in _MODULES:
-        value = importlib.import_module(f"structrank.{name}")
-    else:
-        raise AttributeError(f"module 'structrank' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = names_of(globals(), _HOME)

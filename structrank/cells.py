@@ -17,6 +17,7 @@ import scipy.sparse
 
 import structrank
 from structrank import _validation
+from structrank.ranker import Ranker
 from structrank.svm import StructRankSVM
 
 # Enters the key of stored cells: raise it when what a cell means changes.
@@ -104,14 +105,25 @@ def cell_files(tasks, folder):
     for task in tasks:
         what = [f"cell format {_CELL_FORMAT}", f"structrank {structrank.__version__}", digests[id(task.fold)]]
         what += [_describe((task.dataset, task.number, task.name))]
+        # The learners of this package give the same model for any number of threads.
+        what += [_describe(task.trainer, leave_out=("n_jobs", "verbose") if isinstance(task.trainer, Ranker) else ())]
         if isinstance(task.trainer, StructRankSVM):
-            what += [_describe(task.trainer, leave_out=("n_jobs", "verbose")), _describe(task.choice)]
-        else:
-            what += [_describe(task.trainer)]
+            what += [_describe(task.choice)]
         key = hashlib.sha256("\n".join(what).encode()).hexdigest()
-        dataset, trainer = (re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:40] for name in (task.dataset, task.name))
+        dataset, trainer = map(as_file_name, (task.dataset, task.name))
         files.append(_CellFile(folder / f"{dataset}-fold{task.number + 1}-{trainer}-{key[:16]}.npz", key))
     return files
+
+
+def as_file_name(text):
+    """Give a text as a name that every file system takes; different texts may give the same one.
+
+    Examples
+    --------
+    >>> as_file_name("MRR (map po)")
+    'MRR-map-po'
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40]
 
 
 def _digest_fold(fold):

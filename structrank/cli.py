@@ -67,6 +67,9 @@ def main(argv=None):
     except MemoryError as error:
         say(f"error: not enough memory. {error}")
         return _FAILED
+    except ImportError as error:  # of an optional library; what is to be installed is said in it
+        say(f"error: {error}")
+        return _BAD_INPUT
     except OSError as error:
         if error.filename is None and error.errno is not None:  # stdout itself, on a full disk
             _abandon_stdout()
@@ -83,9 +86,14 @@ def main(argv=None):
 
 def _compare(arguments, say):
     folders = _named_folders(arguments.folders)
-    exports = {name: path for name in ("csv", "latex", "html", "report") if (path := getattr(arguments, name))}
-    for path in exports.values():
-        _check_writable(path)
+    exports = {name: path for name in ("csv", "latex", "html", "report", "runs") if (path := getattr(arguments, name))}
+    for name, path in exports.items():
+        if name != "runs":
+            _check_writable(path)
+        elif os.path.exists(path) and not os.path.isdir(path):
+            raise ValueError(f"--runs {path} is a file; expected a folder, or a new name for one.")
+        else:
+            os.makedirs(path, exist_ok=True)
 
     from structrank import comparison, metrics
     from structrank.datasets import load_letor_folds
@@ -96,9 +104,11 @@ def _compare(arguments, say):
     trainers = comparison.default_trainers(**settings)
     if arguments.trainers is not None:
         by_name = {name.lower(): name for name in trainers}
-        trainers = [by_name.get(name.lower(), name) for name in arguments.trainers]
-        for name in set(trainers) - set(by_name.values()):
+        chosen = [by_name.get(name.lower(), name) for name in arguments.trainers]
+        for name in set(chosen) - set(by_name.values()):
             raise ValueError(f"trainer {name!r} is not known; choose from: {', '.join(map(repr, by_name.values()))}.")
+        trainers = {name: trainers[name] for name in chosen}
+    trainers |= _tree_trainers(arguments)
 
     data = {name: load_letor_folds(folder, **_reading(arguments)) for name, folder in folders.items()}
     try:
@@ -124,6 +134,17 @@ def _compare(arguments, say):
         _print_json(_table_facts(table))
     else:
         print(table)
+
+
+def _tree_trainers(arguments):
+    """Give the rows of boosted trees that were asked for; they see the good and bad documents that all other rows see."""
+    if not arguments.trees:
+        return {}
+    from structrank.trees import LightGBMRanker, XGBoostRanker
+
+    known = {"lightgbm": ("LightGBM", LightGBMRanker), "xgboost": ("XGBoost", XGBoostRanker)}
+    least = _given(arguments, "relevant_from").get("relevant_from", 1)
+    return {name: ranker(relevant_from=least) for name, ranker in (known[tree] for tree in arguments.trees)}
 
 
 def _train(arguments, say):
@@ -178,40 +199,36 @@ def _train(arguments, say):
 
 
 def _predict(arguments, say):
-    from structrank import load_model
+    from structrank import runs
 
-    model = load_model(arguments.model)
+    model = _load_ranker(arguments.model)
     data = _read_data(arguments, arguments.data, n_features=model.n_features_in_)
     names = _document_names(data, arguments.data, say)
-    scores, ranks = model.predict(data.X), model.rank(data.X, qid=data.qid)
-    rows = zip(data.qid.tolist(), names, scores.tolist(), ranks.tolist(), strict=True)
+    scores = model.predict(data.X)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # as evaluate reads it
+    if arguments.format == "trec" and not arguments.json:
+        _warn_of_ties(data.qid, scores, say)
+        return sys.stdout.writelines(runs.run_lines(runs.query_names(data), names, scores))
+    rows = zip(data.qid.tolist(), names, scores.tolist(), model.rank(data.X, qid=data.qid).tolist(), strict=True)
     if arguments.json:
         return _print_json([dict(zip(("qid", "docid", "score", "rank"), row, strict=True)) for row in rows])
-    if arguments.format == "trec":
-        _warn_of_ties(data.qid, scores, say)
-        first_row = {qid: row for row, qid in reversed(list(enumerate(data.qid.tolist())))}
-        ranked = sorted(rows, key=lambda row: (first_row[row[0]], row[3]))
-        lines = (f"{qid} Q0 {docid} {rank} {score!r} structrank\n" for qid, docid, score, rank in ranked)
-    else:
-        lines = (f"{qid}\t{docid}\t{score!r}\t{rank}\n" for qid, docid, score, rank in rows)
-        print("qid\tdocid\tscore\trank")
-    sys.stdout.writelines(lines)
+    print("qid\tdocid\tscore\trank")
+    sys.stdout.writelines(f"{qid}\t{docid}\t{score!r}\t{rank}\n" for qid, docid, score, rank in rows)
 
 
 def _evaluate(arguments, say):
-    from structrank import load_model, metrics, model_file
+    from structrank import metrics, model_file, runs
 
     settings = _given(arguments, "gain", "discount", "relevant_from")
     measures = [metrics.parse(measure, **settings) for measure in arguments.measures]
     if model_file.is_model_file(arguments.ranking):
-        model = load_model(arguments.ranking)
+        model = _load_ranker(arguments.ranking)
         data = _read_data(arguments, arguments.data, n_features=model.n_features_in_)
         scores = model.predict(data.X)
     else:
         data = _read_data(arguments, arguments.data)
-        scores = _read_scores(arguments.ranking, data, arguments.data, say)
+        scores = runs.read_scores(arguments.ranking, data, arguments.data)
     means = metrics.evaluate(data.y, scores, data.qid, measures)
     each = metrics.evaluate(data.y, scores, data.qid, measures, per_query=True) if arguments.per_query else None
     if arguments.json:
@@ -260,32 +277,44 @@ def _inspect(arguments, say):
 
 
 def _model_facts(model):
-    parameters = model.get_params(deep=False)
+    facts = {"class": type(model).__name__, "parameters": model.get_params(deep=False)}
+    if hasattr(model, "n_features_in_"):
+        facts["features"] = model.n_features_in_
+    if hasattr(model, "certificate_"):
+        facts |= _training_facts(model)
+    return facts
+
+
+def _training_facts(model):
+    """Say what only a structured SVM knows of its training."""
     names = getattr(model, "feature_names_in_", None)
     names = range(1, model.n_features_in_ + 1) if names is None else names.tolist()  # LETOR counts from 1
-    certificate, health = model.certificate_, model.health_
     weights = sorted(zip(names, model.coef_.tolist(), strict=True), key=lambda pair: -abs(pair[1]))
+    certificate = model.certificate_
     return {
-        "class": type(model).__name__,
-        "parameters": parameters,
-        "features": model.n_features_in_,
         "iterations": model.n_iter_,
         "stop_reason": model.stop_reason_,
         "notes": model.notes_,
         "certificate": {"primal": certificate.primal, "dual": certificate.dual, "gap": certificate.gap},
-        "health": vars(health),
+        "health": vars(model.health_),
         "weights": [{"feature": name, "weight": weight} for name, weight in weights],
     }
 
 
 def _model_lines(facts):
-    parameters = facts["parameters"]
+    lines = [
+        ("class", facts["class"]),
+        ("trained", ", ".join(f"{name}={value!r}" for name, value in facts["parameters"].items())),
+    ]
+    if "features" in facts:
+        lines.append(("features", facts["features"]))
+    return lines + _training_lines(facts) if "certificate" in facts else lines
+
+
+def _training_lines(facts):
     first, last = facts["certificate"]["dual"], facts["certificate"]["primal"]
     health = facts["health"]
     lines = [
-        ("class", facts["class"]),
-        ("trained", ", ".join(f"{name}={value!r}" for name, value in parameters.items())),
-        ("features", facts["features"]),
         ("iterations", f"{facts['iterations']}, {facts['stop_reason']}"),
         ("certificate", f"objective {last:.6g}; the optimum lies from {first:.6g} to {last:.6g}"),
         (
@@ -388,6 +417,15 @@ def _read_data(arguments, path, n_features=None):
     return load_letor(path, n_features=n_features, **_reading(arguments))
 
 
+def _load_ranker(path):
+    from structrank import load_model
+
+    model = load_model(path)
+    if not hasattr(model, "n_features_in_"):
+        raise ValueError(f"{path} holds a {type(model).__name__}, which does not rank documents by their features.")
+    return model
+
+
 def _named_folders(entries):
     folders = {}
     for entry in entries:
@@ -412,78 +450,24 @@ def _check_writable(path):
 
 
 def _document_names(data, path, say):
-    """Give ids fit for a run file: those of the data, or row numbers from 1 where these do not tell documents apart."""
-    names = [] if data.docid is None else data.docid.tolist()
-    told_apart = len(set(zip(data.qid.tolist(), names, strict=False))) == len(data)
-    if told_apart and all(name.split() == [name] for name in names):
-        return names
-    say(f"note: {path} has no document ids that are unique within a query and without blanks; rows are numbered from 1")
-    return [str(number) for number in range(1, len(data) + 1)]
+    from structrank import runs
 
-
-_FORMS = (
-    "a TREC run (qid Q0 docid rank score tag), a table as predict writes it (qid docid score rank), or a score a line"
-)
-_COLUMNS = {1: None, 4: (0, 1, 2), 6: (0, 2, 4)}  # number of columns -> where query, document and score are
-
-
-def _read_scores(path, data, data_path, say):
-    """Give the score of each row of the data, from a run, a table or a list of scores."""
-    found, columns, width = [], None, None
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            fields = line.rstrip("\r\n").split("\t") if "\t" in line else line.split()
-            if not fields or fields == ["qid", "docid", "score", "rank"]:
-                continue
-            place = f"{path}:{number}"
-            if width is None:
-                width, columns = len(fields), _COLUMNS.get(len(fields))
-                if width not in _COLUMNS:
-                    raise ValueError(f"{place}: found {width} columns, expected {_FORMS}.")
-            if len(fields) != width:
-                raise ValueError(f"{place}: found {len(fields)} columns, expected {width} as in the lines before.")
-            text = fields[columns[2] if columns else 0]
-            try:
-                score = float(text)
-            except ValueError:
-                score = math.nan
-            if math.isnan(score):
-                raise ValueError(f"{place}: found {text[:40]!r}, expected a score; the file should be {_FORMS}.")
-            found.append((place, (fields[columns[0]], fields[columns[1]]) if columns else None, score))
-    if columns is None:
-        if len(found) != len(data):
-            raise ValueError(
-                f"{path} has {len(found)} scores, but {data_path} has {len(data)} rows; expected one each."
-            )
-        return [score for _, _, score in found]
-    names = _document_names(data, data_path, say)
-    row_of = {key: row for row, key in enumerate(zip(map(str, data.qid.tolist()), names, strict=True))}
-    scores = [None] * len(data)
-    for place, key, score in found:
-        row, (qid, docid) = row_of.get(key), key
-        if row is None:
-            raise ValueError(f"{place}: found document {docid!r} of query {qid!r}, which is not in {data_path}.")
-        if scores[row] is not None:
-            raise ValueError(f"{place}: found document {docid!r} of query {qid!r} a second time.")
-        scores[row] = score
-    if None in scores:
-        row = scores.index(None)
-        raise ValueError(
-            f"{path} lacks document {names[row]!r} of query {str(data.qid[row])!r} and {scores.count(None) - 1} others; "
-            f"expected a score for every row of {data_path}."
+    names, numbered = runs.document_names(data)
+    if numbered:
+        say(
+            f"note: {path} has no document ids that are unique within a query and without blanks; rows are numbered from 1"
         )
-    return scores
+    return names
 
 
 def _warn_of_ties(qid, scores, say):
-    """Say where trec_eval, which reads scores as 32-bit numbers, will see ties; it then ranks by document id."""
-    import numpy as np
+    """Say where trec_eval will see ties, and what it then does."""
+    from structrank import runs
 
-    pairs = list(zip(qid.tolist(), scores.astype(np.float32).tolist(), strict=True))
-    tied = len(pairs) - len(set(pairs))
+    tied = runs.count_ties(qid, scores)
     if tied:
         say(
-            f"note: {tied} of {len(pairs)} scores equal another of their query as 32-bit numbers, which is how trec_eval "
+            f"note: {tied} of {len(scores)} scores equal another of their query as 32-bit numbers, which is how trec_eval "
             "reads them; it ranks those by document id, where structrank evaluate averages over ties"
         )
 
@@ -609,7 +593,7 @@ def _parser():
         made.set_defaults(run=run)
         made.add_argument("--json", action="store_true", default=False, help="print the result as JSON")
         reading = made.add_argument_group("reading data")
-        reading.add_argument("--null", metavar="POLICY", help="for the word NULL as a value: error, min or zero")
+        reading.add_argument("--null", metavar="POLICY", help="for missing values (NULL): error, min or zero")
         reading.add_argument("--sparse", action="store_true", help="keep data in memory without their zeros")
         reading.add_argument("--zero-based", action="store_true", help="feature ids count from 0")
         return made
@@ -638,12 +622,17 @@ def _add_compare(command):
           structrank compare OHSUMED/ --results runs/ --jobs 2
           structrank compare ohsumed=data/OHSUMED td2004=data/TD2004 --measures ndcg@5 map --csv table.csv
           structrank compare MQ2008/ --trainers auc map "mrr (map po)" --Cs 0.1 1 10 --report report.html
+          structrank compare MQ2008/ --trees lightgbm xgboost --runs runs/
         """,
     )  # fmt: skip
     parser.add_argument(
         "folders", nargs="+", metavar="[NAME=]FOLDER", help="Fold1, Fold2, ... with train, test and perhaps vali files"
     )
     parser.add_argument("--trainers", nargs="+", default=None, metavar="NAME", help="rows of the table (default: all)")
+    parser.add_argument(
+        "--trees", nargs="+", default=[], choices=["lightgbm", "xgboost"],
+        help="rows of boosted trees beside these, 100 trees each; they need pip install structrank[trees]",
+    )  # fmt: skip
     parser.add_argument(
         "--measures", nargs="+", default=_MEASURES, metavar="MEASURE", help=f"columns (default: {' '.join(_MEASURES)})"
     )
@@ -661,6 +650,9 @@ def _add_compare(command):
         ("report", "a report to open in a browser"),
     ):  # fmt: skip
         parser.add_argument(f"--{name}", default=None, metavar="FILE", help=f"write {what}")
+    parser.add_argument(
+        "--runs", default=None, metavar="FOLDER", help="write a TREC run of each row, and qrels, for other tools"
+    )
 
 
 def _add_train(command):
@@ -723,7 +715,9 @@ def _add_evaluate(command):
         """,
     )  # fmt: skip
     parser.add_argument("data", metavar="DATA", help="file in LETOR format, for the labels")
-    parser.add_argument("ranking", metavar="RANKING", help=f"a model, {_FORMS} in the order of the data")
+    parser.add_argument(
+        "ranking", metavar="RANKING", help="a model, a TREC run, a table as predict writes it, or a score a line"
+    )
     parser.add_argument(
         "--measures", nargs="+", default=_MEASURES, metavar="MEASURE",
         help=f"auc, map, mrr@k, ndcg@k, p@k, cndcg@k, pair_accuracy (default: {' '.join(_MEASURES)})",

@@ -11,8 +11,9 @@ import copy
 import functools
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -24,6 +25,11 @@ from structrank.criterion_table import CriterionTable
 from structrank.data import RankingData
 from structrank.datasets.containers import Dataset, Fold
 from structrank.svm import StructRankSVM
+from structrank.trees import TreeRanker
+
+if TYPE_CHECKING:
+    from structrank._typing import Path
+    from structrank.metrics import Measure
 
 # On digits, webis-clueweb09 and synthetic data, of 0.0001 to 10000, the values chosen for criteria that learn at all lay
 # from 0.01 to 1000, mostly from 0.1 to 100; 10000 alone costs as much as the rest of the path.
@@ -32,7 +38,7 @@ DEFAULT_CS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 _INNER_FOLDS = 3
 
 
-def default_trainers(relevant_from=1, discount="kdd08"):
+def default_trainers(relevant_from=1, discount="kdd08", bound="auto"):
     """Give the rows of the paper's Figure 9 that are structured SVMs, each an untrained `StructRankSVM`.
 
     MRR comes with both feature maps (Figure 7), COMBO with both ways to share slacks (section 3.7), and the decay of
@@ -44,6 +50,9 @@ def default_trainers(relevant_from=1, discount="kdd08"):
         Least label of a good document.
     discount : {"kdd08", "log2"}, default "kdd08"
         Discount of the criteria that have one.
+    bound : {"auto", "convex", "ramp"}, default "auto"
+        See `StructRankSVM`. With "auto" the ramp bound takes the place of a convex one that is vacuous, as that of the clipped
+        criteria is on long lists.
 
     Returns
     -------
@@ -66,7 +75,9 @@ def default_trainers(relevant_from=1, discount="kdd08"):
     #   MAP alone                              .790               .488           0
     # phi_mrr drowns the other parts, and the bound of a clipped criterion stays above 1 on long lists, so that with
     # shared slacks it is the largest whatever the others say.
-    make = functools.partial(StructRankSVM, relevant_from=relevant_from, discount=discount, solver="dual")
+    make = functools.partial(
+        StructRankSVM, relevant_from=relevant_from, discount=discount, decay="sqrt@30", bound=bound
+    )
     combo = functools.partial(make, ["map", "ndcg-nc", criteria.MRR(k=None)], feature_map="po")
     return {
         "AUC": make("auc"),
@@ -77,24 +88,24 @@ def default_trainers(relevant_from=1, discount="kdd08"):
         "MRR (map po)": make("mrr", feature_map="po"),
         "COMBO (separate slacks)": combo(slack="separate"),
         "COMBO (shared slacks)": combo(slack="shared"),
-        "DORM": make("dorm", decay="sqrt@30"),
+        "DORM": make("dorm"),
     }
 
 
 def compare(
-    datasets,
-    trainers=None,
-    measures=("mrr@10", "ndcg@10", "map"),
-    Cs=None,
-    results=None,
-    n_jobs=None,
+    datasets: Mapping[str, Fold | Sequence[Fold]],
+    trainers: Mapping[str, Any] | Sequence[str] | None = None,
+    measures: str | Measure | Sequence[str | Measure] = ("mrr@10", "ndcg@10", "map"),
+    Cs: Sequence[float] | None = None,
+    results: Path | None = None,
+    n_jobs: int | None = None,
     *,
-    relevant_from=1,
-    discount="kdd08",
-    select="own",
-    random_state=0,
-    verbose=0,
-):
+    relevant_from: float = 1,
+    discount: str = "kdd08",
+    select: str | Measure = "own",
+    random_state: int = 0,
+    verbose: int = 0,
+) -> CriterionTable:
     """Train by every criterion, test by every measure: fill the table of the KDD 2008 paper's Figure 9.
 
     Parameters
@@ -105,7 +116,7 @@ def compare(
     trainers : dict, list of names, or None
         Rows. None for all of `default_trainers`, a list of names for some of these, or a dict from names to objects
         with ``fit(X, y, qid=...)`` and ``predict(X)``; they are copied, never trained themselves. To set others beside
-        the defaults: ``{**default_trainers(), "mine": mine}``.
+        the defaults: ``{**default_trainers(), "LightGBM": LightGBMRanker()}``, see `structrank.trees`.
     measures : str, Measure, or a list of them
         Columns, as `structrank.metrics.evaluate` takes them. Those given by name have the paper's conventions: binary
         gain, `discount` and `relevant_from` as here.
@@ -229,7 +240,7 @@ def _as_trainers(trainers, relevant_from, discount):
                 f"trainer {name!r} is {found}; expected an object with fit(X, y, qid=...) and predict(X)"
                 + (f", missing: {', '.join(missing)}." if missing else ".")
             )
-        if isinstance(trainer, StructRankSVM):
+        if isinstance(trainer, (StructRankSVM, TreeRanker)):
             try:
                 trainer._check_parameters()
             except ValueError as error:
@@ -269,6 +280,12 @@ def _check_fold(where, fold, trainers, measures, choice, relevant_from):
                 f"{where}: the {name} part has {data[name].n_features} features, the train part "
                 f"{data['train'].n_features}; they must have the same."
             )
+    for name, trainer in trainers.items():
+        if isinstance(trainer, TreeRanker):
+            try:
+                trainer.check_labels(data["train"].labels)
+            except ValueError as error:
+                raise ValueError(f"{where}, train part, trainer {name!r}: {error}") from None
     structured = [trainer for trainer in trainers.values() if isinstance(trainer, StructRankSVM)]
     for least in {relevant_from, *(trainer.relevant_from for trainer in structured)}:
         wanted = "different labels" if least is None else f"both good (label >= {least:g}) and bad documents"

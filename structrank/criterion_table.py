@@ -8,11 +8,14 @@ import itertools
 import math
 import re
 import textwrap
+import warnings
 from pathlib import Path
 
 import numpy as np
 
-from structrank import metrics, significance
+from structrank import metrics, runs, significance
+from structrank._validation import StructRankWarning
+from structrank.cells import as_file_name
 from structrank.data import group_by_query
 
 # Rows below a column's best by this p-value or less are marked.
@@ -39,6 +42,8 @@ class CriterionTable:
     Attributes
     ----------
     cells : list of Cell
+    tests : dict
+        From data set names to lists of test parts, one a fold.
     trainers, datasets, measures : list of str
         Names, in the order of rows and columns.
     n_folds : dict
@@ -73,6 +78,7 @@ class CriterionTable:
         self.folds, self.settings = folds, settings
         self.random_state = random_state
         self.trainers = list(dict.fromkeys(cell.trainer for cell in self.cells))
+        self.tests = dict(tests)
         self.datasets = list(tests)
         self.measures = [measure.name for measure in measures]
         self._settings = {measure.name: measure.settings for measure in measures}
@@ -269,6 +275,64 @@ class CriterionTable:
 
         write_report(self, path, datasets)
 
+    def to_runs(self, folder):
+        """Write the rankings of all test queries as TREC runs, one for each data set and trainer, for other tools to measure.
+
+        Parameters
+        ----------
+        folder : path-like
+            Made where it is missing. Gets a folder for each data set, with ``qrels.txt`` (the labels) and ``TRAINER.run``, all
+            folds in one; files of these names are replaced.
+
+        Returns
+        -------
+        dict
+            From (trainer, data set) to the path of the run.
+
+        Notes
+        -----
+        Queries and documents are named as `structrank.runs` names them. Where a query is in the test parts of several folds,
+        which the table counts once for each, ids are preceded by the fold, as in "fold2-17". A warning tells where scores are
+        tied, because other tools rank tied documents in some order and the table averages over all orders.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from structrank import compare, datasets
+        >>> fold = datasets.make_ranking(n_queries=40, n_docs=10, n_features=3, noise=0.2, random_state=0)
+        >>> table = compare({"made": fold}, trainers=["AUC", "MRR (map po)"], measures="map", Cs=[1.0])
+        >>> with TemporaryDirectory() as folder:
+        ...     paths = table.to_runs(folder)
+        ...     sorted(path.relative_to(folder).as_posix() for path in Path(folder).rglob("*.*"))
+        ['made/AUC.run', 'made/MRR-map-po.run', 'made/qrels.txt']
+        """
+        folder = Path(folder)
+        if folder.exists() and not folder.is_dir():
+            raise ValueError(f"folder={str(folder)!r} is a file; expected a folder, or a new name for one.")
+        paths, tied = {}, {}
+        for dataset, name in _file_names(self.datasets).items():
+            pooled = runs.pool(self.tests[dataset])
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            runs.write_qrels(folder / name / "qrels.txt", pooled)
+            for trainer, tag in _file_names(self.trainers).items():
+                cells = {cell.fold: cell for cell in self.cells if (cell.dataset, cell.trainer) == (dataset, trainer)}
+                scores = np.concatenate([cells[number].scores for number in range(self.n_folds[dataset])])
+                paths[trainer, dataset] = folder / name / f"{tag}.run"
+                runs.write_run(paths[trainer, dataset], pooled, scores, tag)
+                count = runs.count_ties(pooled.qid, scores)
+                if count:
+                    tied[f"{trainer} on {dataset}"] = count / len(scores)
+        if tied:
+            most = max(tied, key=tied.get)
+            warnings.warn(
+                f"{len(tied)} of {len(paths)} runs have scores that equal another of their query (most in {most}: "
+                f"{tied[most]:.1%} of the documents). Other tools rank these by document id or by row, where the table "
+                "averages over all their orders, so that means may differ a little.",
+                StructRankWarning,
+                stacklevel=2,
+            )
+        return paths
+
     def _repr_html_(self):
         return self.to_html()
 
@@ -368,6 +432,17 @@ def _mean(values):
     """Give the mean of what is not nan; an exact sum, so that the order of the queries does not show."""
     defined = values[~np.isnan(values)]
     return math.fsum(defined) / defined.size if defined.size else math.nan
+
+
+def _file_names(names):
+    """Give each name as a file name, no two alike, whatever a file system makes of capital letters."""
+    found = {}
+    for name in names:
+        wanted = as_file_name(name) or "unnamed"
+        taken = {other.lower() for other in found.values()}
+        numbered = (f"{wanted}-{number}" for number in itertools.count(2))
+        found[name] = next(one for one in itertools.chain([wanted], numbered) if one.lower() not in taken)
+    return found
 
 
 def _padded(texts, at_least=0):

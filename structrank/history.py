@@ -8,6 +8,8 @@ from collections.abc import Sequence
 class History(Sequence):
     """The iterations of a training run, in order; `structrank.solvers.cutting_plane.Iteration` each.
 
+    Learners that go by rounds keep a `structrank.lambdas.training.Round` each.
+
     Examples
     --------
     >>> from structrank.solvers.cutting_plane import Iteration
@@ -32,17 +34,21 @@ class History(Sequence):
     def __repr__(self):
         if not self._iterations:
             return "History(0 iterations)"
-        last = self._iterations[-1]
-        return f"History({len(self)} iterations, objective {last.objective:.6g}, gap {last.gap:.2g})"
+        last = vars(self._iterations[-1])
+        shown = {"objective": ".6g", "gap": ".2g", "train": ".4f", "validation": ".4f"}
+        values = [f"{name} {last[name]:{form}}" for name, form in shown.items() if name in last]
+        return f"History({', '.join([f'{len(self)} {next(iter(last))}s', *values])})"
 
     def to_frame(self):
-        """Give a pandas frame, one row an iteration; seconds become columns ``seconds_qp`` and so on."""
+        """Give a pandas frame, one row an iteration; seconds by purpose become columns ``seconds_qp`` and so on."""
         import pandas as pd
 
         rows = []
         for iteration in self._iterations:
             row = dict(vars(iteration))
-            seconds = row.pop("seconds")
-            notes = {name: row.pop(name) for name in ("solver", "note")}
-            rows.append({**row, **{f"seconds_{name}": value for name, value in seconds.items()}, **notes})
-        return pd.DataFrame(rows).set_index("iteration") if rows else pd.DataFrame()
+            if isinstance(row["seconds"], dict):
+                seconds = {f"seconds_{name}": value for name, value in row.pop("seconds").items()}
+                notes = {name: row.pop(name) for name in ("solver", "note")}
+                row = {**row, **seconds, **notes}
+            rows.append(row)
+        return pd.DataFrame(rows).set_index(next(iter(rows[0]))) if rows else pd.DataFrame()

@@ -8,8 +8,9 @@ counted.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from structrank import _validation
 from structrank._kernels import measures as kernels
 from structrank.data import group_by_query
 from structrank.discounts import DISCOUNTS, GAINS, discounts, gains
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 __all__ = [
     "AUC",
@@ -417,7 +421,9 @@ class CNDCG(_Discounted):
 _MEASURES = {measure.short: measure for measure in (AUC, MAP, MRR, NDCG, P, CNDCG, PairAccuracy)}
 
 
-def parse(name, *, gain="exp2", discount="log2", relevant_from=1):
+def parse(
+    name: str | Measure, *, gain: str = "exp2", discount: str = "log2", relevant_from: float = 1
+) -> Measure:
     """Read a measure from its name: "auc", "map", "mrr", "mrr@10", "ndcg", "ndcg@10", "p@10", "cndcg@10" ...
 
     Parameters
@@ -515,19 +521,19 @@ class Evaluation(dict):
 
 
 def evaluate(
-    y,
-    scores,
-    qid,
-    measures,
+    y: ArrayLike,
+    scores: ArrayLike,
+    qid: ArrayLike | None,
+    measures: str | Measure | Sequence[str | Measure],
     *,
-    gain="exp2",
-    discount="log2",
-    relevant_from=1,
-    per_query=False,
-    ties="average",
-    empty=math.nan,
-    sample_weight=None,
-):
+    gain: str = "exp2",
+    discount: str = "log2",
+    relevant_from: float = 1,
+    per_query: bool = False,
+    ties: str = "average",
+    empty: float = math.nan,
+    sample_weight: ArrayLike | None = None,
+) -> Evaluation:
     """Compute measures of a ranking by scores, per query or averaged over queries.
 
     Parameters

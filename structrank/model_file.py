@@ -24,10 +24,15 @@ import os
 import platform
 import re
 import secrets
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 import structrank
+
+if TYPE_CHECKING:
+    from structrank._typing import Path
+    from structrank.ranker import Ranker
 
 __all__ = ["is_model_file", "load_model", "read_header", "register", "save_model"]
 
@@ -45,16 +50,35 @@ _PACKAGES = ("numpy", "scipy", "numba", "osqp", "scikit-learn")
 # everything else is a dataclass, but for History. A new one of this package is a line here.
 _HOMES = {
     "StructRankSVM": "structrank.svm",
+    **dict.fromkeys(("LightGBMRanker", "XGBoostRanker"), "structrank.trees"),
+    "LambdaMART": "structrank.lambdas.mart",
+    "McRank": "structrank.lambdas.mcrank",
+    "Round": "structrank.lambdas.training",
+    **dict.fromkeys(("CrossEntropy", "Sigmoid", "Tier", "Graded", "IterationDependent"), "structrank.lambdas.objectives"),
+    **dict.fromkeys(("Exponential", "Linear"), "structrank.lambdas.schedules"),
+    **dict.fromkeys(("RankNet", "LambdaRank"), "structrank.lambdas.rankers"),
+    "SPSARanker": "structrank.lambdas.direct",
     **dict.fromkeys(("AUC", "MAP", "NDCG", "DORM", "MRR"), "structrank.criteria"),
+    # Measures share names with criteria.
+    **dict.fromkeys(("metrics.AUC", "metrics.MAP", "metrics.MRR", "metrics.NDCG", "metrics.P"), "structrank.metrics"),
+    **dict.fromkeys(("metrics.CNDCG", "metrics.PairAccuracy"), "structrank.metrics"),
     **dict.fromkeys(("PartialOrder", "FirstRelevant", "Permutation"), "structrank.feature_maps"),
     **dict.fromkeys(("Certificate", "Iteration"), "structrank.solvers.cutting_plane"),
     "Health": "structrank.health",
+    "RampRound": "structrank.ramp",
+    **dict.fromkeys(("Selection", "Trial"), "structrank.selection"),
+    "Polish": "structrank.polish",
     "History": "structrank.history",
+    **dict.fromkeys(("CollaborativeRanker", "Epoch"), "structrank.clicks.collaborative"),
+    **dict.fromkeys(("RandomWalkRanker", "ClickGraph"), "structrank.clicks.walks"),
+    **dict.fromkeys(("HybridRanker", "QueryScale"), "structrank.clicks.hybrid"),
+    "Ids": "structrank.clicks.ids",
 }
-_registered = {}
+_registered: dict[str, type] = {}
+_Class = TypeVar("_Class", bound=type)
 
 
-def register(cls):
+def register(cls: _Class) -> _Class:
     """Let objects of a class of your own stand in model files.
 
     A file that holds one loads wherever a class of the same name has been registered before.
@@ -86,7 +110,7 @@ def register(cls):
     return cls
 
 
-def save_model(model, path):
+def save_model(model: Ranker, path: Path) -> None:
     """Write a trained model to a file, in one step: a crash leaves the earlier file or the whole new one.
 
     Parameters
@@ -113,30 +137,14 @@ def save_model(model, path):
     """
     from sklearn.utils.validation import check_is_fitted
 
-    if not _is_known(model) or not hasattr(model, "get_params"):
+    if _name_of(model) is None or not hasattr(model, "get_params"):
         raise ValueError(f"{type(model).__name__} is not a learner that model files know; see model_file.register.")
     check_is_fitted(model)
     arrays = []
-    fitted = {name: value for name, value in vars(model).items() if _is_fitted_name(name)}
-    header = {
-        "format": {"name": _MAGIC.decode().strip(), "version": _VERSION},
-        "class": type(model).__name__,
-        "parameters": {name: _encode(value, name, arrays) for name, value in model.get_params(deep=False).items()},
-        "fitted": {name: _encode(value, name, arrays) for name, value in fitted.items()},
-        "versions": {
-            "structrank": structrank.__version__,
-            "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in _PACKAGES},
-        },
-        "arrays": [{"dtype": array.dtype.str, "shape": array.shape} for array in arrays],
-    }
-    text = json.dumps(header, indent=1, allow_nan=False).encode("ascii")
-    values = b"".join(array.tobytes() for array in arrays)
-    content = b"%s%d %d %d\n%s%s" % (_MAGIC, _VERSION, len(text), len(values), text, values)
-    _replace(path, content + hashlib.sha256(content).digest())
+    _write(path, {"class": type(model).__name__, **_encode_learner(model, "", arrays)}, arrays)
 
 
-def load_model(path):
+def load_model(path: Path) -> Any:
     """Read a model that ``model.save(path)`` has written. Nothing in the file is executed.
 
     Parameters
@@ -165,12 +173,7 @@ def load_model(path):
     header, values = _read(path)
     try:
         arrays = _split(values, header["arrays"])
-        cls = _class_named(header["class"])
-        model = cls(**{name: _decode(value, arrays) for name, value in header["parameters"].items()})
-        for name, value in header["fitted"].items():
-            if not _is_fitted_name(name):
-                raise ValueError(f"{name!r} is not the name of a fitted attribute")
-            setattr(model, name, _decode(value, arrays))
+        model = _decode_learner(_class_named(header["class"]), header, arrays)
     except MemoryError:
         raise
     except Exception as error:  # with a good checksum, the work of another program or of a later version of this one
@@ -182,7 +185,37 @@ def load_model(path):
     return model
 
 
-def read_header(path):
+def save_values(kind, values, path):
+    """Write a dict of values to a file of the same format that holds no model, in one step.
+
+    Parameters
+    ----------
+    kind : str
+        What the values are.
+    values : dict
+    path : path-like
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     save_values("state", {"w": np.ones(2)}, f"{folder}/s")
+    ...     load_values("state", f"{folder}/s")
+    {'w': array([1., 1.])}
+    """
+    arrays = []
+    _write(path, {"kind": kind, "values": _encode(values, kind, arrays)}, arrays)
+
+
+def load_values(kind, path):
+    """Read what `save_values` has written; a file of another kind is refused."""
+    header, values = _read(path)
+    if header.get("kind") != kind:
+        raise ValueError(f"{path} is no {kind}; it holds {header.get('kind') or header.get('class')}.")
+    return _decode(header["values"], _split(values, header["arrays"]))
+
+
+def read_header(path: Path) -> dict[str, Any]:
     """Read what a model file says of its model, without making the model; checked like `load_model`.
 
     Parameters
@@ -207,7 +240,7 @@ def read_header(path):
     return _read(path)[0]
 
 
-def is_model_file(path):
+def is_model_file(path: Path) -> bool:
     """Tell whether a file begins as model files do, of whatever version.
 
     Examples
@@ -228,7 +261,7 @@ def _is_fitted_name(name):
 
 def _class_named(name):
     if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        return getattr(importlib.import_module(_HOMES[name]), name.rpartition(".")[2])
     if name in _registered:
         return _registered[name]
     raise ValueError(
@@ -236,9 +269,13 @@ def _class_named(name):
     )
 
 
-def _is_known(value):
-    name = type(value).__name__
-    return (name in _HOMES or name in _registered) and _class_named(name) is type(value)
+def _name_of(value):
+    """Give the name under which objects of this class stand in files; None if they cannot."""
+    cls = type(value)
+    for name in (cls.__name__, f"metrics.{cls.__name__}"):
+        if (name in _HOMES or name in _registered) and _class_named(name) is cls:
+            return name
+    return None
 
 
 def _encode(value, where, arrays):
@@ -258,17 +295,20 @@ def _encode(value, where, arrays):
     if isinstance(value, np.ndarray):
         if value.dtype.kind in "OU" and value.ndim == 1 and all(isinstance(item, str) for item in value):
             return {"names": value.tolist()}
+        if value.dtype.kind == "O" and value.ndim == 1:
+            return {"objects": _encode(value.tolist(), where, arrays)}
         little = value.astype(value.dtype.newbyteorder("<"), order="C")
         if little.dtype.str in _DTYPES:
             arrays.append(little)
             return {"array": len(arrays) - 1}
-    if _is_known(value):
-        name = type(value).__name__
+    name = _name_of(value)
+    if name is not None:
         if name == "History":
             return {name: _encode(list(value), where, arrays)}
         if dataclasses.is_dataclass(value):
             fields = [field.name for field in dataclasses.fields(value)]
             return {name: {field: _encode(getattr(value, field), f"{where}.{field}", arrays) for field in fields}}
+        return {name: _encode_learner(value, f"{where}.", arrays)}
     if callable(value):
         raise ValueError(
             f"{where} is a function, which a model file cannot hold. Give its values instead: decay=[A(0), A(1), ...]."
@@ -277,6 +317,25 @@ def _encode(value, where, arrays):
         f"{where} is an object of class {type(value).__name__}, which a model file cannot hold. "
         "If it is a dataclass of yours, give the class to structrank.model_file.register."
     )
+
+
+def _encode_learner(model, where, arrays):
+    """Give parameters and fitted attributes of a learner; `where` begins their names in errors."""
+    fitted = {name: value for name, value in vars(model).items() if _is_fitted_name(name)}
+    parameters = model.get_params(deep=False)
+    return {
+        "parameters": {name: _encode(value, where + name, arrays) for name, value in parameters.items()},
+        "fitted": {name: _encode(value, where + name, arrays) for name, value in fitted.items()},
+    }
+
+
+def _decode_learner(cls, content, arrays):
+    model = cls(**{name: _decode(value, arrays) for name, value in content["parameters"].items()})
+    for name, value in content["fitted"].items():
+        if not _is_fitted_name(name):
+            raise ValueError(f"{name!r} is not the name of a fitted attribute")
+        setattr(model, name, _decode(value, arrays))
+    return model
 
 
 def _decode(value, arrays):
@@ -293,8 +352,14 @@ def _decode(value, arrays):
         return float(content)
     if kind == "tuple":
         return tuple(_decode(content, arrays))
+    if kind == "objects":
+        objects = np.empty(len(content), dtype=object)
+        objects[:] = _decode(content, arrays)
+        return objects
     if kind == "History":
         return _class_named(kind)(_decode(content, arrays))
+    if kind != "dict" and hasattr(_class_named(kind), "get_params"):
+        return _decode_learner(_class_named(kind), content, arrays)
     content = {key: _decode(item, arrays) for key, item in content.items()}
     return content if kind == "dict" else _class_named(kind)(**content)
 
@@ -365,6 +430,24 @@ def _raise_foreign(path, start):
         f"{path} is not a model file of structrank: it begins with {start[:24]!r}, expected {_MAGIC!r}. "
         "Model files are written by model.save(path) or the command structrank train."
     )
+
+
+def _write(path, header, arrays):
+    """Write a header and arrays, with what both have in common in every file."""
+    header = {
+        "format": {"name": _MAGIC.decode().strip(), "version": _VERSION},
+        **header,
+        "versions": {
+            "structrank": structrank.__version__,
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in _PACKAGES},
+        },
+        "arrays": [{"dtype": array.dtype.str, "shape": array.shape} for array in arrays],
+    }
+    text = json.dumps(header, indent=1, allow_nan=False).encode("ascii")
+    values = b"".join(array.tobytes() for array in arrays)
+    content = b"%s%d %d %d\n%s%s" % (_MAGIC, _VERSION, len(text), len(values), text, values)
+    _replace(path, content + hashlib.sha256(content).digest())
 
 
 def _replace(path, content):

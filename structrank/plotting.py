@@ -11,14 +11,16 @@ import itertools
 import numpy as np
 
 from structrank import _validation
+from structrank.criterion_table import SIGNIFICANT
 
-__all__ = ["CriterionTableDisplay", "HistoryDisplay", "PathDisplay"]
+__all__ = ["CriterionTableDisplay", "HistoryDisplay", "MapComparisonDisplay", "PathDisplay", "TimeDisplay"]
 
 # Okabe and Ito's colours without the yellow, which is faint on white: told apart with any kind of colour vision. Markers
 # and dashes say the same once more, and where there are more lines than colours the dashes alone do.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 _DASHES = ("-", "--", ":", "-.")
+_HATCHES = ("", "//", "..")
 
 
 def _styles():
@@ -115,8 +117,7 @@ class HistoryDisplay(_Display):
         kind : {"bounds", "gap", "seconds"}, default "bounds"
             "bounds": the objective at each iteration's w and the lower bound on the optimum, which close in on it. "gap":
             their difference, and the violation that training stops by, on a logarithmic scale (0 has no place there).
-            "seconds": where the time went, summed up to each iteration: the oracle (most violated rankings), scoring (w.x
-            and slopes) and the QP.
+            "seconds": where the time went, summed up to each iteration: the oracle (most violated rankings) and the QP.
         x : {"iteration", "seconds"}, default "iteration"
             What runs along the horizontal axis.
         ax : matplotlib Axes, default None
@@ -163,16 +164,20 @@ class HistoryDisplay(_Display):
         ax.set_ylabel("gap and violation")
 
     def _plot_seconds(self, ax, along, frame):
-        names = {"oracle": "oracle", "scoring": "scoring", "qp": "QP"}
-        there = [name for name in names if f"seconds_{name}" in frame]
-        summed = [frame[f"seconds_{name}"].cumsum() for name in there]
+        names = [column.removeprefix("seconds_") for column in frame if column.startswith("seconds_")]
+        names.sort(key="qp".__eq__)  # the passes over the data below, the QP on top
+        summed = [frame[f"seconds_{name}"].cumsum() for name in names]
         areas = ax.stackplot(
-            along, summed, labels=[names[name] for name in there], colors=_COLOURS[: len(there)], edgecolor="white"
+            along, summed, labels=[_as_label(name) for name in names], colors=_COLOURS[: len(names)], edgecolor="white"
         )
-        for area, hatch in zip(areas, ("", "//", ".."), strict=False):
+        for area, hatch in zip(areas, _HATCHES, strict=False):
             area.set_hatch(hatch)
-        self.lines_ = dict(zip(there, areas, strict=True))
+        self.lines_ = dict(zip(names, areas, strict=True))
         ax.set_ylabel("time so far (s)")
+
+
+def _as_label(part):
+    return "QP" if part == "qp" else part
 
 
 def _without_crowd(style, n_points):
@@ -430,3 +435,138 @@ class CriterionTableDisplay(_Display):
             first += width
             if first < len(columns):
                 ax.axvline(first - 0.5, color="white", linewidth=3)
+
+
+class MapComparisonDisplay(_Display):
+    """MRR with the feature map `mrr` beside MRR with the map `po`, data set by data set: Figure 7 of the KDD 2008 paper.
+
+    Parameters
+    ----------
+    comparison : pandas.DataFrame
+        As `structrank.diagnostics.compare_mrr_maps` gives it: index data set.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    bars_ : dict
+        From "mrr" and "po" to the bars drawn.
+
+    See Also
+    --------
+    structrank.diagnostics.compare_mrr_maps : The data.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from structrank import datasets
+    >>> from structrank.diagnostics import compare_mrr_maps
+    >>> fold = datasets.make_ranking(n_queries=40, n_docs=8, n_features=3, noise=0.2, random_state=0)
+    >>> display = MapComparisonDisplay(compare_mrr_maps({"made": fold}, Cs=[1.0])).plot()
+    >>> [len(bars) for bars in display.bars_.values()], display.ax_.get_ylabel()
+    ([1, 1], 'test MRR')
+    >>> matplotlib.pyplot.close(display.figure_)
+    """
+
+    def __init__(self, comparison):
+        self.comparison = comparison
+
+    def plot(self, *, ax=None, legend=True):
+        """Draw two bars for each data set, and a star where the two differ with p <= 0.05.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default None
+            Where to draw; None makes a new figure.
+        legend : bool, default True
+            Name the maps, above the axes.
+
+        Returns
+        -------
+        self
+        """
+        frame = self.comparison
+        places = np.arange(len(frame))
+        ax = self._place(ax, figsize=(max(4.0, 1.8 + 1.1 * len(frame)), 3.6))
+        self.bars_ = {}
+        for name, side, colour, hatch in zip(("mrr", "po"), (-0.2, 0.2), _COLOURS, _HATCHES, strict=False):
+            self.bars_[name] = ax.bar(
+                places + side, frame[name], 0.4, color=colour, hatch=hatch, edgecolor="white", label=f"map {name}"
+            )
+        for place in places[frame["p"].to_numpy() <= SIGNIFICANT]:
+            ax.text(place, frame[["mrr", "po"]].iloc[place].max(), "*", ha="center", va="bottom", fontweight="bold")
+        ax.margins(y=0.1)  # the star of the highest bar stays inside
+        ax.set_xticks(places, [name.replace(", ", "\n") for name in frame.index])
+        ax.set_xlabel(f"data set   (* p <= {SIGNIFICANT:g})")
+        ax.set_ylabel("test MRR")
+        if legend:
+            ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False, borderaxespad=0.1)
+        return self
+
+
+class TimeDisplay(_Display):
+    """Where the time of training went, trainer by trainer: Figure 8 of the KDD 2008 paper.
+
+    Parameters
+    ----------
+    times : pandas.DataFrame
+        As `structrank.diagnostics.time_breakdown` gives it: index trainer.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    bars_ : dict
+        From "oracle" and "qp" to the bars drawn.
+
+    See Also
+    --------
+    structrank.diagnostics.time_breakdown : The data.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from structrank import datasets
+    >>> from structrank.diagnostics import time_breakdown
+    >>> train = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, noise=0.2, random_state=0).train
+    >>> display = TimeDisplay(time_breakdown(train)).plot()
+    >>> [text.get_text() for text in display.ax_.get_yticklabels()]
+    ['DORM (Hungarian)', 'DORM (lattice)', 'NDCG']
+    >>> matplotlib.pyplot.close(display.figure_)
+    """
+
+    def __init__(self, times):
+        self.times = times
+
+    def plot(self, *, ax=None, legend=True):
+        """Draw a bar for each trainer, made up of the time in the oracle and in the QP.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default None
+            Where to draw; None makes a new figure.
+        legend : bool, default True
+            Name the parts, above the axes.
+
+        Returns
+        -------
+        self
+        """
+        frame = self.times
+        ax = self._place(ax, figsize=(6.0, 1.2 + 0.5 * len(frame)))
+        self.bars_, left = {}, np.zeros(len(frame))
+        for part, colour, hatch in zip(("oracle", "qp"), _COLOURS, _HATCHES, strict=False):
+            self.bars_[part] = ax.barh(
+                frame.index, frame[part], left=left, color=colour, hatch=hatch, edgecolor="white", label=_as_label(part)
+            )
+            left = left + frame[part].to_numpy()
+        if not ax.yaxis_inverted():
+            ax.invert_yaxis()  # the first trainer on top, as in the frame
+        ax.set_xlabel("time in all passes (s)")
+        ax.set_ylabel("trained on")
+        ax.locator_params(axis="x", nbins=5)
+        if legend:
+            ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False, borderaxespad=0.1)
+        return self

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from structrank import _validation
 from structrank.data import group_by_query
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from structrank._typing import Matrix, Path
 
 
 class Ranker(BaseEstimator):
     """A scikit-learn estimator whose ``predict(X)`` gives scores, higher is better; this adds `rank` and `save`.
+
+    Under scikit-learn's metadata routing, `fit` and `score` ask for `qid`: a Pipeline or a search hands it on.
 
     Examples
     --------
@@ -20,7 +31,11 @@ class Ranker(BaseEstimator):
     array([2, 1, 1])
     """
 
-    def rank(self, X, qid=None):
+    # Asked for by default, so that users need not call set_fit_request and set_score_request.
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True}  # noqa: RUF012
+
+    def rank(self, X: Matrix, qid: ArrayLike | None = None) -> NDArray[np.int64]:
         """Rank documents within their queries.
 
         Parameters
@@ -41,7 +56,7 @@ class Ranker(BaseEstimator):
         ranks[order] = np.arange(1, scores.shape[0] + 1) - np.repeat(grouping.indptr[:-1], grouping.sizes)
         return ranks
 
-    def save(self, path):
+    def save(self, path: Path) -> None:
         """Write the trained model to a file that `structrank.load_model` reads; see `structrank.model_file`.
 
         Parameters
@@ -62,3 +77,15 @@ class Ranker(BaseEstimator):
         from structrank import model_file
 
         model_file.save_model(self, path)
+
+    def _check_features(self, X):
+        """Give X as `_validation.as_matrix` does, after all checks that scoring needs but for nan and infinity."""
+        check_is_fitted(self)
+        matrix = _validation.as_matrix(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        if matrix.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
+                "features as input."
+            )
+        return matrix

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 
@@ -13,9 +12,11 @@ import numpy as np
 import pytest
 from ir_measures import AP, RR, P, nDCG
 
-from structrank import StructRankSVM, cli, comparison, datasets, load_model, metrics
+from structrank import StructRankSVM, cli, comparison, datasets, load_model, metrics, model_file
 from structrank.datasets import load_letor
+from structrank.ranker import Ranker
 from structrank.solvers import cutting_plane
+from structrank.trees import LightGBMRanker
 
 COMMANDS = ("compare", "train", "predict", "evaluate", "inspect")
 pytestmark = pytest.mark.usefixtures("inside")
@@ -130,16 +131,26 @@ def test_a_full_disk_is_said():
 
 def test_ctrl_c_saves_the_model_so_far(tmp_path):
     path = tmp_path / "m.structrank"
-    command = f"train train.txt -C 0.001 1e7 --tol 1e-9 --validation vali.txt -o {path}"
-    with subprocess.Popen(
-        [PROGRAM, *shlex.split(command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert "converged" in process.stderr.readline()  # of the small C; the large one takes its time
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 130, err
-    assert out.startswith(f"model         {path}\n")  # what OSQP prints of it is elsewhere
-    assert err.endswith(f"structrank train: interrupted; the model so far is in {path}\n")
+    # Ctrl-C comes at the first iteration of the second C.
+    code = """
+import os, signal, sys
+from structrank import _progress, cli
+
+update = _progress.ProgressLine.update
+
+def interrupted(self, text):
+    update(self, text)
+    if text.startswith("C=10 "):
+        os.kill(os.getpid(), signal.SIGINT)
+
+_progress.ProgressLine.update = interrupted
+sys.exit(cli.main())
+"""
+    command = f"train train.txt -C 0.001 10 --validation vali.txt -o {path}"
+    done = subprocess.run([sys.executable, "-c", code, *shlex.split(command)], capture_output=True, text=True)
+    assert done.returncode == 130, done.stderr
+    assert done.stdout.startswith(f"model         {path}\n")
+    assert done.stderr.endswith(f"structrank train: interrupted; the model so far is in {path}\n")
     assert load_model(path).coef_.any()
 
 
@@ -404,6 +415,32 @@ def test_inspecting_a_model_tells_what_it_is(run, result):
     assert re.search(rf"weights +the 5 largest of 5\n +\{model.coef_[best]:+.6g} +feature {best + 1}\n", out)
 
 
+def test_models_of_other_learners_are_inspected_and_predict(run, result, tmp_path):
+    data, path = load_letor("train.txt"), tmp_path / "trees.structrank"
+    model = LightGBMRanker(n_estimators=3, relevant_from=1).fit(data.X, data.y, qid=data.qid)
+    model.save(path)
+    code, out, _ = run(f"inspect {path}")
+    assert code == 0
+    assert "class         LightGBMRanker" in out
+    assert "n_estimators=3" in out
+    assert result(f"inspect {path}")["features"] == 5
+    found = [document["score"] for document in result(f"predict {path} test.txt")]
+    assert found == model.predict(load_letor("test.txt").X).tolist()
+
+
+def test_a_model_that_knows_no_features_is_refused_where_documents_are_ranked(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(model_file, "_registered", {})
+    Featureless = type("Featureless", (Ranker,), {"fit": lambda self: self})
+    model = model_file.register(Featureless)()
+    model.fitted_ = 1
+    path = tmp_path / "m.structrank"
+    model.save(path)
+    said = f"error: {path} holds a Featureless, which does not rank documents by their features.\n"
+    assert run(f"predict {path} test.txt") == (2, "", f"structrank predict: {said}")
+    assert run(f"evaluate test.txt {path}") == (2, "", f"structrank evaluate: {said}")
+    assert run(f"inspect {path}")[0] == 0
+
+
 def test_inspecting_data_tells_what_they_are(run, result):
     facts = result("inspect test.txt")
     assert facts["rows"] == 80
@@ -462,6 +499,45 @@ def test_comparing_writes_a_report(run, tmp_path):
     assert "</html>" in path.read_text()
 
 
+def test_comparing_with_trees_and_written_runs(run, tmp_path):
+    command = f"compare made --trainers auc --trees lightgbm xgboost --measures map --Cs 1 --runs {tmp_path / 'runs'}"
+    code, out, err = run(command)
+    assert code == 0
+    assert f"structrank compare: wrote {tmp_path / 'runs'}\n" in err
+    assert [line.split()[0] for line in out.splitlines()[4:7]] == ["AUC", "LightGBM", "XGBoost"]
+    folder = tmp_path / "runs" / "made"
+    assert sorted(path.name for path in folder.iterdir()) == ["AUC.run", "LightGBM.run", "XGBoost.run", "qrels.txt"]
+    n_rows = sum(len(fold.test) for fold in datasets.load_letor_folds("made"))
+    assert len((folder / "LightGBM.run").read_text().splitlines()) == n_rows
+
+
+def test_trees_see_the_good_and_bad_documents_of_the_other_rows(run, monkeypatch):
+    seen = {}
+
+    def record(data, trainers, *_, **__):
+        seen.update(trainers)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(comparison, "compare", record)
+    for option, expected in (("", 1), ("--relevant-from 2", 2)):
+        run(f"compare made --trees xgboost {option}")
+        assert list(seen) == [*comparison.default_trainers(), "XGBoost"]
+        assert {trainer.relevant_from for trainer in seen.values()} == {expected}
+
+
+def test_runs_are_not_written_over_a_file(run):
+    assert run("compare made --runs test.txt") == (
+        2, "", "structrank compare: error: --runs test.txt is a file; expected a folder, or a new name for one.\n"
+    )  # fmt: skip
+
+
+def test_trees_without_their_library_are_one_line_that_says_what_to_install(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    assert run("compare made --trees lightgbm") == (
+        2, "", "structrank compare: error: LightGBMRanker needs LightGBM: pip install structrank[trees]\n"
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -493,8 +569,8 @@ def test_an_interrupted_comparison_says_what_was_kept(run, monkeypatch, options,
         ),
         ("train none.txt -o m --criterion foo", "--criterion foo is not known; choose one of: 'auc', 'map', 'ndcg'"),
         (
-            "train none.txt -o m --criterion mrr --feature-map dorm",
-            "criterion 'mrr' with feature_map 'dorm' has no exact",
+            "train none.txt -o m --criterion auc --feature-map dorm",
+            "criterion 'auc' with feature_map 'dorm' has no exact",
         ),
         ("train none.txt -o m --k 0", "--k 0 is not valid: expected an integer of at least 1, or None for no cut."),
         ("train none.txt -o m --k ten", "argument --k: invalid int value: 'ten'; see structrank train --help"),

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import warnings
 from pathlib import Path
 
@@ -183,7 +182,8 @@ def test_warnings_of_the_chosen_models_become_notes_and_are_not_shown():
     parts = [Dataset(X[rows], y[rows], qid[rows]) for rows in (qid < 5, (qid >= 5) & (qid < 8), qid >= 8)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        table = compare({"random": Fold(*parts)}, trainers=["AUC", "MRR (map mrr)"], Cs=[0.1, 1.0])
+        trainers = {"AUC": StructRankSVM("auc"), "MRR (map mrr)": StructRankSVM("mrr")}
+        table = compare({"random": Fold(*parts)}, trainers=trainers, Cs=[0.1, 1.0])
     assert list(table.notes) == [("MRR (map mrr)", "random", 0)]
     assert "vacuous" in table.notes["MRR (map mrr)", "random", 0][0]
     text = str(table)
@@ -308,64 +308,58 @@ def test_after_a_crash_only_unfinished_cells_are_trained(tmp_path):
     assert n_lines(log) == 4
 
 
-def test_kill_minus_9_loses_at_most_the_running_cell(tmp_path):
+def test_kill_minus_9_loses_the_running_cell_only(tmp_path):
     log, runs, marker = tmp_path / "log", tmp_path / "runs", tmp_path / "table"
     program = textwrap.dedent(
         f"""
-        import sys, time
+        import sys
         sys.path.insert(0, {str(tmp_path)!r})
-        from slow_ranker import Slow
+        from deadly_ranker import Deadly
         from structrank import compare, datasets
         folds = [datasets.make_ranking(n_queries=10, n_docs=5, n_features=3, random_state=seed) for seed in range(6)]
-        table = compare({{"made": folds}}, {{"slow": Slow(sys.argv[1])}}, results={str(runs)!r})
+        table = compare({{"made": folds}}, {{"deadly": Deadly({str(log)!r})}}, results={str(runs)!r})
         open({str(marker)!r}, "w").write(str(table))
         """
     )
-    # The time to sleep is an attribute of the class, which the key of a cell does not look at.
-    (tmp_path / "slow_ranker.py").write_text(
+    # When to die is in the environment, which the key of a cell does not look at.
+    (tmp_path / "deadly_ranker.py").write_text(
         textwrap.dedent(
             """
-            import os, time
-            class Slow:
+            import os, signal
+            class Deadly:
                 def __init__(self, log):
                     self.log = log
                 def fit(self, X, y, qid):
                     with open(self.log, "a") as file:
                         file.write("fit\\n")
-                    time.sleep(float(os.environ["SLEEP"]))
+                    if len(open(self.log).readlines()) == int(os.environ["DIE_AT"]):
+                        os.kill(os.getpid(), signal.SIGKILL)
                 def predict(self, X):
                     return X[:, 0]
             """
         )
     )
 
-    def start(sleep):
-        return subprocess.Popen([sys.executable, "-c", program, str(log)], env={**os.environ, "SLEEP": str(sleep)})
+    def run(die_at):
+        return subprocess.run([sys.executable, "-c", program], env={**os.environ, "DIE_AT": str(die_at)}).returncode
 
-    process = start(0.4)
-    deadline = time.monotonic() + 60
-    while n_lines(log) < 3 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    started = n_lines(log)
-    finished = len(list(runs.glob("*.npz")))
-    assert started - 1 <= finished <= started < 6
-    assert start(0).wait() == 0
-    assert n_lines(log) == started + 6 - finished
+    assert run(die_at=3) == -signal.SIGKILL
+    assert (n_lines(log), len(list(runs.glob("*.npz")))) == (3, 2)
+    assert run(die_at=0) == 0
+    assert n_lines(log) == 3 + 4, "the two that were finished are not trained again"
     text = marker.read_text()
     runs.rename(tmp_path / "old")
-    assert start(0).wait() == 0
+    assert run(die_at=0) == 0
     assert marker.read_text() == text
 
 
 def test_an_interrupted_model_never_passes_for_a_finished_cell(tmp_path):
     class Interrupted(StructRankSVM):
-        def _train(self, X, risk, C, at_zero, working_set, callback, **settings):
+        def fit_path(self, *args, **settings):
             def interrupt(iteration):
                 raise KeyboardInterrupt
 
-            super()._train(X, risk, C, at_zero, working_set, interrupt, **settings)
+            return super().fit_path(*args, **settings, callback=interrupt)
 
     with pytest.raises(KeyboardInterrupt):
         compare({"made": small_folds(1)}, {"stopped": Interrupted("auc")}, Cs=[1.0], results=tmp_path)

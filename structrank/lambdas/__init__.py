@@ -1,1 +1,28 @@
-"""The lambda family: RankNet, LambdaRank, LambdaMART, McRank, SPSA training and the local-optimality test."""
+"""The lambda family: RankNet, LambdaRank, LambdaMART, McRank, SPSA training and the local-optimality test.
+
+Names load when first used.
+"""
+
+from structrank._lazy import names_of
+
+_HOME = {
+    "RankNet": "rankers",
+    "LambdaRank": "rankers",
+    "LambdaMART": "mart",
+    "McRank": "mcrank",
+    "SPSARanker": "direct",
+    **dict.fromkeys(("CrossEntropy", "Sigmoid", "Tier", "Graded", "IterationDependent"), "objectives"),
+    **dict.fromkeys(("Exponential", "Linear"), "schedules"),
+    "lambda_gradients": "gradients",
+    "swap_gains": "gradients",
+    "local_optimality": "optimality",
+    "smoothness": "weight_curves",
+    **dict.fromkeys(("lambda_agreement", "lambda_contribution", "labels_at_top"), "diagnostics"),
+    **dict.fromkeys(("LambdaAgreementDisplay", "LambdaContributionDisplay", "TopLabelsDisplay"), "diagnostics"),
+    "LocalOptimalityDisplay": "plotting",
+    "SmoothnessDisplay": "plotting",
+    "TrainingDisplay": "plotting",
+}
+
+__all__ = list(_HOME)
+__getattr__, __dir__ = names_of(globals(), _HOME)

@@ -1,0 +1,84 @@
+"""A second label source made to order: click-through rates that agree with the grades in part."""
+
+import zlib
+from numbers import Real
+
+import numpy as np
+from sklearn.utils import check_array
+
+from structrank.datasets._queries import rows_by_query
+from structrank.datasets.cleaning import _checked
+from structrank.datasets.synthetic import _is_integer, _require
+
+
+def make_click_labels(X, y, qid, *, agreement=0.5, seen_share=0.7, n_views=100, random_state=None):
+    """Generate click-through rates for judged documents: correlated with the grades, but different from them.
+
+    Users like what judges like, and besides have a taste of their own, which the features show. Document i of query q
+    is clicked in a view with probability ::
+
+        p_qi = 1 / (1 + exp(1 - 2 a_qi)),     a_qi = agreement * g_qi + sqrt(1 - agreement ** 2) * t_qi
+
+    where g is the grade and t = v.x the taste, for one hidden v, both with mean 0 and standard deviation 1 within each
+    query (0 where all documents of a query are alike). Its label is the share of `n_views` views with a click. Users see a
+    document with probability `seen_share`. One that was not seen, or seen and never clicked, has no clicks: its label is
+    nan, since nobody knows which of the two it was.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_docs, n_features)
+    y : array-like of shape (n_docs,)
+        Grades; larger is more relevant.
+    qid : array-like of shape (n_docs,)
+        The query of each row, in any order.
+    agreement : float, default=0.5
+        How much of what users like is the grade, from 0 to 1.
+    seen_share : float, default=0.7
+        Share of documents that users see, above 0 and at most 1.
+    n_views : int, default=100
+        Views of each document that is seen, at least 1; fewer make noisier labels.
+    random_state : int, numpy.random.Generator or None, default=None
+        Seed. One int gives the same taste v for all data of as many features, such as the parts of a fold, and other views
+        for each of them.
+
+    Returns
+    -------
+    (n_docs,) array
+        Labels above 0 and at most 1, or nan for documents without clicks.
+
+    Examples
+    --------
+    >>> from structrank.datasets import make_click_labels, make_ranking
+    >>> train = make_ranking(n_queries=50, n_docs=10, n_grades=5, random_state=0).train
+    >>> clicks = make_click_labels(train.X, train.y, train.qid, random_state=0)
+    >>> known = ~np.isnan(clicks)
+    >>> bool(0.5 < known.mean() < 0.8), bool(0.2 < np.corrcoef(train.y[known], clicks[known])[0, 1] < 0.8)
+    (True, True)
+    """
+    good = isinstance(agreement, Real) and 0 <= agreement <= 1
+    _require(good, "agreement", agreement, "a number from 0 to 1")
+    good = isinstance(seen_share, Real) and 0 < seen_share <= 1
+    _require(good, "seen_share", seen_share, "a number above 0 and at most 1")
+    _require(_is_integer(n_views, 1), "n_views", n_views, "an integer of at least 1")
+    X, y, qid = _checked(X, y, qid)
+    grades = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+
+    rng = np.random.default_rng(random_state)
+    taste = X @ rng.standard_normal(X.shape[1])
+    # The views depend on the grades, so that parts of one seed share the taste and nothing else.
+    rng = np.random.default_rng([rng.integers(2**32), zlib.crc32(grades.tobytes())])
+    queries = rows_by_query(qid)
+    liking = agreement * _standardised(grades, queries) + np.sqrt(1 - agreement**2) * _standardised(taste, queries)
+    seen = rng.random(len(y)) < seen_share
+    clicks = rng.binomial(n_views, 1 / (1 + np.exp(1 - 2 * liking)))
+    return np.where(seen & (clicks > 0), clicks / n_views, np.nan)
+
+
+def _standardised(values, queries):
+    """Shift and scale to mean 0 and standard deviation 1 within each query."""
+    result = np.empty(len(values))
+    for rows in queries:
+        centred = values[rows] - values[rows].mean()
+        spread = centred.std()
+        result[rows] = centred / spread if spread > 1e-12 * (1 + np.abs(values[rows]).max()) else 0.0
+    return result

@@ -1,0 +1,56 @@
+"""Lambdas of boosted trees, where pairs of close scores count for more."""
+
+import numpy as np
+from numba import njit
+
+from structrank._kernels.lambdas import NONE, _push, prepare_swaps
+from structrank._kernels.sorting import sort_descending
+
+
+@njit(cache=True, nogil=True)
+def add_near_lambdas(scores, plan, factor, lambdas, curvatures):
+    """Add ``factor`` times the lambdas of all queries, each pair's divided by ``plan.margin`` + its score difference.
+
+    As ``structrank._kernels.lambdas.add_lambdas``, for the construction WEIGHT_PAIRS. Second derivatives are of the cost with
+    these weights held fixed. Gives the number of effective pairs.
+    """
+    longest = np.max(np.diff(plan.indptr))
+    keys, gains, upper, lower, force, bend, buffer = np.empty((7, longest))
+    order, spare = np.empty((2, longest), np.int64)
+    pairs = 0
+    for q in range(plan.scales.shape[0]):
+        scale = factor * plan.scales[q]
+        if scale == 0.0:
+            continue
+        n = 0
+        for i in range(plan.indptr[q], plan.indptr[q + 1]):
+            if plan.segments[i] >= 0:
+                keys[n] = scores[i]
+                order[n] = i
+                n += 1
+        sort_descending(keys, order, 0, n, buffer, spare)
+        for rank in range(n):
+            gains[rank] = plan.gains[order[rank]]
+            spare[rank] = plan.segments[order[rank]]
+            force[rank] = 0.0
+            bend[rank] = 0.0
+        reach = prepare_swaps(plan.kind, plan.cut, plan.discounts, gains, n, upper, lower)
+        groups = plan.segment_groups[plan.segment_starts[q] : plan.segment_starts[q + 1]]
+        for i in range(min(reach, n - 1)):
+            for j in range(i + 1, n):
+                if spare[i] == spare[j] or groups[spare[i]] != groups[spare[j]]:
+                    continue
+                weight = (abs(gains[i] - gains[j]) if plan.kind != NONE else 1.0) * (upper[i] - lower[j])
+                if weight > 0.0:
+                    better, worse = (i, j) if spare[i] < spare[j] else (j, i)
+                    weight /= plan.margin + keys[i] - keys[j]
+                    pushed, bent = _push(plan, keys[better] - keys[worse], weight)
+                    force[better] += pushed
+                    force[worse] -= pushed
+                    bend[i] += bent
+                    bend[j] += bent
+                    pairs += 1
+        for rank in range(n):
+            lambdas[order[rank]] += scale * force[rank]
+            curvatures[order[rank]] += scale * bend[rank]
+    return pairs

@@ -1,0 +1,533 @@
+"""Click logs: text into sessions, sessions cleaned, preferences extracted, equal entries summed up."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+CLICKED_SKIPPED_ABOVE, LAST_CLICK_SKIPPED_ABOVE, CLICKED_SKIPPED_NEXT, CLICKED_EARLIER_CLICKED = range(4)
+
+
+@njit(cache=True, nogil=True)
+def clean_sessions(query, indptr, shown, click_indptr, clicks, n_urls):
+    """Leave out repeated urls, clicks that repeat or hit nothing, and sessions that show nothing.
+
+    Returns
+    -------
+    query, indptr, shown, click_indptr, clicks : arrays
+        What is left; the clicks of a session are distinct and in order of their last time.
+    counts : (5,) array of int64
+        Empty sessions, repeated urls, repeated clicks, clicks on what was not shown, sessions without clicks.
+    """
+    n_sessions = query.shape[0]
+    out_query, out_shown = np.empty_like(query), np.empty_like(shown)
+    out_indptr, out_click_indptr = np.zeros_like(indptr), np.zeros_like(click_indptr)
+    out_clicks = np.empty(clicks.shape[0], dtype=np.int32)
+    counts = np.zeros(5, dtype=np.int64)
+    place_of_url = np.full(n_urls, -1, dtype=np.int64)  # of this session where it is at least its first place
+    longest = 0
+    for s in range(n_sessions):
+        longest = max(longest, indptr[s + 1] - indptr[s])
+    moved_to = np.empty(longest, dtype=np.int64)
+    clicked_in = np.full(longest, -1, dtype=np.int64)
+    n, n_shown, n_clicks = 0, 0, 0
+    for s in range(n_sessions):
+        size = indptr[s + 1] - indptr[s]
+        if size == 0:
+            counts[0] += 1
+            counts[3] += click_indptr[s + 1] - click_indptr[s]
+            continue
+        first = n_shown
+        for i in range(size):
+            url = shown[indptr[s] + i]
+            if place_of_url[url] >= first:
+                counts[1] += 1
+            else:
+                place_of_url[url] = n_shown
+                out_shown[n_shown] = url
+                n_shown += 1
+            moved_to[i] = place_of_url[url] - first
+        # Backwards, so that of repeated clicks the last one stays.
+        stop, kept = click_indptr[s + 1], 0
+        for c in range(stop - 1, click_indptr[s] - 1, -1):
+            if clicks[c] < 0 or clicks[c] >= size:
+                counts[3] += 1
+                continue
+            position = moved_to[clicks[c]]
+            if clicked_in[position] == s:
+                counts[2] += 1
+            else:
+                clicked_in[position] = s
+                out_clicks[n_clicks + kept] = position
+                kept += 1
+        for i in range(kept // 2):
+            a, b = n_clicks + i, n_clicks + kept - 1 - i
+            out_clicks[a], out_clicks[b] = out_clicks[b], out_clicks[a]
+        counts[4] += kept == 0
+        n_clicks += kept
+        out_query[n] = query[s]
+        n += 1
+        out_indptr[n], out_click_indptr[n] = n_shown, n_clicks
+    return (
+        out_query[:n].copy(),
+        out_indptr[: n + 1].copy(),
+        out_shown[:n_shown].copy(),
+        out_click_indptr[: n + 1].copy(),
+        out_clicks[:n_clicks].copy(),
+        counts,
+    )
+
+
+@njit(cache=True, nogil=True)
+def extract_pairs(rule, query, indptr, shown, click_indptr, clicks):
+    """Give the preferences that a rule finds, as queries and keys ``winner * 2 ** 32 + loser``."""
+    n_pairs, longest = 0, 0
+    for s in range(query.shape[0]):
+        size, n_clicks = indptr[s + 1] - indptr[s], click_indptr[s + 1] - click_indptr[s]
+        longest = max(longest, size)
+        if rule == CLICKED_EARLIER_CLICKED:
+            n_pairs += n_clicks * (n_clicks - 1) // 2
+        elif rule == CLICKED_SKIPPED_NEXT:
+            n_pairs += n_clicks
+        else:
+            for c in range(click_indptr[s], click_indptr[s + 1]):
+                if rule == CLICKED_SKIPPED_ABOVE or c == click_indptr[s + 1] - 1:
+                    n_pairs += clicks[c]
+    pair_query, key = np.empty(n_pairs, dtype=np.int32), np.empty(n_pairs, dtype=np.int64)
+    clicked = np.zeros(longest + 1, dtype=np.bool_)
+    n = 0
+    for s in range(query.shape[0]):
+        start, size, its = indptr[s], indptr[s + 1] - indptr[s], clicks[click_indptr[s] : click_indptr[s + 1]]
+        clicked[: size + 1] = False
+        for position in its:
+            clicked[position] = True
+        before = n
+        for c in range(its.shape[0]):
+            winner = np.int64(shown[start + its[c]]) << 32
+            if rule == CLICKED_EARLIER_CLICKED:
+                for other in its[:c]:
+                    key[n] = winner | np.int64(shown[start + other])
+                    n += 1
+            elif rule == CLICKED_SKIPPED_NEXT:
+                below = its[c] + 1
+                if below < size and not clicked[below]:
+                    key[n] = winner | np.int64(shown[start + below])
+                    n += 1
+            elif rule == CLICKED_SKIPPED_ABOVE or c == its.shape[0] - 1:
+                for above in range(its[c]):
+                    if not clicked[above]:
+                        key[n] = winner | np.int64(shown[start + above])
+                        n += 1
+        pair_query[before:n] = query[s]
+    return pair_query[:n].copy(), key[:n].copy()
+
+
+@njit(cache=True, nogil=True)
+def sum_by_key(query, key, values, n_queries):
+    """Sum the rows of `values` over entries of equal query and key; the result is sorted by query, then key."""
+    indptr = np.zeros(n_queries + 1, dtype=np.int64)
+    for q in query:
+        indptr[q + 1] += 1
+    for q in range(n_queries):
+        indptr[q + 1] += indptr[q]
+    order, filled = np.empty(query.shape[0], dtype=np.int64), indptr[:-1].copy()
+    for entry in range(query.shape[0]):
+        order[filled[query[entry]]] = entry
+        filled[query[entry]] += 1
+    out_query, out_key, out_values = np.empty_like(query), np.empty_like(key), np.empty_like(values)
+    n = 0
+    for q in range(n_queries):
+        entries = order[indptr[q] : indptr[q + 1]]
+        first = n
+        for entry in entries[np.argsort(key[entries], kind="mergesort")]:
+            if n > first and out_key[n - 1] == key[entry]:
+                for column in range(values.shape[1]):
+                    out_values[n - 1, column] += values[entry, column]
+            else:
+                out_query[n], out_key[n] = q, key[entry]
+                for column in range(values.shape[1]):
+                    out_values[n, column] = values[entry, column]
+                n += 1
+    return out_query[:n].copy(), out_key[:n].copy(), out_values[:n].copy()
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+# What can be wrong with a line.
+NO_URLS, NO_QUERY, BAD_POSITION, TOO_MANY_FIELDS, BAD_TIME, BAD_ACTION, NO_CLICKED_URL, NO_REGION = range(8)
+
+_TAB, _NEWLINE, _RETURN, _SPACE, _MINUS, _ZERO, _NINE, _QUERY_LINE, _CLICK_LINE = b"\t\n\r -09QC"
+_LONGEST_INTEGER = 18  # digits that int64 holds
+_IS_HASH = np.uint64(2**63)
+
+
+class IdTable(NamedTuple):
+    """Texts by number and numbers by text: a hash table with linear probing.
+
+    Attributes
+    ----------
+    slots : (2 ** k,) array of int32
+        Numbers of texts, -1 where free; at least twice as many as there may be texts.
+    keys : (max_ids,) array of uint64
+        Of each text; see `_key`.
+    ends : (max_ids,) array of int64
+        Text n is ``text[ends[n - 1]:ends[n]]``.
+    text : (max_bytes,) array of uint8
+    count : (1,) array of int64
+        Number of texts.
+    """
+
+    slots: np.ndarray
+    keys: np.ndarray
+    ends: np.ndarray
+    text: np.ndarray
+    count: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def _key(text, start, stop):
+    """Give an integer its own value, which no other text has, and any other text a hash (FNV-1a) with the top bit set."""
+    if 0 < stop - start <= _LONGEST_INTEGER and (text[start] != _ZERO or stop - start == 1):
+        value, i = np.uint64(0), start
+        while i < stop and _ZERO <= text[i] <= _NINE:
+            value = np.uint64(10) * value + np.uint64(text[i] - _ZERO)
+            i += 1
+        if i == stop:
+            return value
+    value = np.uint64(14695981039346656037)
+    for i in range(start, stop):
+        value = (value ^ np.uint64(text[i])) * np.uint64(1099511628211)
+    return value | _IS_HASH
+
+
+@njit(cache=True, nogil=True)
+def _first_slot(key, n_slots):
+    key = (key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+    return (key ^ (key >> np.uint64(32))) & np.uint64(n_slots - 1)
+
+
+@njit(cache=True, nogil=True)
+def fill_slots(slots, keys, count):
+    """Enter the first `count` keys into free slots."""
+    for number in range(count):
+        slot = _first_slot(keys[number], slots.shape[0])
+        while slots[slot] >= 0:
+            slot = (slot + np.uint64(1)) & np.uint64(slots.shape[0] - 1)
+        slots[slot] = number
+
+
+@njit(cache=True, nogil=True)
+def _is_text(table, number, text, start, stop):
+    known = table.ends[number - 1] if number else 0
+    if table.ends[number] - known != stop - start:
+        return False
+    for i in range(stop - start):  # noqa: SIM110 (compiled code has no generators)
+        if table.text[known + i] != text[start + i]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _number_of(table, text, start, stop):
+    """Give the number of a text, a new one where it is new; the table must have room."""
+    key, mask = _key(text, start, stop), np.uint64(table.slots.shape[0] - 1)
+    slot = _first_slot(key, table.slots.shape[0])
+    while table.slots[slot] >= 0:
+        number = table.slots[slot]
+        if table.keys[number] == key and (key < _IS_HASH or _is_text(table, number, text, start, stop)):
+            return number
+        slot = (slot + np.uint64(1)) & mask
+    count = table.count[0]
+    end = table.ends[count - 1] if count else 0
+    for i in range(start, stop):
+        table.text[end] = text[i]
+        end += 1
+    table.slots[slot], table.keys[count], table.ends[count] = count, key, end
+    table.count[0] = count + 1
+    return np.int32(count)
+
+
+@njit(cache=True, nogil=True)
+def as_integers(ends, text, out):
+    """Tell whether every text is an integer as it is usually printed, of at most 18 digits, and write them to `out`."""
+    start = 0
+    for number in range(ends.shape[0]):
+        stop = ends[number]
+        good, out[number] = _integer(text, start, stop)
+        first = start + (text[start] == _MINUS)
+        if not good or (text[first] == _ZERO and stop - start > 1):
+            return False
+        start = stop
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _skip_blanks(text, i, stop):
+    while i < stop and (text[i] == _SPACE or text[i] == _TAB):
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _token_end(text, i, stop):
+    while i < stop and text[i] != _SPACE and text[i] != _TAB:
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _find(text, i, stop, byte):
+    while i < stop and text[i] != byte:
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _line_end(text, newline, start):
+    return newline - 1 if newline > start and text[newline - 1] == _RETURN else newline
+
+
+@njit(cache=True, nogil=True)
+def _integer(text, start, stop):
+    """Give (whether it is an integer of at most 18 digits, its value)."""
+    first = start + 1 if text[start] == _MINUS else start
+    value = np.int64(0)
+    if first == stop or stop - first > _LONGEST_INTEGER:
+        return False, value
+    for i in range(first, stop):
+        if text[i] < _ZERO or text[i] > _NINE:
+            return False, value
+        value = 10 * value + (np.int64(text[i]) - _ZERO)
+    return True, -value if first > start else value
+
+
+class Lines(NamedTuple):
+    """What one block of text holds; the buffers are larger, how much is filled the readers return.
+
+    Attributes
+    ----------
+    query : (max_lines,) array of int32
+    size : (max_lines,) array of int64
+        Number of urls of each query line.
+    shown : (max_tokens,) array of int32
+        Urls, line after line.
+    run, time : (max_lines,) arrays of int64
+        Session and time of each query line, of Yandex's layout.
+    clicks : (max_tokens,) array of int64
+        Positions, or clicked urls in Yandex's layout.
+    n_clicks : (max_lines,) array of int64
+        Number of clicks of each line; not of Yandex's layout.
+    click_run, click_time : (max_lines,) arrays of int64
+        Session and time of each click, of Yandex's layout.
+    wrong, wrong_at : (max_lines,) arrays of int64
+        What is wrong with malformed lines, and at which byte.
+    """
+
+    query: np.ndarray
+    size: np.ndarray
+    shown: np.ndarray
+    run: np.ndarray
+    time: np.ndarray
+    clicks: np.ndarray
+    n_clicks: np.ndarray
+    click_run: np.ndarray
+    click_time: np.ndarray
+    wrong: np.ndarray
+    wrong_at: np.ndarray
+
+
+@njit(cache=True, nogil=True)
+def read_tsv(text, size, queries, urls, lines):
+    """Read lines ``query TAB urls TAB positions``.
+
+    Returns
+    -------
+    n, n_shown, n_clicks, n_wrong : int
+        How much of `lines` is filled: sessions, urls, clicks, malformed lines.
+    """
+    n, n_shown, n_clicks, n_wrong = 0, 0, 0, 0
+    start = 0
+    while start < size:
+        newline = _find(text, start, size, _NEWLINE)
+        stop = _line_end(text, newline, start)
+        if _skip_blanks(text, start, stop) == stop:
+            start = newline + 1
+            continue
+        first_tab = _find(text, start, stop, _TAB)
+        second_tab = _find(text, min(first_tab + 1, stop), stop, _TAB)
+        third_tab = _find(text, min(second_tab + 1, stop), stop, _TAB)
+        query, query_end = _skip_blanks(text, start, first_tab), first_tab
+        while query_end > query and text[query_end - 1] == _SPACE:
+            query_end -= 1
+        problem, at = -1, start
+        if query == query_end:
+            problem = NO_QUERY
+        elif first_tab == stop:
+            problem = NO_URLS
+        elif third_tab < stop:
+            problem, at = TOO_MANY_FIELDS, min(third_tab + 1, stop - 1)
+        clicks_before = n_clicks
+        i = _skip_blanks(text, min(second_tab + 1, stop), stop)
+        while problem < 0 and i < stop:
+            end = _token_end(text, i, stop)
+            good, value = _integer(text, i, end)
+            if not good:
+                problem, at = BAD_POSITION, i
+            lines.clicks[n_clicks] = value
+            n_clicks += 1
+            i = _skip_blanks(text, end, stop)
+        if problem >= 0:
+            lines.wrong[n_wrong], lines.wrong_at[n_wrong] = problem, at
+            n_wrong += 1
+            n_clicks = clicks_before
+        else:
+            lines.query[n] = _number_of(queries, text, query, query_end)
+            before = n_shown
+            i = _skip_blanks(text, first_tab, second_tab)
+            while i < second_tab:
+                end = _token_end(text, i, second_tab)
+                lines.shown[n_shown] = _number_of(urls, text, i, end)
+                n_shown += 1
+                i = _skip_blanks(text, end, second_tab)
+            lines.size[n], lines.n_clicks[n] = n_shown - before, n_clicks - clicks_before
+            n += 1
+        start = newline + 1
+    return n, n_shown, n_clicks, n_wrong
+
+
+@njit(cache=True, nogil=True)
+def read_yandex(text, size, queries, urls, lines, session):
+    """Read lines ``session time Q query region urls`` and ``session time C url``, separated by tabs or blanks.
+
+    Parameters
+    ----------
+    session : (2,) array of uint64
+        Number and key of the session of the line before; changed. A session is a run of lines with the same id.
+
+    Returns
+    -------
+    n, n_shown, n_clicks, n_wrong : int
+        How much of `lines` is filled: query lines, urls, click lines, malformed lines.
+    """
+    n, n_shown, n_clicks, n_wrong = 0, 0, 0, 0
+    start = 0
+    while start < size:
+        newline = _find(text, start, size, _NEWLINE)
+        stop = _line_end(text, newline, start)
+        i = _skip_blanks(text, start, stop)
+        if i == stop:
+            start = newline + 1
+            continue
+        session_end = _token_end(text, i, stop)
+        session_key = _key(text, i, session_end)
+        time_start = _skip_blanks(text, session_end, stop)
+        time_end = _token_end(text, time_start, stop)
+        action = _skip_blanks(text, time_end, stop)
+        action_end = _token_end(text, action, stop)
+        # Of a query the query, of a click the url; of a query then the region.
+        first = _skip_blanks(text, action_end, stop)
+        first_end = _token_end(text, first, stop)
+        second = _skip_blanks(text, first_end, stop)
+        good, time = False, np.int64(0)
+        if time_start < time_end:
+            good, time = _integer(text, time_start, time_end)
+        is_query = action_end - action == 1 and text[action] == _QUERY_LINE
+        is_click = action_end - action == 1 and text[action] == _CLICK_LINE
+        problem, at = -1, i
+        if not good:
+            problem, at = BAD_TIME, time_start
+        elif not is_query and not is_click:
+            problem, at = BAD_ACTION, action
+        elif first == stop:
+            problem, at = NO_QUERY if is_query else NO_CLICKED_URL, first
+        elif is_query and second == stop:
+            problem, at = NO_REGION, second
+        elif is_click and second < stop:
+            problem, at = TOO_MANY_FIELDS, second
+        if problem >= 0:
+            lines.wrong[n_wrong], lines.wrong_at[n_wrong] = problem, at
+            n_wrong += 1
+            start = newline + 1
+            continue
+        if session[0] == np.uint64(0) or session[1] != session_key:
+            session[0] += np.uint64(1)
+            session[1] = session_key
+        if is_click:
+            lines.clicks[n_clicks] = _number_of(urls, text, first, first_end)
+            lines.click_run[n_clicks], lines.click_time[n_clicks] = session[0], time
+            n_clicks += 1
+        else:
+            lines.query[n] = _number_of(queries, text, first, first_end)
+            lines.run[n], lines.time[n] = session[0], time
+            before = n_shown
+            i = _skip_blanks(text, _token_end(text, second, stop), stop)
+            while i < stop:
+                end = _token_end(text, i, stop)
+                lines.shown[n_shown] = _number_of(urls, text, i, end)
+                n_shown += 1
+                i = _skip_blanks(text, end, stop)
+            lines.size[n] = n_shown - before
+            n += 1
+        start = newline + 1
+    return n, n_shown, n_clicks, n_wrong
+
+
+@njit(cache=True, nogil=True)
+def attach_clicks(run, time, indptr, shown, click_run, click_time, click_url):
+    """Give the clicks of sessions to their queries: each to the latest query before it that showed its url.
+
+    Returns
+    -------
+    click_indptr : (n_queries + 1,) array of int64
+    clicks : array of int64
+        Positions, in order of time.
+    not_shown, without_query : int
+        Clicks for which there is no such query, and those of sessions that have no query at all.
+    """
+    n_queries, n_clicks = run.shape[0], click_run.shape[0]
+    owner, position = np.full(n_clicks, -1, dtype=np.int64), np.empty(n_clicks, dtype=np.int64)
+    order = np.empty(n_clicks, dtype=np.int64)
+    not_shown, without_query = 0, 0
+    q, c = 0, 0
+    while c < n_clicks:
+        session = click_run[c]
+        while q < n_queries and run[q] < session:
+            q += 1
+        q_stop, c_stop = q, c
+        while q_stop < n_queries and run[q_stop] == session:
+            q_stop += 1
+        while c_stop < n_clicks and click_run[c_stop] == session:
+            c_stop += 1
+        order[c:c_stop] = c + np.argsort(click_time[c:c_stop], kind="mergesort")
+        if q == q_stop:
+            without_query += c_stop - c
+            c = c_stop
+        in_order = True
+        for candidate in range(q + 1, q_stop):
+            in_order = in_order and time[candidate - 1] <= time[candidate]
+        while c < c_stop:
+            best = -1
+            for candidate in range(q_stop - 1, q - 1, -1):
+                if time[candidate] <= click_time[c] and (best < 0 or time[candidate] > time[best]):
+                    for i in range(indptr[candidate], indptr[candidate + 1]):
+                        if shown[i] == click_url[c]:
+                            best, position[c] = candidate, i - indptr[candidate]
+                            break
+                if best >= 0 and in_order:
+                    break
+            owner[c] = best
+            not_shown += best < 0
+            c += 1
+        q = q_stop
+    click_indptr = np.zeros(n_queries + 1, dtype=np.int64)
+    for c in range(n_clicks):
+        if owner[c] >= 0:
+            click_indptr[owner[c] + 1] += 1
+    for q in range(n_queries):
+        click_indptr[q + 1] += click_indptr[q]
+    clicks, filled = np.empty(click_indptr[-1], dtype=np.int64), click_indptr[:-1].copy()
+    for c in order:
+        if owner[c] >= 0:
+            clicks[filled[owner[c]]] = position[c]
+            filled[owner[c]] += 1
+    return click_indptr, clicks, not_shown, without_query

@@ -1,0 +1,272 @@
+"""Latent factors from preference pairs, and random walks on the click graph.
+
+Pairs stand query after query: query i prefers ``winner[p]`` to ``loser[p]`` for p from ``indptr[i]`` to
+``indptr[i + 1]``, with margin x = expected[p] + q_i . (u_winner - u_loser), and log(1 / (1 + exp(-x))) is to be large.
+Where nothing is expected beforehand, `expected` is empty. Pairs of weight 0 are passed over.
+"""
+
+import numpy as np
+from numba import njit
+
+# A dot product vectorises only if its terms may be added in another order; nan and inf keep their meaning.
+_REORDER = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, nogil=True, fastmath=_REORDER)
+def pair_margins(query_factors, url_factors, query, winner, loser, out):
+    """Write the margin of each pair, given by the numbers of its query and urls."""
+    for p in range(query.shape[0]):
+        q, u, v = query_factors[query[p]], url_factors[winner[p]], url_factors[loser[p]]
+        total = 0.0
+        for f in range(q.shape[0]):
+            total += q[f] * (u[f] - v[f])
+        out[p] = total
+
+
+@njit(cache=True, nogil=True)
+def add_query_gradients(slopes, url_factors, query, winner, loser, out):
+    """Add to the row of each query the sum of ``slopes[p] * (u_winner - u_loser)`` over its pairs p."""
+    for p in range(query.shape[0]):
+        row, u, v = out[query[p]], url_factors[winner[p]], url_factors[loser[p]]
+        for f in range(row.shape[0]):
+            row[f] += slopes[p] * (u[f] - v[f])
+
+
+@njit(cache=True, nogil=True)
+def add_url_gradients(slopes, query_factors, query, winner, loser, out):
+    """Add ``slopes[p] * q`` to the row of the winner of each pair p, and take it from the row of the loser."""
+    for p in range(query.shape[0]):
+        q, u, v = query_factors[query[p]], out[winner[p]], out[loser[p]]
+        for f in range(q.shape[0]):
+            u[f] += slopes[p] * q[f]
+            v[f] -= slopes[p] * q[f]
+
+
+@njit(cache=True, nogil=True)
+def count_uses(indptr, winner, loser, weight, query_uses, url_uses):
+    """Add to each query and url the number of its pairs of weight above 0."""
+    for i in range(query_uses.shape[0]):
+        for p in range(indptr[i], indptr[i + 1]):
+            if weight[p] > 0:
+                query_uses[i] += 1
+                url_uses[winner[p]] += 1
+                url_uses[loser[p]] += 1
+
+
+@njit(cache=True, nogil=True, fastmath=_REORDER)
+def sgd(
+    query_factors, url_factors, visits, indptr, winner, loser, weight, expected, query_uses, url_uses, rate, query_mean,
+    query_decay, url_decay, likelihood, query_squares, url_squares,
+):  # fmt: skip
+    """Visit queries in turn, and step along the gradient of each of their pairs.
+
+    The steps of a row are `rate` over the root of the squared gradients that it has met, which `query_squares` and
+    `url_squares` sum (Adagrad, with one number a row): rows that many or heavy pairs move settle, others stay quick. The
+    prior pulls a query to (query_mean, 0, 0, ...) and a url to 0, at each of their uses in an epoch by that share, with
+    implicit steps, which are stable at any rate. The log-likelihood of its pairs, each as it was met, goes to
+    ``likelihood[query]``.
+    """
+    zero, one, tiny = np.float32(0.0), np.float32(1.0), np.float32(1e-6)
+    n_factors = query_factors.shape[1]
+    for place in range(visits.shape[0]):
+        i = visits[place]
+        q = query_factors[i]
+        total = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            if weight[p] == zero:
+                continue
+            j, k = winner[p], loser[p]
+            u, v = url_factors[j], url_factors[k]
+            margin = expected[p] if expected.shape[0] else zero
+            apart = length = zero
+            for f in range(n_factors):
+                d = u[f] - v[f]
+                margin += q[f] * d
+                apart += d * d
+                length += q[f] * q[f]
+            small = np.exp(-abs(margin))
+            total += weight[p] * (min(margin, zero) - np.log1p(small))
+            slope = weight[p] * (small if margin > zero else one) / (one + small)
+            query_squares[i] += slope * slope * apart
+            url_squares[j] += slope * slope * length
+            url_squares[k] += slope * slope * length
+            q_rate = rate / np.sqrt(query_squares[i] + tiny)
+            u_rate = rate / np.sqrt(url_squares[j] + tiny)
+            v_rate = rate / np.sqrt(url_squares[k] + tiny)
+            q_keep = one / (one + q_rate * query_decay / query_uses[i])
+            u_keep = one / (one + u_rate * url_decay / url_uses[j])
+            v_keep = one / (one + v_rate * url_decay / url_uses[k])
+            for f in range(n_factors):
+                q_f, u_f, v_f = q[f], u[f], v[f]
+                q[f] = q_keep * (q_f + q_rate * slope * (u_f - v_f))
+                u[f] = u_keep * (u_f + u_rate * slope * q_f)
+                v[f] = v_keep * (v_f - v_rate * slope * q_f)
+            q[0] += (one - q_keep) * query_mean
+        likelihood[i] = total
+
+
+@njit(cache=True, nogil=True)
+def split_by_urls(visits, starts, indptr, winner, loser, owner, thread, n_threads):
+    """Deal the queries of each chunk of visits to threads so that no two threads meet the same url in a chunk.
+
+    Queries that share urls, directly or by way of others, form a group (union-find), and a group goes as a whole to the
+    thread that has the fewest pairs so far. Chunk c is ``visits[starts[c]:starts[c + 1]]``; `owner` has an entry a url,
+    below 0 at first.
+    """
+    load = np.empty(n_threads, np.int64)
+    for c in range(starts.shape[0] - 1):
+        first, n = starts[c], starts[c + 1] - starts[c]
+        parent = np.arange(n)
+        pairs = np.zeros(n, np.int64)
+        for place in range(n):
+            i = visits[first + place]
+            for p in range(indptr[i], indptr[i + 1]):
+                for url in (winner[p], loser[p]):
+                    if owner[url] < first:
+                        owner[url] = first + place
+                    else:
+                        a, b = _root(parent, place), _root(parent, owner[url] - first)
+                        parent[max(a, b)] = min(a, b)
+        for place in range(n):
+            i = visits[first + place]
+            pairs[_root(parent, place)] += indptr[i + 1] - indptr[i]
+        load[:] = 0
+        for place in range(n):
+            root = _root(parent, place)
+            if root == place:  # the first of its group, as roots are
+                least = np.argmin(load)
+                load[least] += pairs[place]
+                thread[first + place] = least
+            else:
+                thread[first + place] = thread[first + root]
+
+
+@njit(cache=True, nogil=True)
+def _root(parent, node):
+    while parent[node] != node:
+        parent[node] = parent[parent[node]]
+        node = parent[node]
+    return node
+
+
+@njit(cache=True, nogil=True)
+def adam(
+    query_factors, url_factors, visits, indptr, winner, loser, weight, expected, query_uses, url_uses, rate, query_mean,
+    query_decay, url_decay, likelihood, query_moments, url_moments,
+):  # fmt: skip
+    """Do what `sgd` does, with Adam's steps; only the rows that a pair meets are moved.
+
+    Row i has ``moments[i, 0]`` (mean of the gradient), ``moments[i, 1]`` (of its square) and, in ``moments[i, 2, 0]``,
+    the number of its steps.
+    """
+    n_factors = query_factors.shape[1]
+    along_q, along_u, along_v = np.empty((3, n_factors), np.float32)
+    for place in range(visits.shape[0]):
+        i = visits[place]
+        q = query_factors[i]
+        total = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            if weight[p] == np.float32(0.0):
+                continue
+            u, v = url_factors[winner[p]], url_factors[loser[p]]
+            margin = expected[p] if expected.shape[0] else np.float32(0.0)
+            for f in range(n_factors):
+                margin += q[f] * (u[f] - v[f])
+            small = np.exp(-abs(margin))
+            total += weight[p] * (min(margin, np.float32(0.0)) - np.log1p(small))
+            slope = weight[p] * (small if margin > 0 else np.float32(1.0)) / (np.float32(1.0) + small)
+            for f in range(n_factors):
+                along_q[f] = slope * (u[f] - v[f]) - query_decay / query_uses[i] * q[f]
+                along_u[f] = slope * q[f] - url_decay / url_uses[winner[p]] * u[f]
+                along_v[f] = -slope * q[f] - url_decay / url_uses[loser[p]] * v[f]
+            along_q[0] += query_decay / query_uses[i] * query_mean
+            _adam_step(q, along_q, query_moments[i], rate)
+            _adam_step(u, along_u, url_moments[winner[p]], rate)
+            _adam_step(v, along_v, url_moments[loser[p]], rate)
+        likelihood[i] = total
+
+
+@njit(cache=True, nogil=True)
+def _adam_step(row, gradient, moments, rate):
+    moments[2, 0] += np.float32(1.0)
+    steps = moments[2, 0]
+    mean_share = np.float32(1.0) - np.float32(0.9) ** steps
+    square_share = np.float32(1.0) - np.float32(0.999) ** steps
+    for f in range(row.shape[0]):
+        g = gradient[f]
+        moments[0, f] += np.float32(0.1) * (g - moments[0, f])
+        moments[1, f] += np.float32(0.001) * (g * g - moments[1, f])
+        row[f] += rate * (moments[0, f] / mean_share) / (np.sqrt(moments[1, f] / square_share) + np.float32(1e-8))
+
+
+@njit(cache=True, nogil=True)
+def walk_scores(
+    queries, indptr, urls, chances, tol, forward,
+    q_indptr, q_urls, q_clicks, q_total, u_indptr, u_queries, u_clicks, u_total, out,
+):  # fmt: skip
+    """Write the scores of ``urls[indptr[n]:indptr[n + 1]]`` for ``queries[n]``.
+
+    The walk makes k moves with probability ``chances[k]`` (the rest of its steps it stays), and then stands on a query if
+    k is even and on a url if k is odd. From a node where later moves would bring no more than `tol` for each of its clicks
+    the walk is not followed further: so a move costs at most 1 / tol edges, however popular a node is.
+
+    The graph is undirected, so that a walk from u to q has the probability of one from q to u times clicks of q / clicks
+    of u: the same walk from q serves both directions.
+    """
+    on_query, on_url = np.zeros(q_total.shape[0]), np.zeros(u_total.shape[0])
+    reached = np.zeros(u_total.shape[0])
+    here, there = np.empty(64, np.int64), np.empty(64, np.int64)
+    all_reached = np.empty(64, np.int64)
+    for n in range(queries.shape[0]):
+        start = queries[n]
+        on_query[start] = 1.0
+        here[0] = start
+        n_here, n_reached = 1, 0
+        later, norm = 1.0, 0.0
+        for k in range(chances.shape[0]):
+            later = max(later - chances[k], 0.0) if k + 1 < chances.shape[0] else 0.0
+            if k % 2:
+                mass, total, edges, ends, clicks, other = on_url, u_total, u_indptr, u_queries, u_clicks, on_query
+            else:
+                mass, total, edges, ends, clicks, other = on_query, q_total, q_indptr, q_urls, q_clicks, on_url
+            n_there = 0
+            for place in range(n_here):
+                node = here[place]
+                here_now = mass[node]
+                mass[node] = 0.0
+                if k % 2:
+                    if reached[node] == 0.0:
+                        all_reached = _append(all_reached, n_reached, node)
+                        n_reached += 1
+                    reached[node] += chances[k] * here_now
+                if total[node] == 0.0:
+                    continue
+                norm += chances[k] * here_now / total[node]
+                if here_now * later <= tol * total[node]:
+                    continue
+                for edge in range(edges[node], edges[node + 1]):
+                    end = ends[edge]
+                    if other[end] == 0.0:
+                        there = _append(there, n_there, end)
+                        n_there += 1
+                    other[end] += here_now * clicks[edge] / total[node]
+            here, there = there, here
+            n_here = n_there
+        for p in range(indptr[n], indptr[n + 1]):
+            score = reached[urls[p]]
+            if not forward and score > 0.0:
+                score /= u_total[urls[p]] * norm
+            out[p] = score
+        for place in range(n_reached):
+            reached[all_reached[place]] = 0.0
+
+
+@njit(cache=True, nogil=True)
+def _append(values, n, value):
+    if n == values.shape[0]:
+        longer = np.empty(2 * n, values.dtype)
+        for place in range(n):
+            longer[place] = values[place]
+        values = longer
+    values[n] = value
+    return values

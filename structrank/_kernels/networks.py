@@ -1,0 +1,91 @@
+"""Scoring functions that are trained by lambdas: linear, and two layers with tanh.
+
+Weights lie in one vector. Without hidden units it is w, and a document scores w.x; with h of them it holds W (n_features, h),
+b (h,) and v (h,), and a document scores v.tanh(W^T x + b). X is dense, float64, in row order.
+"""
+
+import numpy as np
+from numba import njit
+
+from structrank._kernels.lambdas import query_lambdas, workspace
+
+# Sums vectorise only if their terms may be added in another order; nan and inf keep their meaning.
+_REORDER = {"reassoc", "contract", "nsz"}
+
+
+@njit(cache=True, nogil=True, fastmath=_REORDER)
+def forward(X, weights, n_hidden, hidden, scores):
+    """Write the scores of all rows; the hidden units' values go to `hidden`, (n_docs, n_hidden)."""
+    n_features = X.shape[1]
+    bias = n_features * n_hidden
+    for i in range(X.shape[0]):
+        total = 0.0
+        if n_hidden == 0:
+            for j in range(n_features):
+                total += X[i, j] * weights[j]
+        else:
+            units = hidden[i]
+            for k in range(n_hidden):
+                units[k] = weights[bias + k]
+            for j in range(n_features):
+                value = X[i, j]
+                row = weights[j * n_hidden : (j + 1) * n_hidden]
+                for k in range(n_hidden):
+                    units[k] += value * row[k]
+            for k in range(n_hidden):
+                units[k] = np.tanh(units[k])
+                total += units[k] * weights[bias + n_hidden + k]
+        scores[i] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_REORDER)
+def backward(X, hidden, forces, weights, n_hidden, gradient):
+    """Add to `gradient` the derivative of ``forces @ scores`` by the weights."""
+    n_features = X.shape[1]
+    bias = n_features * n_hidden
+    slopes = np.empty(n_hidden)
+    for i in range(X.shape[0]):
+        force = forces[i]
+        if force == 0.0:
+            continue
+        if n_hidden == 0:
+            for j in range(n_features):
+                gradient[j] += force * X[i, j]
+        else:
+            for k in range(n_hidden):
+                unit = hidden[i, k]
+                slopes[k] = force * weights[bias + n_hidden + k] * (1.0 - unit * unit)
+                gradient[bias + k] += slopes[k]
+                gradient[bias + n_hidden + k] += force * unit
+            for j in range(n_features):
+                value = X[i, j]
+                row = gradient[j * n_hidden : (j + 1) * n_hidden]
+                for k in range(n_hidden):
+                    row[k] += value * slopes[k]
+
+
+@njit(cache=True, nogil=True)
+def train_by_query(X, starts, queries, plan, weights, n_hidden, rate):
+    """Move the weights after each query by ``rate`` times its gradient; give the number of effective pairs.
+
+    Rows ``starts[p]`` to ``starts[p + 1]`` of X are the documents of query ``queries[p]`` of the plan.
+    """
+    longest = 0
+    for p in range(queries.shape[0]):
+        longest = max(longest, starts[p + 1] - starts[p])
+    numbers, integers = workspace(longest)
+    hidden = np.empty((longest, n_hidden))
+    scores, forces, bends = np.empty(longest), np.empty(longest), np.empty(longest)
+    gradient = np.empty(weights.shape[0])
+    pairs = 0
+    for p in range(queries.shape[0]):
+        rows = X[starts[p] : starts[p + 1]]
+        n = rows.shape[0]
+        forward(rows, weights, n_hidden, hidden, scores)
+        forces[:n] = 0.0
+        gradient[:] = 0.0
+        pairs += query_lambdas(scores[:n], plan, queries[p], 1.0, forces[:n], bends[:n], numbers, integers)
+        backward(rows, hidden, forces, weights, n_hidden, gradient)
+        for j in range(weights.shape[0]):
+            weights[j] += rate * gradient[j]
+    return pairs

@@ -1,0 +1,71 @@
+"""How well scores agree with preferences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structrank import _validation
+from structrank.clicks.preferences import Preferences
+
+
+def pair_accuracy(pairs, scores, per_query=False):
+    """Compute the weighted share of preferences that scores agree with; ties count half.
+
+    ::
+
+        sum_i weight_i ([s_i(winner) > s_i(loser)] + [s_i(winner) = s_i(loser)] / 2) / sum_i weight_i
+
+    A score of nan is no opinion, and the pair counts as a tie.
+
+    Parameters
+    ----------
+    pairs : Preferences
+    scores : scorer, callable or array-like of shape (n_pairs, 2)
+        A scorer has ``predict(queries, urls)``, as the learners of `structrank.clicks` have; a callable takes the same ids and
+        gives one score for each. An array has the scores of winner and loser.
+    per_query : bool, default False
+        Give one value a query.
+
+    Returns
+    -------
+    float, or (n_queries,) array
+        nan where there are no pairs; the queries are in the order of ``pairs.queries``.
+
+    Examples
+    --------
+    >>> from structrank.clicks import preference_pairs
+    >>> pairs = preference_pairs([("q", ["a", "b", "c"], [2]), ("r", ["a", "b"], [1])])
+    >>> pair_accuracy(pairs, [[2.0, 1.0], [0.0, 0.0], [1.0, 2.0]])
+    0.5
+    >>> pair_accuracy(pairs, lambda queries, urls: [url == "c" for url in urls], per_query=True)
+    array([1. , 0.5])
+    """
+    if not isinstance(pairs, Preferences):
+        raise ValueError(f"pairs is a {type(pairs).__name__}; expected Preferences, as preference_pairs gives them.")
+    scores = _pair_scores(pairs, scores)
+    won = (scores[:, 0] > scores[:, 1]).astype(np.float64)
+    won[(scores[:, 0] == scores[:, 1]) | np.isnan(scores).any(axis=1)] = 0.5
+    query = pairs.query if per_query else np.zeros(len(pairs), dtype=np.int64)
+    n_values = len(pairs.queries) if per_query else 1
+    agreed = np.bincount(query, weights=won * pairs.weight, minlength=n_values)
+    total = np.bincount(query, weights=pairs.weight, minlength=n_values)
+    values = np.divide(agreed, total, out=np.full(n_values, np.nan), where=total > 0)
+    return values if per_query else float(values[0])
+
+
+def _pair_scores(pairs, scores):
+    """Give the scores of winners and losers as an array of shape (n_pairs, 2)."""
+    score = getattr(scores, "predict", scores)
+    if not callable(score):
+        scores = np.asarray(scores)
+        if scores.shape != (len(pairs), 2):
+            raise ValueError(
+                f"scores has shape {scores.shape}; expected {(len(pairs), 2)}: the scores of winner and loser of each pair."
+            )
+        flat = scores.reshape(-1)
+    else:
+        queries = pairs.queries.values[np.repeat(pairs.query, 2)]
+        urls = pairs.urls.values[np.column_stack([pairs.winner, pairs.loser]).reshape(-1)]
+        flat = score(queries, urls)
+    flat = _validation.as_number_column(flat, 2 * len(pairs), "scores", "numbers, larger is better", against="pairs")
+    return flat.reshape(-1, 2)

@@ -1,0 +1,379 @@
+"""The mathematics of collaborative ranking: R = Q U^T under Bradley-Terry likelihood and Gaussian priors, and its ascent.
+
+Cao, Shen, Wang and Yang, *Clickthrough log analysis by collaborative ranking*, AAAI 2010, equations 4 to 6 and Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import expit, log_expit
+
+from structrank._kernels import clicks as kernels
+
+# Queries that are visited between two meetings of the threads: enough work for a meeting to cost nothing, and few enough
+# that in a sparse log they fall into many groups without common urls.
+_CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class GroupedPairs:
+    """Preference pairs, query after query; see `group_pairs`.
+
+    Attributes
+    ----------
+    query, winner, loser : (n_pairs,) arrays of int32
+        Rows of the factors.
+    weight : (n_pairs,) array of float32
+    expected : (n_pairs,) or (0,) array of float32
+        Margins that are there before the factors add theirs; empty for none.
+    indptr : (n_queries + 1,) array of int64
+        Query i has the pairs ``indptr[i]`` to ``indptr[i + 1]``.
+    """
+
+    query: np.ndarray
+    winner: np.ndarray
+    loser: np.ndarray
+    weight: np.ndarray
+    expected: np.ndarray
+    indptr: np.ndarray
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Gaussian priors of the factors: q_i around (query_mean, 0, 0, ...), u_j around 0.
+
+    The paper has ``query_mean=0``. Otherwise what all queries share is expected, not only possible: the first factor of a url
+    is its worth to any query, the others tell queries apart.
+
+    Examples
+    --------
+    >>> Priors(query_mean=1.0, query_sd=0.5, url_sd=2.0).cost(np.array([[1.0, 0.5]]), np.array([[2.0, 0.0]]))
+    1.0
+    """
+
+    query_mean: float
+    query_sd: float
+    url_sd: float
+
+    def from_mean(self, query_factors):
+        """Give Q less its mean."""
+        away = np.array(query_factors, dtype=np.float64)
+        away[..., 0] -= self.query_mean
+        return away
+
+    def cost(self, query_factors, url_factors):
+        """Compute -log p(Q) - log p(U), without constants."""
+        away = self.from_mean(query_factors)
+        return float(
+            np.vdot(away, away) / (2 * self.query_sd**2) + np.vdot(url_factors, url_factors) / (2 * self.url_sd**2)
+        )
+
+
+def group_pairs(query, winner, loser, weight, n_queries, expected=None):
+    """Sort pairs by query; arrays of the right order and type are used in place.
+
+    Parameters
+    ----------
+    query, winner, loser : (n_pairs,) arrays of int
+    weight : (n_pairs,) array
+    n_queries : int
+    expected : (n_pairs,) array, default None
+
+    Returns
+    -------
+    GroupedPairs
+
+    Examples
+    --------
+    >>> pairs = group_pairs(np.array([1, 0, 1]), np.array([4, 5, 6]), np.array([7, 8, 9]), np.ones(3), n_queries=2)
+    >>> pairs.winner.tolist(), pairs.indptr.tolist()
+    ([5, 4, 6], [0, 1, 3])
+    """
+    columns = [query, winner, loser, weight, np.empty(0) if expected is None else expected]
+    types = [np.int32, np.int32, np.int32, np.float32, np.float32]
+    if (query[1:] < query[:-1]).any():
+        order = np.argsort(query, kind="stable")
+        columns = [column[order] if column.size else column for column in columns]
+    columns = [np.ascontiguousarray(column, dtype=kind) for column, kind in zip(columns, types, strict=True)]
+    counts = np.bincount(query, minlength=n_queries)
+    return GroupedPairs(*columns, indptr=np.concatenate([[0], np.cumsum(counts)]))
+
+
+def count_uses(pairs, n_urls):
+    """Count the pairs of weight above 0 of each query and of each url.
+
+    Returns
+    -------
+    query_uses : (n_queries,) array of float32
+    url_uses : (n_urls,) array of float32
+
+    Examples
+    --------
+    >>> pairs = group_pairs(np.array([0, 0]), np.array([1, 2]), np.array([0, 0]), np.array([1.0, 0.0]), n_queries=1)
+    >>> [uses.tolist() for uses in count_uses(pairs, n_urls=3)]
+    [[1.0], [1.0, 1.0, 0.0]]
+    """
+    query_uses, url_uses = np.zeros(pairs.indptr.shape[0] - 1, np.float32), np.zeros(n_urls, np.float32)
+    kernels.count_uses(pairs.indptr, pairs.winner, pairs.loser, pairs.weight, query_uses, url_uses)
+    return query_uses, url_uses
+
+
+def margins(query_factors, url_factors, pairs):
+    """Compute q_i . (u_j - u_k) of each pair, and add what is expected of it.
+
+    Examples
+    --------
+    >>> pairs = group_pairs(np.array([0]), np.array([1]), np.array([0]), np.ones(1), n_queries=1)
+    >>> margins(np.array([[2.0]]), np.array([[0.5], [3.0]]), pairs)
+    array([5.])
+    """
+    out = np.empty(pairs.query.shape[0])
+    kernels.pair_margins(query_factors, url_factors, pairs.query, pairs.winner, pairs.loser, out)
+    if pairs.expected.size:
+        out += pairs.expected
+    return out
+
+
+def log_posterior(query_factors, url_factors, pairs, priors):
+    """Compute equation 4 without its constants.
+
+    Parameters
+    ----------
+    query_factors : (n_queries, n_factors) array
+        Q.
+    url_factors : (n_urls, n_factors) array
+        U.
+    pairs : GroupedPairs
+    priors : Priors
+
+    Returns
+    -------
+    float
+        ``sum_p weight_p log phi(margin_p) + log p(Q) + log p(U)``, phi the logistic function.
+
+    Examples
+    --------
+    >>> pairs = group_pairs(np.array([0]), np.array([1]), np.array([0]), np.ones(1), n_queries=1)
+    >>> bool(log_posterior(np.zeros((1, 2)), np.zeros((2, 2)), pairs, Priors(0.0, 1.0, 1.0)) == np.log(0.5))
+    True
+    """
+    return likelihood(query_factors, url_factors, pairs) - priors.cost(query_factors, url_factors)
+
+
+def likelihood(query_factors, url_factors, pairs):
+    """Compute the log-likelihood of the pairs, by weight.
+
+    Examples
+    --------
+    >>> pairs = group_pairs(np.array([0]), np.array([1]), np.array([0]), np.full(1, 3.0), n_queries=1)
+    >>> bool(np.isclose(likelihood(np.zeros((1, 2)), np.zeros((2, 2)), pairs), 3 * np.log(0.5)))
+    True
+    """
+    return float(pairs.weight @ log_expit(margins(query_factors, url_factors, pairs)))
+
+
+def query_gradient(query_factors, url_factors, pairs, priors):
+    """Compute equation 5 for all queries, the derivative of `log_posterior` in Q; the shape is that of Q.
+
+    Examples
+    --------
+    >>> pairs = group_pairs(np.array([0]), np.array([1]), np.array([0]), np.ones(1), n_queries=1)
+    >>> query_gradient(np.zeros((1, 1)), np.array([[0.5], [3.0]]), pairs, Priors(0.0, 1.0, 1.0))
+    array([[1.25]])
+    """
+    out = priors.from_mean(query_factors) / -(priors.query_sd**2)
+    slopes = _slopes(query_factors, url_factors, pairs)
+    kernels.add_query_gradients(slopes, url_factors, pairs.query, pairs.winner, pairs.loser, out)
+    return out
+
+
+def url_gradient(query_factors, url_factors, pairs, priors):
+    """Compute equation 6, the derivative of `log_posterior` in U; the shape is that of U.
+
+    Examples
+    --------
+    >>> pairs = group_pairs(np.array([0]), np.array([1]), np.array([0]), np.ones(1), n_queries=1)
+    >>> url_gradient(np.array([[3.0]]), np.zeros((2, 1)), pairs, Priors(0.0, 1.0, 1.0)).ravel()
+    array([-1.5,  1.5])
+    """
+    out = url_factors / -(priors.url_sd**2)
+    slopes = _slopes(query_factors, url_factors, pairs)
+    kernels.add_url_gradients(slopes, query_factors, pairs.query, pairs.winner, pairs.loser, out)
+    return out
+
+
+def _slopes(query_factors, url_factors, pairs):
+    # phi'(x) / phi(x) = phi(-x), which neither overflows nor divides by zero.
+    return pairs.weight * expit(-margins(query_factors, url_factors, pairs))
+
+
+class BatchAscent:
+    """Algorithm 1: all of Q one step up its gradient, then all of U; a step that leads down is undone and halved.
+
+    Parameters
+    ----------
+    query_factors, url_factors : arrays
+        Start; not changed.
+    pairs : GroupedPairs
+    priors : Priors
+    rate : float
+        Alpha; the attribute `rate` is what it has come down to.
+
+    Examples
+    --------
+    >>> pairs = group_pairs(np.array([0]), np.array([1]), np.array([0]), np.ones(1), n_queries=1)
+    >>> ascent = BatchAscent(np.ones((1, 1)), np.ones((2, 1)), pairs, Priors(0.0, 1.0, 1.0), rate=0.1)
+    >>> before = ascent.objective
+    >>> ascent.epoch()
+    >>> bool(ascent.objective > before)
+    True
+    """
+
+    def __init__(self, query_factors, url_factors, pairs, priors, rate):
+        self.query_factors = query_factors.astype(np.float64)
+        self.url_factors = url_factors.astype(np.float64)
+        self.pairs, self.priors, self.rate = pairs, priors, rate
+        self.objective = log_posterior(self.query_factors, self.url_factors, pairs, priors)
+
+    def epoch(self):
+        """Make one step that does not lead down; none where the rate has become too small to move anything."""
+        Q, U = self.query_factors, self.url_factors
+        along_Q = query_gradient(Q, U, self.pairs, self.priors)
+        while self.rate > 1e-12:
+            new_Q = Q + self.rate * along_Q
+            new_U = U + self.rate * url_gradient(new_Q, U, self.pairs, self.priors)
+            objective = log_posterior(new_Q, new_U, self.pairs, self.priors)
+            if objective >= self.objective:
+                self.query_factors, self.url_factors, self.objective = new_Q, new_U, objective
+                return
+            self.rate /= 2
+
+    def likelihood(self):
+        """Give the log-likelihood of the pairs, without the priors."""
+        return likelihood(self.query_factors, self.url_factors, self.pairs)
+
+
+class StochasticAscent:
+    """Steps along the gradients of single pairs, queries in random order and all pairs of a query together.
+
+    A chunk of queries is dealt to the threads so that none meets a url of another's: every thread reads and writes rows of
+    its own, and the factors are those of a single thread, bit by bit. Where some url is in nearly every list, one thread has
+    nearly all the work.
+
+    Parameters
+    ----------
+    query_factors, url_factors : arrays of float32
+        Changed in place.
+    pairs : GroupedPairs
+    priors : Priors
+    rate : float
+    rng : numpy Generator
+        Gives the order of queries.
+    n_threads : int
+    adam : bool
+        Adam's steps, which remember two numbers for each factor, in place of Adagrad's with one for each row.
+
+    Examples
+    --------
+    >>> pairs = group_pairs(np.array([0]), np.array([1]), np.array([0]), np.ones(1), n_queries=1)
+    >>> Q, U = np.ones((1, 2), np.float32), np.zeros((2, 2), np.float32)
+    >>> StochasticAscent(Q, U, pairs, Priors(0.0, 1.0, 1.0), rate=0.1, rng=np.random.default_rng(0)).epoch()
+    >>> bool(U[1, 0] > U[0, 0])
+    True
+    """
+
+    def __init__(self, query_factors, url_factors, pairs, priors, rate, rng, n_threads=1, adam=False):
+        self.query_factors, self.url_factors, self.pairs = query_factors, url_factors, pairs
+        self.rate, self._rng, self._n_threads = rate, rng, n_threads
+        self._priors = np.array([priors.query_mean, priors.query_sd**-2, priors.url_sd**-2], np.float32)
+        self._uses = count_uses(pairs, url_factors.shape[0])
+        self._visits = np.flatnonzero(self._uses[0]).astype(np.int32)
+        self._likelihood = np.zeros(query_factors.shape[0])
+        self._kernel = kernels.adam if adam else kernels.sgd
+        per_row = (3, query_factors.shape[1]) if adam else ()
+        self._memory = [np.zeros((factors.shape[0], *per_row), np.float32) for factors in (query_factors, url_factors)]
+
+    def epoch(self):
+        """Visit every query once."""
+        visits = self._rng.permutation(self._visits)
+        starts = np.append(np.arange(0, visits.shape[0], _CHUNK), visits.shape[0])
+        thread = self._deal(visits, starts) if self._n_threads > 1 else None
+        with ThreadPoolExecutor(self._n_threads) if thread is not None else nullcontext() as pool:
+            for start, stop in pairwise(starts):
+                chunk = visits[start:stop]
+                if thread is None:
+                    self._run(chunk)
+                else:
+                    parts = [chunk[thread[start:stop] == number] for number in range(self._n_threads)]
+                    list(pool.map(self._run, parts))
+
+    def likelihood(self):
+        """Give the log-likelihood of the pairs in the last epoch, each as it was met."""
+        return float(self._likelihood.sum())
+
+    def _deal(self, visits, starts):
+        pairs = self.pairs
+        owner = np.full(self.url_factors.shape[0], -1, np.int32)
+        thread = np.empty(visits.shape[0], np.int32)
+        kernels.split_by_urls(visits, starts, pairs.indptr, pairs.winner, pairs.loser, owner, thread, self._n_threads)
+        return thread
+
+    def _run(self, visits):
+        pairs = self.pairs
+        self._kernel(
+            self.query_factors, self.url_factors, visits, pairs.indptr, pairs.winner, pairs.loser, pairs.weight,
+            pairs.expected, *self._uses, np.float32(self.rate), *self._priors, self._likelihood, *self._memory,
+        )  # fmt: skip
+
+
+def best_query_factors(differences, weight, priors, tol=1e-10, max_iter=100):
+    """Maximise `log_posterior` in the factors of one query, with the urls as they are: a concave problem, by Newton's method.
+
+    Parameters
+    ----------
+    differences : (n_pairs, n_factors) array
+        u_winner - u_loser of the query's pairs.
+    weight : (n_pairs,) array
+    priors : Priors
+    tol : float, default 1e-10
+        Stop when Newton's method promises less than this.
+    max_iter : int, default 100
+        Most steps; about five are made.
+
+    Returns
+    -------
+    (n_factors,) array
+
+    Examples
+    --------
+    >>> q = best_query_factors(np.array([[1.0]]), np.ones(1), Priors(0.0, 1.0, 1.0))
+    >>> bool(abs(expit(-q[0]) - q[0]) < 1e-5)  # where the gradient is zero
+    True
+    """
+    differences = np.asarray(differences, dtype=np.float64)
+    q = np.zeros(differences.shape[1])
+    q[0] = priors.query_mean
+    precision = priors.query_sd**-2
+
+    def value(q):
+        away = priors.from_mean(q)
+        return weight @ log_expit(differences @ q) - precision / 2 * away @ away
+
+    for _ in range(max_iter):
+        wrong = expit(-(differences @ q))
+        gradient = (weight * wrong) @ differences - precision * priors.from_mean(q)
+        curvature = (differences.T * (weight * wrong * (1 - wrong))) @ differences + precision * np.eye(q.shape[0])
+        step = np.linalg.solve(curvature, gradient)
+        gain = gradient @ step
+        if gain <= tol:
+            break
+        length = 1.0
+        while value(q + length * step) < value(q) + 1e-4 * length * gain and length > 1e-8:
+            length /= 2
+        q += length * step
+    return q

@@ -1,0 +1,254 @@
+"""Ids of any type as dense integers, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from structrank import _validation
+from structrank._kernels import click_logs as kernels
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ids:
+    """Distinct ids; the dense integer of an id is its place.
+
+    Parameters
+    ----------
+    values : (n,) array
+        int64, or objects of any hashable type.
+
+    Examples
+    --------
+    >>> ids = Ids(np.array(["weather", "news"], dtype=object))
+    >>> ids.index(["news", "sports"])
+    array([ 1, -1])
+    >>> len(ids), ids.values[1]
+    (2, 'news')
+    """
+
+    values: np.ndarray
+
+    def __len__(self):
+        return self.values.shape[0]
+
+    def __repr__(self):
+        shown = ", ".join(repr(value) for value in self.values[:3].tolist())
+        return f"Ids({len(self)}: {shown}{', ...' if len(self) > 3 else ''})"
+
+    def index(self, values):
+        """Give the dense integers of ids.
+
+        Parameters
+        ----------
+        values : array-like of shape (n,)
+
+        Returns
+        -------
+        (n,) array of int64
+            -1 for an id that is not among these.
+        """
+        values = as_id_array(values, "values")
+        if self.values.dtype.kind == "i" and values.dtype.kind in "iu":
+            held = values <= np.iinfo(np.int64).max  # what is no int64 is no id of these
+            return np.where(held, self._index_integers(values.astype(np.int64)), -1)
+        numbers = self._numbers
+        return np.array([numbers.get(value, -1) for value in values.tolist()], dtype=np.int64)
+
+    def _index_integers(self, values):
+        if not len(self):
+            return np.full(values.shape, -1)
+        order = self._order
+        place = np.searchsorted(self.values, values, sorter=order)
+        place = order[np.minimum(place, len(self) - 1)]
+        return np.where(self.values[place] == values, place, -1)
+
+    @cached_property
+    def _order(self):
+        return np.argsort(self.values, kind="stable")
+
+    @cached_property
+    def _numbers(self):
+        return {value: number for number, value in enumerate(self.values.tolist())}
+
+
+def as_id_array(values, name):
+    """Give ids as a 1-d array whose elements are the ids: tuples stay tuples, and 1 and "1" stay two.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        Of any hashable type.
+    name : str
+        For error messages.
+
+    Returns
+    -------
+    (n,) array
+
+    Examples
+    --------
+    >>> as_id_array([("a", 1), 2], "queries").tolist()
+    [('a', 1), 2]
+    """
+    if hasattr(values, "to_numpy"):  # pandas, polars
+        values = values.to_numpy()
+    if not isinstance(values, np.ndarray):
+        if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+            raise ValueError(f"{name}={values!r} is not valid: expected a sequence of ids.")
+        values = list(values)
+        if values and all(type(value) is int and abs(value) < 2**63 for value in values):
+            return np.array(values, dtype=np.int64)
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        values = array
+    if values.ndim != 1:
+        raise ValueError(f"{name} has {values.ndim} dimension(s); expected 1: one id an entry.")
+    if values.dtype.kind == "O":
+        for place, value in enumerate(values):
+            try:
+                hash(value)
+            except TypeError:
+                raise ValueError(
+                    f"{name} contains {value!r} at {place}; an id must be hashable: a number, a text or a tuple of these."
+                ) from None
+    return values
+
+
+def dense_pairs(query_ids, url_ids, queries, urls):
+    """Give the dense integers of pairs (query, url) as a scorer is asked for them.
+
+    Parameters
+    ----------
+    query_ids, url_ids : Ids
+        What the scorer knows.
+    queries, urls : array-like of shape (n,)
+        Ids of any type; entry i of both is a pair.
+
+    Returns
+    -------
+    query, url : (n,) arrays of int64
+        -1 for what is not known.
+
+    Examples
+    --------
+    >>> queries, urls = Ids(np.array([7, 9])), Ids(np.array(["a.org", "b.org"], dtype=object))
+    >>> dense_pairs(queries, urls, [9, 8], ["a.org", "b.org"])
+    (array([ 1, -1]), array([0, 1]))
+    """
+    queries, urls = as_id_array(queries, "queries"), as_id_array(urls, "urls")
+    urls = _validation.as_column(urls, queries.shape[0], "urls", against="queries")
+    return query_ids.index(queries), url_ids.index(urls)
+
+
+class GrowingIds:
+    """Ids that are numbered as they come, until `settle` gives them as `Ids`.
+
+    Examples
+    --------
+    >>> growing = GrowingIds()
+    >>> growing.add([30, 10, 30])
+    [0, 1, 0]
+    >>> ids, places = growing.settle()
+    >>> ids.values.tolist(), places.tolist()
+    ([10, 30], [1, 0])
+    """
+
+    def __init__(self):
+        self._numbers, self._settled = {}, None
+
+    def __len__(self):
+        return len(self._numbers)
+
+    def add(self, values):
+        """Give the number of each id, new ones being numbered on."""
+        numbers = self._numbers
+        return [numbers.setdefault(value, len(numbers)) for value in values]
+
+    @property
+    def values(self):
+        """The ids so far, by number."""
+        return as_id_array(self._numbers, "ids")
+
+    def index(self, values):
+        """Give the numbers of ids, -1 for what is not among these; see `Ids.index`."""
+        return Ids(self.values).index(values)
+
+    def settle(self):
+        """Give the ids so far, integers in increasing order: 0 .. n - 1 stay what they are.
+
+        Until there are new ones it gives the same objects, so that all that is made of one stream shares its ids.
+
+        Returns
+        -------
+        ids : Ids
+        places : (n,) array of int64, or None
+            The dense integer in `ids` of each number that was given out; None where they are the same.
+        """
+        if self._settled is None or len(self._settled[0]) < len(self):
+            self._settled = _in_order(self.values)
+        return self._settled
+
+
+def _in_order(values):
+    """Give `Ids` of values that are integers in increasing order, of others as they are, and the new place of each."""
+    if values.dtype.kind != "i" or np.all(values[:-1] < values[1:]):
+        return Ids(values), None
+    order = np.argsort(values)
+    places = np.empty_like(order)
+    places[order] = np.arange(order.shape[0])
+    return Ids(values[order]), places
+
+
+class TextIds(GrowingIds):
+    """Growing ids that compiled readers find in text; settled, they are int64 where each is written as an integer."""
+
+    def __init__(self):
+        self._settled = None
+        self._table = kernels.IdTable(
+            slots=np.full(2, -1, dtype=np.int32),
+            keys=np.empty(0, dtype=np.uint64),
+            ends=np.empty(0, dtype=np.int64),
+            text=np.empty(0, dtype=np.uint8),
+            count=np.zeros(1, dtype=np.int64),
+        )
+
+    def __len__(self):
+        return int(self._table.count[0])
+
+    def room(self, n_bytes):
+        """Give the table, with room for all ids that a text of `n_bytes` may hold."""
+        table, count = self._table, len(self)
+        n_ids, used = count + n_bytes // 2 + 1, int(table.ends[count - 1]) if count else 0
+        slots, keys = table.slots, _grown(table.keys, n_ids)
+        if slots.shape[0] < 2 * n_ids:
+            slots = np.full(2 ** (2 * n_ids).bit_length(), -1, dtype=np.int32)
+            kernels.fill_slots(slots, keys, count)
+        self._table = kernels.IdTable(
+            slots, keys, _grown(table.ends, n_ids), _grown(table.text, used + n_bytes), table.count
+        )
+        return self._table
+
+    @property
+    def values(self):
+        """The ids so far, by number."""
+        ends = self._table.ends[: len(self)]
+        integers = np.empty(ends.shape[0], dtype=np.int64)
+        if kernels.as_integers(ends, self._table.text, integers):
+            return integers
+        text, texts, start = self._table.text[: ends[-1]].tobytes(), np.empty(ends.shape[0], dtype=object), 0
+        for number, stop in enumerate(ends.tolist()):
+            texts[number] = text[start:stop].decode("utf-8", errors="backslashreplace")
+            start = stop
+        return texts
+
+
+def _grown(array, size):
+    """Give an array of at least `size` entries that begins as this one does; itself where it is large enough."""
+    if array.shape[0] >= size:
+        return array
+    larger = np.empty(max(size, array.shape[0] * 3 // 2), dtype=array.dtype)
+    larger[: array.shape[0]] = array
+    return larger

@@ -1,0 +1,100 @@
+"""From clicks to labels, for learners that rank by features."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structrank import _validation
+from structrank.clicks.ids import as_id_array, dense_pairs
+from structrank.clicks.preferences import Preferences
+from structrank.data import group_by_query
+
+
+def to_labels(source, queries, urls, n_grades=5):
+    """Give documents labels that say what a click log thinks of them, to train `StructRankSVM` or `LambdaMART` on.
+
+    Clicks order the urls of a query, but say nothing of how good the best of them is; so the labels grade within each query.
+    Of the n documents of a query about which something is known, one that scores higher than b others has the label ::
+
+        floor(n_grades * b / n)
+
+    Equal scores get equal labels, and a query whose scores are all equal has only zeros, which teach nothing.
+
+    Parameters
+    ----------
+    source : Preferences, scorer, callable or array-like of shape (n_docs,)
+        What to grade by. Of preferences, the share of comparisons that a url wins, ``(wins + 1) / (wins + losses + 2)``, by
+        weight: the 1 and the 2 keep a single lucky win from being the best there is. A scorer has ``predict(queries, urls)``,
+        as the learners of `structrank.clicks` have; a callable takes the same; an array has the scores.
+    queries, urls : array-like of shape (n_docs,)
+        Ids of the documents, as in the log.
+    n_grades : int, default 5
+        Labels are 0 .. n_grades - 1, at least 2. For criteria that know only relevant and irrelevant, 2 makes the better half
+        relevant; with more, choose with ``relevant_from``.
+
+    Returns
+    -------
+    (n_docs,) array of float64
+        nan where nothing is known: a url without preferences, or with a score of nan. Leave these rows out of training.
+
+    Examples
+    --------
+    >>> from structrank.clicks import preference_pairs
+    >>> pairs = preference_pairs([("q", ["a", "b", "c"], [2]), ("q", ["a", "b", "c"], [1])])
+    >>> to_labels(pairs, ["q"] * 4, ["a", "b", "c", "d"], n_grades=3)
+    array([ 0.,  1.,  2., nan])
+    >>> to_labels([0.3, 0.1, 0.3], ["q", "q", "q"], ["a", "b", "c"], n_grades=2)
+    array([0., 0., 0.])
+    """
+    n_grades = _validation.check_number("n_grades", n_grades, at_least=2, integer=True)
+    queries, urls = as_id_array(queries, "queries"), as_id_array(urls, "urls")
+    n_docs = _validation.count_rows(queries, "queries")
+    urls = _validation.as_column(urls, n_docs, "urls", against="queries")
+    scores = _validation.as_number_column(
+        _scores(source, queries, urls), n_docs, "scores", "numbers, larger is better", against="queries"
+    )
+    labels, known = np.full(n_docs, np.nan), np.flatnonzero(~np.isnan(scores))
+    if known.size:
+        grouping = group_by_query(queries[known], known.size, against="queries")
+        query = grouping.query_of_row()
+        labels[known] = n_grades * _number_below(query, scores[known]) // grouping.sizes[query]
+    return labels
+
+
+def _scores(source, queries, urls):
+    if isinstance(source, Preferences):
+        return _win_rates(source, queries, urls)
+    score = getattr(source, "predict", source)
+    return score(queries, urls) if callable(score) else source
+
+
+def _win_rates(pairs, queries, urls):
+    """Give the smoothed share of comparisons that each (query, url) wins, nan where there are none."""
+    query, url = dense_pairs(pairs.queries, pairs.urls, queries, urls)
+    known = (query >= 0) & (url >= 0)
+    n_urls = len(pairs.urls)
+    first = pairs.query.astype(np.int64) * n_urls
+    keys, place = np.unique(np.concatenate([first + pairs.winner, first + pairs.loser]), return_inverse=True)
+    wins = np.bincount(place[: len(pairs)], weights=pairs.weight, minlength=keys.size)
+    losses = np.bincount(place[len(pairs) :], weights=pairs.weight, minlength=keys.size)
+    rates = np.full(query.shape[0], np.nan)
+    if keys.size:
+        asked = query * n_urls + url
+        place = np.minimum(np.searchsorted(keys, asked), keys.size - 1)
+        found = known & (keys[place] == asked)
+        rates[found] = ((wins + 1) / (wins + losses + 2))[place[found]]
+    return rates
+
+
+def _number_below(query, scores):
+    """Give for each entry how many entries of its query have a strictly lower score."""
+    order = np.lexsort((scores, query))
+    query, scores = query[order], scores[order]
+    places = np.arange(order.shape[0])
+    new_query = np.append(True, query[1:] != query[:-1])
+    new_score = new_query | np.append(True, scores[1:] != scores[:-1])
+    below = np.empty(order.shape[0], dtype=np.int64)
+    below[order] = np.maximum.accumulate(np.where(new_score, places, 0)) - np.maximum.accumulate(
+        np.where(new_query, places, 0)
+    )
+    return below

@@ -1,0 +1,42 @@
+"""What every learner that scores (query, url) can do with its scores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structrank.clicks.ids import as_id_array
+from structrank.data import group_by_query
+from structrank.ranker import Ranker
+
+
+class ClickRanker(Ranker):
+    """A learner whose ``predict(queries, urls)`` gives a score for each entry, higher is better.
+
+    Examples
+    --------
+    >>> class ByLength(ClickRanker):
+    ...     def predict(self, queries, urls):
+    ...         return np.array([-len(url) for url in urls])
+    >>> ByLength().rank(["news", "news", "maps"], ["long.org", "b.org", "c.org"])
+    array([2, 1, 1])
+    """
+
+    def rank(self, queries, urls):
+        """Rank urls within their queries.
+
+        Parameters
+        ----------
+        queries, urls : array-like of shape (n,)
+            Ids; entry i of both is a pair.
+
+        Returns
+        -------
+        (n,) array of int
+            Rank of each entry within its query, 1 is best; ties in order of entry.
+        """
+        scores = self.predict(queries, urls)
+        grouping = group_by_query(as_id_array(queries, "queries"), scores.shape[0], against="urls")
+        order = np.lexsort((-scores, grouping.query_of_row()))
+        ranks = np.empty(scores.shape[0], dtype=np.int64)
+        ranks[order] = np.arange(1, scores.shape[0] + 1) - np.repeat(grouping.indptr[:-1], grouping.sizes)
+        return ranks

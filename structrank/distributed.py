@@ -1,0 +1,260 @@
+"""Training on a Dask cluster: shards live on the workers, each pass sends w out and gets planes back."""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from structrank import _validation
+from structrank.datasets.shards import DOCS_PER_SHARD, RowShard, Shards, check_whole_queries, cut_shards, query_ids
+from structrank.shard import Shard
+from structrank.sources import ShardSource, check_alone, is_dask
+
+# As often as Dask itself reruns a task whose worker died.
+_MOST_LOSSES = 3
+
+
+class DaskBackend:
+    """Trains on the workers of a Dask cluster: ``model.fit(X, y, qid=qid, backend=DaskBackend(client))``.
+
+    The model is the one that `fit` gives on one machine for the same shards, to the last bit, whatever the number of workers.
+    A worker that dies is survived: Dask rebuilds its shards elsewhere, from files or from the graph of a collection; arrays of
+    this process are sent again.
+
+    What `fit` takes as X:
+
+    - `structrank.datasets.Shards` of files that this process and the workers can read; no y and qid.
+    - A dask DataFrame or Array, with y, qid and sample_weight as dask Series or Arrays that are partitioned alike. Each
+      partition is a shard. That a query stands in two is an error; ``frame.shuffle(on=...)`` brings queries together.
+    - Arrays of this process. They are cut into shards and sent to the workers;
+      ``fit(datasets.cut_shards(X, y, qid, docs_per_shard=...))`` gives the same model without a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    docs_per_shard : int, default 131072
+        Most documents of a shard, where arrays are cut.
+    """
+
+    def __init__(self, client, docs_per_shard=DOCS_PER_SHARD):
+        try:
+            import distributed
+        except ImportError as error:
+            raise ImportError("DaskBackend needs Dask: pip install structrank[dask]") from error
+        if not isinstance(client, distributed.Client) or client.asynchronous:
+            raise ValueError(f"client={client!r} is not valid: expected a distributed.Client that is not asynchronous.")
+        self.client = client
+        self.docs_per_shard = _validation.check_number("docs_per_shard", docs_per_shard, at_least=1, integer=True)
+
+    def bind(self, X, y=None, qid=None, sample_weight=None):
+        """Give the shards of a training set, on the cluster.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight
+            See the class.
+
+        Returns
+        -------
+        ClusterShards
+        """
+        if is_dask(X):
+            return ClusterShards(self.client, self._partitions(X, y, qid, sample_weight))
+        if isinstance(X, Shards):
+            check_alone(X, y, qid, sample_weight)
+        else:
+            X = self._cut(X, y, qid, sample_weight)
+        return ClusterShards(self.client, [self._origin(shard) for shard in X])
+
+    def _origin(self, shard):
+        # Files the workers open themselves, arrays have to travel.
+        source = ShardSource(shard)
+        return _Sent(self.client, source) if isinstance(shard, RowShard) else _Kept(source)
+
+    def _cut(self, X, y, qid, sample_weight):
+        X = _validation.as_matrix(X)
+        n_docs = X.shape[0]
+        y = _validation.as_labels(y, n_docs)
+        qid = np.zeros(n_docs, dtype=np.int64) if qid is None else _validation.as_query_ids(qid, n_docs)
+        if sample_weight is not None:
+            sample_weight = _validation.as_column(sample_weight, n_docs, "sample_weight")
+        return cut_shards(X, y, qid, sample_weight, self.docs_per_shard)
+
+    def _partitions(self, X, y, qid, sample_weight):
+        """Make each partition that has rows a shard; gives their origins."""
+        from dask import delayed
+
+        if hasattr(X, "rechunk") and X.ndim == 2 and X.numblocks[1] > 1:
+            X = X.rechunk({1: -1})
+        columns = {"X": X, "y": y, "qid": qid}
+        if sample_weight is not None:
+            columns["sample_weight"] = sample_weight
+        for name, value in columns.items():
+            if not is_dask(value) or value.npartitions != X.npartitions:
+                found = f"has {value.npartitions} partitions" if is_dask(value) else f"is a {type(value).__name__}"
+                raise ValueError(
+                    f"{name} {found} but X is a dask collection of {X.npartitions} partitions; expected {name} to be "
+                    "partitioned alike."
+                )
+        parts = zip(*(np.ravel(value.to_delayed()) for value in columns.values()), strict=True)
+        sources = self.client.compute([delayed(_partition)(number, *part) for number, part in enumerate(parts)])
+        found = self.client.gather([self.client.submit(_query_ids, source, pure=False) for source in sources])
+        ids = {number: some for number, some in enumerate(found) if len(some)}
+        if not ids:
+            raise ValueError("X has no rows in any partition; expected documents.")
+        names = [f"partition {number}" for number in ids]
+        check_whole_queries(list(ids.values()), names, "Bring the rows of each query together with shuffle(on=...)")
+        return [_Kept(sources[number]) for number in ids]
+
+
+class ClusterShards:
+    """Shards on the workers of a cluster, with the methods of `structrank.risk.LocalShards`.
+
+    All that the workers hold are results of tasks: Dask places them, reruns what a dead worker held, and forgets them with
+    the futures here. Results are gathered in the order of the shards.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    origins : list
+        For each shard, where the workers have it from.
+    """
+
+    def __init__(self, client, origins):
+        self._client, self._origins = client, origins
+        self._shards = []
+
+    def again(self):
+        """Give a backend over the same shards, for another objective."""
+        return ClusterShards(self._client, self._origins)
+
+    def open(self, objective):
+        """Read the shards; gives the facts of each."""
+        self._shards = [_RemoteShard(self._client, origin, objective) for origin in self._origins]
+        return self._run(_facts)
+
+    def prepare(self, plans):
+        """Deal each shard's queries to groups by its plan; gives the weights of the groups of each."""
+        for shard, plan in zip(self._shards, plans, strict=True):
+            shard.prepare(plan)
+        return self._run(_weights)
+
+    def planes(self, w, kind):
+        """Give the planes of each shard, see `structrank.shard.Shard.planes`."""
+        return self._run(_planes, w, kind)
+
+    def close(self):
+        """Let the workers forget the shards."""
+        self._shards, self._origins = [], []
+
+    def _run(self, function, *arguments):
+        """Run a task on each shard; gives their results."""
+        futures = [shard.run(function, *arguments) for shard in self._shards]
+        losses = [0] * len(futures)
+        while True:
+            try:
+                return self._client.gather(futures)
+            except CancelledError:
+                # What was sent from here Dask cannot make again; it cancels all that depends on it.
+                lost = [number for number, future in enumerate(futures) if future.cancelled()]
+                for number in lost:
+                    losses[number] += 1
+                    if losses[number] > _MOST_LOSSES:
+                        raise
+                    self._shards[number].build_again()
+                    futures[number] = self._shards[number].run(function, *arguments)
+                if not lost:
+                    raise
+
+
+@dataclass
+class _Kept:
+    """A source that Dask has again after a loss: files, by their names, or a partition, by the graph that made it."""
+
+    source: object
+
+    def renew(self):
+        pass
+
+
+class _Sent:
+    """A source that was sent from this process, and is sent again after a loss."""
+
+    def __init__(self, client, source):
+        self._client, self._here = client, source
+        self.renew()
+
+    def renew(self):
+        self.source = self._client.scatter(self._here, hash=False)
+
+
+class _RemoteShard:
+    """One shard on the cluster, as futures."""
+
+    def __init__(self, client, origin, objective):
+        self._client, self._origin, self._objective = client, origin, objective
+        self._shard = self._submit(_open, origin.source, objective)
+        self._plan = None
+
+    def build_again(self):
+        self._origin.renew()
+        self._shard = self._submit(_open, self._origin.source, self._objective)
+        if self._plan is not None:
+            self.prepare(self._plan)
+
+    def prepare(self, plan):
+        self._plan = plan
+        self._shard = self._submit(_prepare, self._shard, plan)
+
+    def run(self, function, *arguments):
+        return self._submit(function, self._shard, self._origin.source, *arguments)
+
+    def _submit(self, function, *arguments):
+        return self._client.submit(function, *arguments, pure=False)
+
+
+# What the workers do.
+
+
+def _partition(number, X, y, qid, sample_weight=None):
+    name = f"partition {number}"
+    try:
+        if len(X):
+            X = _validation.as_matrix(X)
+            X = X if scipy.sparse.issparse(X) else np.ascontiguousarray(X)
+        n_docs = X.shape[0]
+        y, qid = _validation.as_column(y, n_docs, "y"), _validation.as_column(qid, n_docs, "qid")
+        if sample_weight is not None:
+            sample_weight = _validation.as_column(sample_weight, n_docs, "sample_weight")
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    return ShardSource(RowShard(X, y, qid, sample_weight, slice(None), name))
+
+
+def _query_ids(source):
+    return query_ids(source.shard.qid)
+
+
+def _open(source, objective):
+    return Shard(source.load(), objective)
+
+
+def _prepare(shard, plan):
+    shard.prepare(plan)
+    return shard
+
+
+def _facts(shard, source):
+    return shard.facts
+
+
+def _weights(shard, source):
+    return shard.weights
+
+
+def _planes(shard, source, w, kind):
+    # A copy can be written to: for an array that cannot, compiled functions are made anew.
+    return shard.planes(source.matrix(), np.array(w), kind)

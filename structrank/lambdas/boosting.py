@@ -1,0 +1,230 @@
+"""Rounds of LightGBM's trees: what LambdaMART and McRank share."""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import numpy as np
+import scipy.sparse
+
+from structrank import _validation, metrics
+from structrank._validation import n_threads
+from structrank.data import RankingData
+from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, Yardstick, as_validation
+
+
+class BoostedRanker(MeasureRanker):
+    """A ranker of boosted trees: its checks, its predictions, and the trees as LightGBM's own text.
+
+    A subclass has the parameters that `_check_parameters` checks, makes a `Course` in ``fit``, hands it to `_keep` when it has
+    run, and turns the outputs of its boosters, a list with one array for each, into scores in ``_scores(outputs)``.
+    """
+
+    def predict(self, X):
+        """Score documents; higher is better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+
+        Returns
+        -------
+        (n_docs,) array
+        """
+        return self._scores(self._outputs(X))
+
+    def _outputs(self, X, **chosen):
+        """Give the output of each booster; `chosen` may name the rounds, as LightGBM's ``predict`` takes them."""
+        matrix = _as_lightgbm(self._check_features(X))
+        # Not there in a model that was loaded from a file: the texts are all that is saved.
+        if getattr(self, "_boosters", None) is None:
+            library = _import_lightgbm(type(self).__name__)
+            self._boosters = [library.Booster(model_str=text) for text in self.trees_]
+        threads = n_threads(self.n_jobs)
+        return [booster.predict(matrix, num_threads=threads, **chosen) for booster in self._boosters]
+
+    def _check_parameters(self):
+        """Check what does not depend on data."""
+        metrics.parse(self.measure)
+        _validation.check_cut("patience", self.patience)
+        n_threads(self.n_jobs)
+        for name in ("n_estimators", "min_child_samples"):
+            _validation.check_number(name, getattr(self, name), at_least=1, integer=True)
+        _validation.check_number("num_leaves", self.num_leaves, at_least=2, integer=True)
+        _validation.check_number("learning_rate", self.learning_rate, above=0)
+        for name in ("min_child_weight", "reg_lambda"):
+            _validation.check_number(name, getattr(self, name), at_least=0)
+        for name in ("subsample", "colsample_bytree"):
+            share = getattr(self, name)
+            if _validation.check_number(name, share, above=0) > 1:
+                raise ValueError(f"{name}={share!r} is not valid: expected a share above 0 and at most 1.")
+        _validation.check_number("random_state", self.random_state, at_least=0, integer=True)
+
+    def _settings(self, **more):
+        """Give LightGBM's parameters. Sums are formed in one order, however many threads there are."""
+        return {
+            "num_leaves": self.num_leaves,
+            "learning_rate": self.learning_rate,
+            "min_data_in_leaf": self.min_child_samples,
+            "min_sum_hessian_in_leaf": self.min_child_weight,
+            "lambda_l2": self.reg_lambda,
+            "bagging_fraction": self.subsample,
+            "bagging_freq": 1 if self.subsample < 1 else 0,
+            "feature_fraction": self.colsample_bytree,
+            "seed": self.random_state,
+            "num_threads": n_threads(self.n_jobs),
+            "deterministic": True,
+            "force_row_wise": True,
+            "metric": "None",
+            "verbosity": -1,
+            **more,
+        }
+
+    def _keep(self, X, course):
+        """Take over what a course of training has given, and warn of what a user should know."""
+        self._keep_columns(X, course.data)
+        self.n_iter_ = len(course.reporter.rounds)
+        self.best_round_ = course.stopping.best_round or self.n_iter_
+        self.history_ = course.reporter.history
+        self.stop_reason_ = course.reason
+        self.trees_ = [booster.model_to_string(num_iteration=self.best_round_) for booster in course.boosters]
+        self._boosters = None
+        if course.reason == "interrupted":
+            text = (
+                f"Training was interrupted; the model has the first {self.best_round_} of {self.n_estimators} rounds."
+            )
+            warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
+        if not self.n_iter_:
+            text = (
+                "No tree could be grown, so all documents get the same score: no split leaves at least "
+                f"min_child_samples={self.min_child_samples} documents and min_child_weight={self.min_child_weight:g} in each "
+                "leaf and is any better than none. Lower these, or see whether the features tell anything."
+            )
+            warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
+
+
+class Course:
+    """One course of training, from checked data to grown trees.
+
+    Parameters
+    ----------
+    ranker : BoostedRanker
+    X, y, qid, sample_weight, validation, callback
+        As the user gave them.
+
+    Attributes
+    ----------
+    data : RankingData
+    boosters : list of lightgbm.Booster
+    reporter : RoundReporter
+    stopping : EarlyStopping
+    reason : str
+        Why training ended.
+    """
+
+    def __init__(self, ranker, X, y, qid, sample_weight, validation, callback):
+        self._ranker = ranker
+        self._library = _import_lightgbm(type(ranker).__name__)
+        self.reporter = RoundReporter(callback, ranker.verbose, name="tree")
+        self.data = RankingData(X, y, qid, sample_weight)
+        self._validation = as_validation(validation, self.data.n_features)
+        self.stopping = EarlyStopping(ranker.patience if self._validation else None)
+        measure = metrics.parse(ranker.measure)
+        self._on_train = Yardstick(measure, self.data.labels, self.data.grouping, self.data.query_weights)
+        if self._validation:
+            self._on_validation = Yardstick(measure, self._validation.labels, self._validation.grouping)
+            if np.isnan(self._on_validation(np.zeros(self._validation.labels.shape[0]))):
+                raise ValueError(
+                    f"validation: {measure.name} is defined for none of its queries; it cannot guide training."
+                )
+        self._rows = None
+        self.boosters = []
+
+    def add_booster(self, target, weight=None, **settings):
+        """Add a booster with targets of its own; features are put into bins once for all."""
+        settings = self._ranker._settings(**settings)
+        X = _as_lightgbm(self.data.X)
+        rows = self._library.Dataset(X, target, weight=weight, reference=self._rows, params=settings)
+        if not any(rows.construct().feature_num_bin(feature) > 1 for feature in range(X.shape[1])):
+            raise ValueError(
+                f"X has no feature that could split its {X.shape[0]} documents into leaves of at least "
+                f"min_child_samples={self._ranker.min_child_samples}; lower that, or see whether the features vary."
+            )
+        booster = self._library.Booster(settings, rows)
+        if self._validation:
+            other = rows.create_valid(
+                _as_lightgbm(self._validation.X), params=settings
+            )  # the last one sets the threads of all
+            booster.add_valid(other, "validation")
+        self._rows = self._rows or rows
+        self.boosters.append(booster)
+
+    def run(self, grow, scores):
+        """Grow trees round by round until they are enough.
+
+        Parameters
+        ----------
+        grow : callable
+            ``grow(number)``, from 0, adds a tree to each booster; gives the number of effective pairs, or None where no tree
+            could be grown.
+        scores : callable
+            Turns the boosters' outputs, a list of arrays, into scores.
+        """
+        self.reason = "n_estimators"
+        try:
+            for number in range(self._ranker.n_estimators):
+                reason = self._round(number, grow, scores)
+                if reason is not None:
+                    self.reason = reason
+                    break
+        except KeyboardInterrupt:
+            if not self.reporter.rounds:
+                raise
+            self.reason = "interrupted"
+        self.reporter.finish(self.reason)
+
+    def _round(self, number, grow, scores):
+        """Make one round; give why training should end, or None."""
+        started = time.perf_counter()
+        pairs = grow(number)
+        if pairs is None:
+            return "no split"
+        values = {"train": self._on_train(scores([_current_outputs(booster.eval_train) for booster in self.boosters]))}
+        if self._validation:
+            outputs = [_current_outputs(booster.eval_valid) for booster in self.boosters]
+            values["validation"] = self._on_validation(scores(outputs))
+        seconds = time.perf_counter() - started
+        rate = self._ranker.learning_rate
+        entry = Round(number + 1, **values, effective_pairs=pairs, learning_rate=rate, seconds=seconds)
+        enough = self.stopping.update(entry.validation)
+        if self.reporter(entry):
+            return "callback"
+        return "patience" if enough else None
+
+
+def _import_lightgbm(who):
+    try:
+        import lightgbm
+    except ImportError as error:
+        raise ImportError(f"{who} needs LightGBM: pip install structrank[trees]") from error
+    return lightgbm
+
+
+def _current_outputs(evaluate):
+    """Give a booster's outputs for the rows it is trained or validated on, which it keeps up to date by itself."""
+    kept = []
+
+    def keep(outputs, _):
+        kept.append(outputs)
+        return "kept", 0.0, True
+
+    evaluate(keep)
+    return kept[0]
+
+
+def _as_lightgbm(matrix):
+    """Give a matrix in a type that LightGBM reads without loss."""
+    if scipy.sparse.issparse(matrix):
+        return scipy.sparse.csr_matrix(matrix)
+    return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)

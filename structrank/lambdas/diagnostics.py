@@ -1,0 +1,338 @@
+"""What the lambdas do as trees are added: Figures 2 and 3 of the WWW 2011 paper, as data and as plots."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from structrank import _validation
+from structrank._kernels.lambdas import add_lambdas
+from structrank.data import RankingData
+from structrank.lambdas.mart import check_label_sources
+from structrank.lambdas.objectives import CrossEntropy, Graded
+from structrank.plotting import _Display, _styles, _without_crowd
+
+__all__ = [
+    "LambdaAgreementDisplay",
+    "LambdaContributionDisplay",
+    "TopLabelsDisplay",
+    "labels_at_top",
+    "lambda_agreement",
+    "lambda_contribution",
+]
+
+
+def lambda_agreement(model, X, y, qid=None, labels=None, objective=None, every=1):
+    """Compute for how many documents the lambdas of a lower tier do not contradict those of the first: Figure 2.
+
+    A document agrees if both lambdas have the same sign or that of the lower tier is 0. Each lower tier is looked at twice:
+    over all pairs of its labels, missing ones taken as 0, and over the pairs that `Graded` trains on, which have labels and
+    are equal in the tiers above.
+
+    Parameters
+    ----------
+    model : LambdaMART
+        Trained; its scores after each round are what lambdas are computed at.
+    X, y, qid
+        As for ``model.fit``.
+    labels : dict
+        From names of label sources to columns, as for ``model.fit``.
+    objective : Graded, default None
+        The tiers; None for ``Graded()``, clicks below grades. The model may have been trained for another.
+    every : int, default 1
+        Look at each round, or at every so many.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index "round", a column for each lower tier and kind of pairs, with shares of documents from 0 to 1.
+
+    Examples
+    --------
+    >>> from structrank import datasets
+    >>> from structrank.lambdas import LambdaMART
+    >>> train = datasets.make_ranking(n_queries=60, n_docs=20, n_features=4, n_grades=5, random_state=0).train
+    >>> clicks = datasets.make_click_labels(train.X, train.y, train.qid, random_state=0)
+    >>> model = LambdaMART(n_estimators=10).fit(train.X, train.y, qid=train.qid)
+    >>> shares = lambda_agreement(model, train.X, train.y, train.qid, {"clicks": clicks})
+    >>> shares.columns.tolist(), len(shares)
+    (['clicks, all pairs', 'clicks, pairs equal above'], 10)
+    """
+    import pandas as pd
+
+    objective = Graded() if objective is None else objective
+    if not isinstance(objective, Graded):
+        raise ValueError(f"objective={objective!r} is not valid: expected a Graded, which has tiers to compare.")
+    data = RankingData(X, y, qid)
+    rows, indptr = data.grouping.rows, data.grouping.indptr
+    found = {None: data.labels, **check_label_sources(labels, objective, data)}
+    found = {name: values[rows] for name, values in found.items()}
+    terms = objective.terms(1)
+    first = [term.plan(found, indptr) for term in terms if term.source is None]
+    lower = {}
+    for term in terms:
+        if term.source is not None:
+            known = {**found, term.source: np.nan_to_num(found[term.source])}
+            lower[f"{term.source}, all pairs"] = replace(term, above=()).plan(known, indptr)
+            lower[f"{term.source}, pairs equal above"] = term.plan(found, indptr)
+    shares = {}
+    for number, scores in _stages(model, X, every):
+        direction = np.sign(_lambdas(first, scores[rows]))
+        below = {name: np.sign(_lambdas([plan], scores[rows])) for name, plan in lower.items()}
+        shares[number] = {name: np.mean((signs == 0) | (signs == direction)) for name, signs in below.items()}
+    return pd.DataFrame.from_dict(shares, orient="index").rename_axis("round")
+
+
+def lambda_contribution(model, X, y, qid=None, measure="ndcg", high=None, every=1):
+    r"""Compute which grades the forces on highly relevant documents come from: Figure 3(a), equation 11.
+
+    .. math:: \frac1H \sum_{j\ \text{high}} \frac{\sum_{k: y_k = v} |\lambda_{jk}|}{\sum_k |\lambda_{jk}|}
+
+    for each grade v, over the H documents of high grade that feel a force.
+
+    Parameters
+    ----------
+    model : LambdaMART
+        Trained; its scores after each round are what lambdas are computed at.
+    X, y, qid
+        As for ``model.fit``.
+    measure : str or Measure, default "ndcg"
+        Of the lambdas, those of `CrossEntropy`.
+    high : float, default None
+        Least label of a highly relevant document; None for the second largest.
+    every : int, default 1
+        Look at each round, or at every so many.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index "round", a column for each grade, rows that sum to 1.
+
+    Examples
+    --------
+    >>> from structrank import datasets
+    >>> from structrank.lambdas import LambdaMART
+    >>> train = datasets.make_ranking(n_queries=60, n_docs=20, n_features=4, n_grades=5, random_state=0).train
+    >>> model = LambdaMART(n_estimators=10).fit(train.X, train.y, qid=train.qid)
+    >>> shares = lambda_contribution(model, train.X, train.y, train.qid)
+    >>> shares.columns.tolist(), bool(np.allclose(shares.sum(axis=1), 1))
+    ([0.0, 1.0, 2.0, 3.0, 4.0], True)
+    """
+    import pandas as pd
+
+    data = RankingData(X, y, qid)
+    rows, indptr = data.grouping.rows, data.grouping.indptr
+    labels = data.labels[rows]
+    grades = np.unique(labels)
+    if grades.shape[0] < 2:
+        raise ValueError(f"y has the label {grades[0]:g} only; expected at least two grades.")
+    (term,) = CrossEntropy(measure).terms(1)
+    high = grades[-2] if high is None else _validation.check_number("high", high)
+    if high > grades[-1]:
+        raise ValueError(f"high={high:g} is above every label; the largest is {grades[-1]:g}.")
+
+    plans = {}
+    for own in grades[grades >= high]:
+        for other in grades[grades != own]:
+            # In a group by themselves, the two grades form all pairs that there are; the others keep their ranks.
+            apart = np.where(np.isin(labels, (own, other)), -1.0, labels)
+            plans[own, other] = replace(term, above=("apart",)).plan({None: labels, "apart": apart}, indptr)
+    shares = {}
+    for number, scores in _stages(model, X, every):
+        forces = np.zeros((grades.shape[0], rows.shape[0]))
+        for (own, other), plan in plans.items():
+            forces[grades == other] += np.where(labels == own, np.abs(_lambdas([plan], scores[rows])), 0.0)
+        total = forces.sum(axis=0)
+        shares[number] = dict(zip(grades, (forces[:, total > 0] / total[total > 0]).mean(axis=1), strict=True))
+    return pd.DataFrame.from_dict(shares, orient="index").rename_axis("round")
+
+
+def labels_at_top(model, X, y, qid=None, k=3, every=1):
+    """Compute the shares of grades among the documents in the first k ranks: Figure 3(b).
+
+    Parameters
+    ----------
+    model : LambdaMART
+        Trained.
+    X, y, qid
+        As for ``model.fit``.
+    k : int, default 3
+    every : int, default 1
+        Look at each round, or at every so many.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index "round", a column for each grade, rows that sum to 1.
+
+    Examples
+    --------
+    >>> from structrank import datasets
+    >>> from structrank.lambdas import LambdaMART
+    >>> train = datasets.make_ranking(n_queries=60, n_docs=20, n_features=4, n_grades=5, random_state=0).train
+    >>> model = LambdaMART(n_estimators=10).fit(train.X, train.y, qid=train.qid)
+    >>> shares = labels_at_top(model, train.X, train.y, train.qid, every=5)
+    >>> shares.index.tolist(), bool(shares.loc[10, 4] > shares.loc[10, 1])
+    ([1, 6, 10], True)
+    """
+    import pandas as pd
+
+    k = _validation.check_number("k", k, at_least=1, integer=True)
+    data = RankingData(X, y, qid)
+    query = data.grouping.query_of_row()
+    rank = np.arange(query.shape[0]) - np.repeat(data.grouping.indptr[:-1], data.grouping.sizes)
+    grades, classes = np.unique(data.labels, return_inverse=True)
+    shares = {}
+    for number, scores in _stages(model, X, every):
+        top = np.lexsort((-scores, query))[rank < k]
+        counts = np.bincount(classes[top], minlength=grades.shape[0])
+        shares[number] = dict(zip(grades, counts / counts.sum(), strict=True))
+    return pd.DataFrame.from_dict(shares, orient="index").rename_axis("round")
+
+
+def _stages(model, X, every):
+    """Yield the numbers of rounds, and the scores after them; the last round is always among them."""
+    every = _validation.check_number("every", every, at_least=1, integer=True)
+    for number, scores in enumerate(model.staged_predict(X), start=1):
+        if (number - 1) % every == 0 or number == model.best_round_:
+            yield number, scores
+
+
+def _lambdas(plans, scores):
+    lambdas, curvatures = np.zeros(scores.shape[0]), np.zeros(scores.shape[0])
+    for plan in plans:
+        add_lambdas(scores, plan, 1.0, lambdas, curvatures)
+    return lambdas
+
+
+class _SharesDisplay(_Display):
+    """Shares by round, a line for each column; a subclass says what they are in `_LABEL`."""
+
+    def __init__(self, shares):
+        self.shares = shares
+
+    def plot(self, *, ax=None):
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default None
+            Where to draw; None makes a new figure.
+
+        Returns
+        -------
+        self
+        """
+        ax = self._place(ax, figsize=(6.0, 4.0))
+        self.lines_ = {}
+        for name, style in zip(self.shares, _styles(), strict=False):
+            values = 100 * self.shares[name]
+            style = _without_crowd(style, len(values))
+            (self.lines_[name],) = ax.plot(values.index.to_numpy(), values.to_numpy(), label=self._name(name), **style)
+        ax.set_xlabel("round")
+        ax.set_ylabel(self._LABEL)
+        ax.grid(alpha=0.3)
+        ax.legend()
+        return self
+
+
+class LambdaAgreementDisplay(_SharesDisplay):
+    """How far the lambdas of the tiers agree, round by round: Figure 2 of the WWW 2011 paper.
+
+    Parameters
+    ----------
+    shares : pandas.DataFrame
+        As `lambda_agreement` gives it.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : dict
+        From columns to the lines drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import pandas as pd
+    >>> display = LambdaAgreementDisplay(pd.DataFrame({"clicks, all pairs": [0.7, 0.72]}, index=[1, 2])).plot()
+    >>> display.ax_.get_ylabel()
+    'documents whose lambdas agree (%)'
+    >>> matplotlib.pyplot.close(display.figure_)
+    """
+
+    _LABEL = "documents whose lambdas agree (%)"
+
+    def _name(self, column):
+        return column
+
+    @classmethod
+    def from_estimator(cls, model, X, y, *, qid=None, labels=None, objective=None, every=1, ax=None):
+        """Compute and draw; parameters as for `lambda_agreement` and `plot`."""
+        return cls(lambda_agreement(model, X, y, qid, labels, objective, every)).plot(ax=ax)
+
+
+class LambdaContributionDisplay(_SharesDisplay):
+    """Which grades push the highly relevant documents, round by round: Figure 3(a) of the WWW 2011 paper.
+
+    Parameters
+    ----------
+    shares : pandas.DataFrame
+        As `lambda_contribution` gives it.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : dict
+        From grades to the lines drawn.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import pandas as pd
+    >>> display = LambdaContributionDisplay(pd.DataFrame({0.0: [0.7, 0.6], 1.0: [0.3, 0.4]}, index=[1, 2])).plot()
+    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    ['grade 0', 'grade 1']
+    >>> matplotlib.pyplot.close(display.figure_)
+    """
+
+    _LABEL = "share of the force (%)"
+
+    def _name(self, column):
+        return f"grade {column:g}"
+
+    @classmethod
+    def from_estimator(cls, model, X, y, *, qid=None, measure="ndcg", high=None, every=1, ax=None):
+        """Compute and draw; parameters as for `lambda_contribution` and `plot`."""
+        return cls(lambda_contribution(model, X, y, qid, measure, high, every)).plot(ax=ax)
+
+
+class TopLabelsDisplay(LambdaContributionDisplay):
+    """Which grades stand in the first ranks, round by round: Figure 3(b) of the WWW 2011 paper.
+
+    Parameters
+    ----------
+    shares : pandas.DataFrame
+        As `labels_at_top` gives it.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import pandas as pd
+    >>> display = TopLabelsDisplay(pd.DataFrame({0.0: [0.4, 0.1], 1.0: [0.6, 0.9]}, index=[1, 2])).plot()
+    >>> display.ax_.get_ylabel()
+    'share of the first ranks (%)'
+    >>> matplotlib.pyplot.close(display.figure_)
+    """
+
+    _LABEL = "share of the first ranks (%)"
+
+    @classmethod
+    def from_estimator(cls, model, X, y, *, qid=None, k=3, every=1, ax=None):
+        """Compute and draw; parameters as for `labels_at_top` and `plot`."""
+        return cls(labels_at_top(model, X, y, qid, k, every)).plot(ax=ax)

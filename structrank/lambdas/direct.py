@@ -1,0 +1,221 @@
+"""SPSARanker: a linear ranker that climbs a measure itself, by gradients estimated from its values."""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import numpy as np
+
+from structrank import _validation, metrics
+from structrank.data import RankingData
+from structrank.lambdas.cross_entropy import mean_cross_entropy, pairs_alike
+from structrank.lambdas.networks import Network, moments
+from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, Yardstick, as_validation
+from structrank.solvers.spsa import FDSA, SPSA, Steps, minimize
+
+_METHODS = ("spsa:2", "spsa:4", "spsa:8", "fdsa")
+
+
+class SPSARanker(MeasureRanker):
+    r"""Linear ranker trained on a measure directly, by stochastic approximation of its gradient.
+
+    A mean of NDCG over many queries is a function of the weights that steps up and down, but not much. SPSA estimates its
+    gradient from two values, at w + cδ and w - cδ for random signs δ, whatever the number of weights; FDSA moves one weight at
+    a time. After Yue and Burges, On using simultaneous perturbation stochastic approximation for learning to rank, and the
+    empirical optimality of LambdaRank, MSR-TR-2007-115. They find, as do we, that `LambdaRank` does better.
+
+    Parameters
+    ----------
+    objective : {"measure", "cross-entropy"}, default "measure"
+        What to climb: the measure, or minus RankNet's mean cross entropy of pairs, which is smooth.
+    measure : str or Measure, default "ndcg@10"
+        Any of `structrank.metrics`; also what the model is scored by.
+    method : {"spsa:2", "spsa:4", "spsa:8", "fdsa"}, default "spsa:4"
+        How the gradient is estimated; the number is that of evaluations for one gradient.
+    step, perturbation : float, default 10.0 and 0.1
+        The constants a and c of the steps a / (50 + k^0.602) and perturbations c / k^0.101 of iteration k. Features are brought
+        to mean 0 and deviation 1 for training, so that these do not depend on their scale.
+    max_evaluations : int, default 2000
+        Evaluations of the objective for gradients.
+    patience : int or None, default None
+        Iterations without a new best value of the measure after which to stop.
+    random_state : int, default 0
+        Seed of the directions and of the random weights that training starts from.
+    verbose : int, default 0
+        1 shows a line of progress; 0 prints nothing.
+
+    Attributes
+    ----------
+    weights_ : (n_features,) array
+        Of the best iteration by the measure, on the validation set where there is one.
+    n_iter_ : int
+        Iterations made.
+    n_evaluations_ : int
+        Evaluations of the objective that they took.
+    best_round_ : int
+        The iteration whose weights were kept, from 1.
+    history_ : History
+        A `structrank.lambdas.training.Round` for each iteration; its loss is the cross entropy where that is the objective.
+    stop_reason_ : str
+        "max_evaluations", "patience", "callback" or "interrupted" (Ctrl-C).
+    n_features_in_ : int
+
+    See Also
+    --------
+    structrank.solvers.spsa.minimize : The same for any function.
+
+    Examples
+    --------
+    >>> from structrank import datasets
+    >>> from structrank.lambdas import SPSARanker
+    >>> fold = datasets.make_ranking(n_queries=60, n_docs=10, n_features=5, noise=0.5, random_state=0)
+    >>> model = SPSARanker(max_evaluations=400).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    >>> model.n_iter_, model.history_[-1].train > model.history_[0].train
+    (100, True)
+    """
+
+    def __init__(
+        self, objective="measure", measure="ndcg@10", method="spsa:4", step=10.0, perturbation=0.1, max_evaluations=2000,
+        patience=None, random_state=0, verbose=0,
+    ):  # fmt: skip
+        self.objective = objective
+        self.measure = measure
+        self.method = method
+        self.step = step
+        self.perturbation = perturbation
+        self.max_evaluations = max_evaluations
+        self.patience = patience
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y, qid=None, sample_weight=None, validation=None, callback=None):
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+        y : array-like of shape (n_docs,)
+            Labels, at least 0; larger is more relevant.
+        qid : array-like of shape (n_docs,), default None
+            Query of each row: any order, any hashable type. None makes all rows one query.
+        sample_weight : array-like of shape (n_docs,), default None
+            Weights of the queries, given by row and constant within a query.
+        validation : tuple (X, y, qid) or Dataset, default None
+            Where the measure decides which iteration's weights are kept and when to stop; None for the training set itself.
+        callback : callable, default None
+            Called with each iteration's entry of the history; a true return value stops training.
+
+        Returns
+        -------
+        self
+        """
+        _validation.check_choice("objective", self.objective, ("measure", "cross-entropy"))
+        _validation.check_choice("method", self.method, _METHODS)
+        steps = Steps(
+            a=_validation.check_number("step", self.step, above=0),
+            c=_validation.check_number("perturbation", self.perturbation, above=0),
+        )
+        max_evaluations = _validation.check_number("max_evaluations", self.max_evaluations, at_least=1, integer=True)
+        random_state = _validation.check_number("random_state", self.random_state, at_least=0, integer=True)
+        measure = metrics.parse(self.measure)
+        stopping = EarlyStopping(self.patience)
+        reporter = RoundReporter(callback, self.verbose, name="iteration")
+        data = RankingData(X, y, qid, sample_weight)
+        validation = as_validation(validation, data.n_features)
+        method = FDSA() if self.method == "fdsa" else SPSA(int(self.method.partition(":")[2]))
+        if method.evaluations_of(data.n_features) > max_evaluations:
+            raise ValueError(
+                f"max_evaluations={max_evaluations} is not enough for one gradient: {self.method} with {data.n_features} "
+                f"features takes {method.evaluations_of(data.n_features)}."
+            )
+        climb = _Climb(self, measure, data, validation)
+        network, rng = climb.network, np.random.default_rng(random_state)
+        best = network.random_weights(rng) * climb.scale
+        reason, started = "max_evaluations", time.perf_counter()
+
+        def report(iteration, evaluations, w):
+            nonlocal best, reason, started
+            given = w * climb.scale
+            train, validated, loss = climb.values(given)
+            now = time.perf_counter()
+            entry = Round(iteration, train, validated, 0, loss, steps.at(iteration)[0], now - started)
+            started = now
+            watched = train if validation is None else validated
+            if watched > stopping.best_value:
+                best = given
+            enough = stopping.update(watched)
+            if reporter(entry):
+                reason = "callback"
+            elif enough:
+                reason = "patience"
+            return reason != "max_evaluations"
+
+        try:
+            minimize(
+                climb.loss, best / np.where(climb.scale > 0, climb.scale, 1.0), method=method, steps=steps,
+                max_evaluations=max_evaluations, random_state=rng, callback=report,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            if not reporter.rounds:
+                raise
+            reason = "interrupted"
+        self._keep_columns(X, data)
+        self.weights_ = best
+        self.n_iter_ = len(reporter.rounds)
+        self.n_evaluations_ = self.n_iter_ * method.evaluations_of(data.n_features)
+        self.best_round_ = stopping.best_round
+        self.history_ = reporter.history
+        self.stop_reason_ = reason
+        reporter.finish(reason)
+        if reason == "interrupted":
+            text = f"Training was interrupted after {self.n_iter_} iterations; the model is the best so far."
+            warnings.warn(text, _validation.StructRankWarning, stacklevel=2)
+        return self
+
+    def predict(self, X):
+        """Score documents, w.x; higher is better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+
+        Returns
+        -------
+        (n_docs,) array
+        """
+        matrix = self._check_features(X)
+        return Network(self.n_features_in_, 0).scores(matrix, self.weights_)
+
+
+class _Climb:
+    """The objective as a function of the weights, for standardised features."""
+
+    def __init__(self, ranker, measure, data, validation):
+        self.data, self.validation = data, validation
+        self.network = Network(data.n_features, 0)
+        _, self.scale = moments(data.X)
+        self.yardstick = Yardstick(measure, data.labels, data.grouping, data.query_weights)
+        if np.isnan(self.yardstick(np.zeros(data.labels.shape[0]))):
+            raise ValueError(
+                f"{measure.name} is undefined for every query, so there is nothing to learn from; check y, qid and the "
+                "measure's relevant_from."
+            )
+        self.other = None if validation is None else Yardstick(measure, validation.labels, validation.grouping)
+        self.pairs = None
+        if ranker.objective == "cross-entropy":
+            self.pairs = pairs_alike(data.labels[data.grouping.rows], data.grouping.indptr, data.query_weights)
+
+    def loss(self, w):
+        """Give what is descended on."""
+        scores = self.network.scores(self.data.X, w * self.scale)
+        return -self.yardstick(scores) if self.pairs is None else self._entropy(scores)
+
+    def _entropy(self, scores):
+        return mean_cross_entropy(scores[self.data.grouping.rows], self.pairs)
+
+    def values(self, given):
+        """Give the measure on both sets and the cross entropy, nan for what there is not."""
+        scores = self.network.scores(self.data.X, given)
+        validated = np.nan if self.other is None else self.other(self.network.scores(self.validation.X, given))
+        return self.yardstick(scores), validated, np.nan if self.pairs is None else self._entropy(scores)

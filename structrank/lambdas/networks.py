@@ -1,0 +1,169 @@
+"""Scoring functions with all their weights in one vector: linear, or two layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from structrank._kernels import networks as kernels
+
+# Rows are made dense and standardised so many numbers at a time.
+_BLOCK = 2**20
+
+
+@dataclass(frozen=True)
+class Network:
+    r"""A linear scoring function :math:`w \cdot x`, or one of two layers, :math:`v \cdot \tanh(W^T x + b)`.
+
+    Attributes
+    ----------
+    n_features : int
+    n_hidden : int
+        0 for linear: the vector of weights is w. Else it holds W, (n_features, n_hidden), b and v, one after another.
+
+    Examples
+    --------
+    >>> Network(n_features=2, n_hidden=0).scores(np.array([[1.0, 2.0]]), np.array([3.0, 0.5]))
+    array([4.])
+    >>> Network(n_features=2, n_hidden=3).size
+    12
+    """
+
+    n_features: int
+    n_hidden: int
+
+    @classmethod
+    def of(cls, n_features, weights):
+        """Give the network that has these features and weights: the lengths tell."""
+        return cls(n_features, 0 if weights.shape[0] == n_features else weights.shape[0] // (n_features + 2))
+
+    @property
+    def size(self):
+        """Number of weights."""
+        return self.n_hidden * (self.n_features + 2) if self.n_hidden else self.n_features
+
+    def random_weights(self, rng):
+        """Draw weights to start from: normal, such that standardised features give scores of about 1."""
+        if not self.n_hidden:
+            return rng.standard_normal(self.size) / np.sqrt(self.n_features)
+        weights = np.zeros(self.size)
+        n_first = self.n_features * self.n_hidden
+        weights[:n_first] = rng.standard_normal(n_first) / np.sqrt(self.n_features)
+        weights[-self.n_hidden :] = rng.standard_normal(self.n_hidden) / np.sqrt(self.n_hidden)
+        return weights
+
+    def scores(self, X, weights):
+        """Score all rows of a matrix, as `_validation.as_matrix` gives it."""
+        scores = np.empty(X.shape[0])
+        for rows in blocks(X.shape[0], self.n_features):
+            block = dense_rows(X, rows)
+            hidden = np.empty((block.shape[0], self.n_hidden))
+            kernels.forward(block, weights, self.n_hidden, hidden, scores[rows])
+        return scores
+
+    def paths(self, X, weights, directions):
+        """Yield for each direction r a function from t to the scores at ``weights + t * r``; what depends on r only is shared.
+
+        Examples
+        --------
+        >>> network, X = Network(n_features=1, n_hidden=0), np.array([[1.0], [2.0]])
+        >>> [path(0.5).tolist() for path in network.paths(X, np.array([3.0]), np.array([[2.0], [-2.0]]))]
+        [[4.0, 8.0], [2.0, 4.0]]
+        """
+        X = dense_rows(X, slice(None))
+        # So many directions at a time that their products with X stay small.
+        step = max(1, _BLOCK // (X.shape[0] * max(1, self.n_hidden)))
+        if self.n_hidden:
+            first, bias, last = self._layers(weights)
+            inputs = X @ first + bias
+            outputs = np.tanh(inputs)
+        else:
+            scores = X @ weights
+        for start in range(0, directions.shape[0], step):
+            block = directions[start : start + step]
+            if not self.n_hidden:
+                for slope in block @ X.T:
+                    yield lambda t, slope=slope: scores + t * slope
+                continue
+            for direction in block:
+                turned, moved, last_moved = self._layers(direction)
+                # A weight that is moved alone changes one unit, or none.
+                units = np.flatnonzero(turned.any(axis=0) | (moved != 0))
+                slopes = X @ turned[:, units] + moved[units]
+                yield lambda t, units=units, slopes=slopes, last_moved=last_moved: self._turned(
+                    inputs, outputs, last + t * last_moved, units, t * slopes
+                )
+
+    def _turned(self, inputs, outputs, last, units, shift):
+        still = np.ones(self.n_hidden, dtype=bool)
+        still[units] = False
+        scores = outputs[:, still] @ last[still]
+        if units.size:
+            scores += np.tanh(inputs[:, units] + shift) @ last[units]
+        return scores
+
+    def _layers(self, weights):
+        """Give W, b and v of a vector of weights."""
+        n_first = self.n_features * self.n_hidden
+        first = weights[:n_first].reshape(self.n_features, self.n_hidden)
+        return first, weights[n_first : n_first + self.n_hidden], weights[-self.n_hidden :]
+
+    def rescale(self, weights, mean, scale):
+        """Give the weights that score x as `weights` score ``(x - mean) * scale``, up to what is the same for all x."""
+        if not self.n_hidden:
+            return weights * scale
+        first, bias, last = self._layers(weights)
+        first = first * scale[:, None]
+        return np.concatenate([first.ravel(), bias - mean @ first, last])
+
+
+    def with_short_last_layer(self, weights):
+        """Scale the last layer, on whose length rankings do not depend, to a quarter of what a unit vector has there.
+
+        That is 1/4 for a linear function and 1 / (4 sqrt(n_features + 2)) for two layers: a random step of length t changes the
+        last layer by about 4 t times its length, and a step of 1 leaves little of it.
+        """
+        n_last = self.n_hidden or self.n_features
+        length = np.linalg.norm(weights[-n_last:])
+        scaled = weights.copy()
+        if length > 0.0:
+            scaled[-n_last:] *= 0.25 * np.sqrt(n_last / self.size) / length
+        return scaled
+
+
+def blocks(n_rows, n_features):
+    """Yield slices of rows that are worked on at a time."""
+    step = max(1, _BLOCK // n_features)
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def dense_rows(X, rows):
+    """Give chosen rows of a dense or CSR matrix as the kernels take them."""
+    chosen = X[rows]
+    if scipy.sparse.issparse(chosen):
+        chosen = chosen.toarray()
+    return np.ascontiguousarray(chosen, dtype=np.float64)
+
+
+def moments(X):
+    """Give mean and 1 / standard deviation of each column; the latter is 0 for a column that is constant.
+
+    Examples
+    --------
+    >>> mean, scale = moments(np.array([[0.0, 5.0], [4.0, 5.0]]))
+    >>> mean.tolist(), scale.tolist()
+    ([2.0, 5.0], [0.5, 0.0])
+    """
+    mean = np.zeros(X.shape[1])
+    for rows in blocks(*X.shape):
+        mean += dense_rows(X, rows).sum(axis=0) / X.shape[0]
+    variance = np.zeros(X.shape[1])
+    for rows in blocks(*X.shape):
+        variance += ((dense_rows(X, rows) - mean) ** 2).sum(axis=0) / X.shape[0]
+    deviation = np.sqrt(variance)
+    # What is left of a constant column after rounding is not worth blowing up.
+    varies = (deviation > 1e-12 * np.abs(mean)) & np.isfinite(deviation)
+    return mean, np.divide(1.0, deviation, out=np.zeros_like(deviation), where=varies)

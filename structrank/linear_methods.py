@@ -1,0 +1,65 @@
+"""What a linear model can do beside ranking: go to other programs, and say why."""
+
+from __future__ import annotations
+
+
+class LinearMethods:
+    """Exports and explanations as methods of a linear model; see `structrank.exports` and `structrank.explanation`.
+
+    Each works on a fitted model whose score is w.x: with `coef_`, or with `weights_` and no hidden units. Where features were
+    scaled before the model saw them, give the `scaler`, a fitted StandardScaler or MinMaxScaler: it goes along. Of a Pipeline
+    ``pipeline[-1].to_solr(..., scaler=pipeline[0])`` and ``exports.to_solr(pipeline, ...)`` are the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.base import BaseEstimator
+    >>> class Fixed(LinearMethods, BaseEstimator):
+    ...     def fit(self, X, y):
+    ...         self.coef_, self.n_features_in_ = np.array([2.0, 1.0]), 2
+    ...         return self
+    >>> Fixed().fit(None, None).to_solr("fixed", "products")["params"]
+    {'weights': {'f1': 2.0, 'f2': 1.0}}
+    """
+
+    def to_solr(self, name, store, *, scaler=None, feature_names=None, shift=None):
+        """Give the JSON for Solr's model store, as a dict; see `structrank.exports.to_solr`."""
+        from structrank import exports
+
+        return exports.to_solr(self, name, store, scaler=scaler, feature_names=feature_names, shift=shift)
+
+    def to_elasticsearch(self, name, *, scaler=None, feature_names=None, shift=None):
+        """Give the JSON for Elasticsearch's or OpenSearch's plugin, as a dict; see `structrank.exports.to_elasticsearch`."""
+        from structrank import exports
+
+        return exports.to_elasticsearch(self, name, scaler=scaler, feature_names=feature_names, shift=shift)
+
+    def to_onnx(self, path, *, scaler=None, dtype="float64"):
+        """Write an ONNX file; see `structrank.exports.to_onnx`."""
+        from structrank import exports
+
+        exports.to_onnx(self, path, scaler=scaler, dtype=dtype)
+
+    def to_sklearn(self, *, scaler=None):
+        """Give a plain scikit-learn model with the same scores; see `structrank.exports.to_sklearn`."""
+        from structrank import exports
+
+        return exports.to_sklearn(self, scaler=scaler)
+
+    def to_svmrank(self, path, *, scaler=None):
+        """Write a model file of SVM^rank; see `structrank.exports.to_svmrank`."""
+        from structrank import exports
+
+        exports.to_svmrank(self, path, scaler=scaler)
+
+    def to_ranklib(self, path, *, scaler=None):
+        """Write a model file of RankLib; see `structrank.exports.to_ranklib`."""
+        from structrank import exports
+
+        exports.to_ranklib(self, path, scaler=scaler)
+
+    def explain(self, X, *, pair=None, scaler=None, feature_names=None):
+        """Say what each feature adds to the scores of one query's documents; see `structrank.explanation.explain`."""
+        from structrank import explanation
+
+        return explanation.explain(self, X, pair=pair, scaler=scaler, feature_names=feature_names)

@@ -1,0 +1,323 @@
+"""Rankings as files that other tools read: TREC runs, the labels that belong to them (qrels), and their way back.
+
+A run has a line ``qid Q0 docid rank score tag`` for each document, a file of qrels a line ``qid 0 docid label``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+
+from structrank import _validation
+from structrank.data import group_by_query
+from structrank.datasets.containers import Dataset
+
+__all__ = [
+    "count_ties",
+    "document_names",
+    "pool",
+    "query_names",
+    "read_scores",
+    "run_lines",
+    "write_qrels",
+    "write_run",
+]
+
+_FORMS = (
+    "a TREC run (qid Q0 docid rank score tag), a table as predict writes it (qid docid score rank), or a score a line"
+)
+_COLUMNS = {1: None, 4: (0, 1, 2), 6: (0, 2, 4)}  # number of columns -> where query, document and score are
+
+
+def write_run(path, data, scores, tag="structrank"):
+    r"""Write scores as a TREC run: queries in order of first appearance, each by decreasing score, ties in row order.
+
+    Parameters
+    ----------
+    path : path-like
+        A file of that name is replaced.
+    data : Dataset
+        What was scored; anything with ``qid``, ``y`` and ``docid`` (or None). How queries and documents are called:
+        `query_names`, `document_names`.
+    scores : array-like of shape (n_docs,)
+        Written so that they are read back bit by bit.
+    tag : str, default "structrank"
+        Last column: who made the run.
+
+    See Also
+    --------
+    read_scores : The way back.
+    count_ties : Where trec_eval will see another ranking.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> data = Dataset([[0.0], [1.0]], np.array([0, 1]), np.array([7, 7]), np.array(["a", "b"]))
+    >>> with TemporaryDirectory() as folder:
+    ...     write_run(f"{folder}/run.txt", data, [0.25, 0.5])
+    ...     print(Path(folder, "run.txt").read_text(), end="")
+    ...     read_scores(f"{folder}/run.txt", data)
+    7 Q0 b 1 0.5 structrank
+    7 Q0 a 2 0.25 structrank
+    array([0.25, 0.5 ])
+    """
+    if not isinstance(tag, str) or tag.split() != [tag]:
+        raise ValueError(f"tag={tag!r} is not valid: expected a text without blanks.")
+    lines = run_lines(query_names(data), document_names(data)[0], scores, tag)
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(lines)
+
+
+def write_qrels(path, data):
+    """Write labels as qrels, with the names that `write_run` gives to queries and documents.
+
+    Parameters
+    ----------
+    path : path-like
+        A file of that name is replaced.
+    data : Dataset
+        Anything with ``qid``, ``y`` and ``docid`` (or None). trec_eval reads labels as integers.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_qrels(f"{folder}/qrels.txt", Dataset([[0.0], [1.0]], np.array([0, 2]), np.array([7, 7])))
+    ...     print(Path(folder, "qrels.txt").read_text(), end="")
+    7 0 1 0
+    7 0 2 2
+    """
+    labels = _validation.as_labels(data.y, len(data.y), against="y")
+    rows = zip(query_names(data), document_names(data)[0], labels.tolist(), strict=True)
+    lines = [f"{qid} 0 {docid} {int(label) if label.is_integer() else label!r}\n" for qid, docid, label in rows]
+    with open(path, "w", encoding="utf-8", newline="\n") as file:
+        file.writelines(lines)
+
+
+def run_lines(queries, documents, scores, tag="structrank"):
+    r"""Give the lines of a TREC run; see `write_run`.
+
+    Parameters
+    ----------
+    queries, documents : list of str
+        Names without blanks, one a row.
+    scores : array-like of shape (n_docs,)
+    tag : str, default "structrank"
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> run_lines(["q", "q"], ["a", "b"], [0.25, 0.5])
+    ['q Q0 b 1 0.5 structrank\n', 'q Q0 a 2 0.25 structrank\n']
+    """
+    scores = _validation.as_scores(scores, len(queries), against="the data")
+    grouping = group_by_query(queries, len(queries))
+    lines = []
+    for start, stop in zip(grouping.indptr[:-1], grouping.indptr[1:], strict=True):
+        rows = grouping.rows[start:stop]
+        ranked = rows[np.argsort(-scores[rows], kind="stable")]
+        lines += [
+            f"{queries[row]} Q0 {documents[row]} {rank} {scores[row].item()!r} {tag}\n"
+            for rank, row in enumerate(ranked.tolist(), 1)
+        ]
+    return lines
+
+
+def pool(parts):
+    """Give the test parts of several folds as one Dataset without X, named as runs have it.
+
+    Parameters
+    ----------
+    parts : list of Dataset
+        Each with ``qid``, ``y`` and perhaps ``docid``.
+
+    Returns
+    -------
+    Dataset
+        ``qid`` and ``docid`` are text; where a query is in several parts, the ids of all are preceded by "fold1-" and so on.
+
+    Examples
+    --------
+    >>> parts = [Dataset(None, [0, 1], [7, 7]), Dataset(None, [1], [7])]
+    >>> pool(parts).qid.tolist(), pool(parts).docid.tolist()
+    (['fold1-7', 'fold1-7', 'fold2-7'], ['1', '2', '1'])
+    """
+    queries = [query_names(part) for part in parts]
+    if sum(len(set(names)) for names in queries) > len(set().union(*queries)):
+        queries = [[f"fold{number}-{name}" for name in names] for number, names in enumerate(queries, 1)]
+    documents = [document_names(part)[0] for part in parts]
+    labels = np.concatenate([_validation.as_labels(part.y, len(part.y), against="y") for part in parts])
+    return Dataset(None, labels, np.concatenate(queries), np.concatenate(documents))
+
+
+def query_names(data):
+    """Give the name of each row's query as runs have it: its id, or a number where ids do not make good names.
+
+    Parameters
+    ----------
+    data : Dataset
+        Anything with ``qid`` and ``y``.
+
+    Returns
+    -------
+    list of str
+        The ids as text; where two are the same as text or one has blanks, the queries are numbered from 1.
+
+    Examples
+    --------
+    >>> query_names(Dataset(None, [0, 1], ["hot", "dog"])), query_names(Dataset(None, [0, 1], ["hot dog", "dog"]))
+    (['hot', 'dog'], ['1', '2'])
+    """
+    grouping = group_by_query(data.qid, len(data.y), against="y")
+    names = list(map(str, grouping.ids.tolist()))
+    if len(set(names)) < len(names) or not all(map(_is_word, names)):
+        names = [str(number) for number in range(1, len(names) + 1)]
+    return [names[query] for query in grouping.query_of_row()]
+
+
+def document_names(data):
+    """Give names that tell the documents of a query apart.
+
+    Parameters
+    ----------
+    data : Dataset
+        Anything with ``qid``, ``y`` and ``docid`` (or None).
+
+    Returns
+    -------
+    names : list of str
+        The ids of the data; row numbers from 1 where these are missing, have blanks, or are not unique within a query.
+    numbered : bool
+        Whether rows are numbered.
+
+    Examples
+    --------
+    >>> document_names(Dataset(None, [0, 1], [7, 7], ["a", "b"])), document_names(Dataset(None, [0, 1], [7, 7], ["a", "a"]))
+    ((['a', 'b'], False), (['1', '2'], True))
+    """
+    docid = getattr(data, "docid", None)
+    names = [] if docid is None else list(map(str, np.asarray(docid).tolist()))
+    told_apart = len(set(zip(query_names(data), names, strict=False))) == len(data.y)
+    if told_apart and all(map(_is_word, names)):
+        return names, False
+    return [str(number) for number in range(1, len(data.y) + 1)], True
+
+
+def _is_word(name):
+    return name.split() == [name]
+
+
+def count_ties(qid, scores):
+    """Count the scores that equal another of their query as 32-bit numbers, which is how trec_eval reads them.
+
+    trec_eval ranks such documents by their ids, where `structrank.metrics` averages over all their orders.
+
+    Parameters
+    ----------
+    qid : array-like of shape (n_docs,)
+    scores : array-like of shape (n_docs,)
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> count_ties([7, 7, 8], [0.5, 0.5000000001, 0.5])
+    1
+    """
+    rounded = np.asarray(scores).astype(np.float32).tolist()
+    return len(rounded) - len(set(zip(np.asarray(qid).tolist(), rounded, strict=True)))
+
+
+def read_scores(path, data, data_name="the data"):
+    r"""Read the score of each row of the data from a TREC run, a table, or a list of scores.
+
+    Parameters
+    ----------
+    path : path-like
+        A TREC run; a table as the command ``structrank predict`` writes it (qid, docid, score, rank); or a score a line, in
+        the order of the data. Every row of the data must have one score.
+    data : Dataset
+        Anything with ``qid``, ``y`` and ``docid`` (or None).
+    data_name : str, default "the data"
+        What to call the data in errors.
+
+    Returns
+    -------
+    (n_docs,) array
+
+    Raises
+    ------
+    ValueError
+        With file and line, what was found and what was expected.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "scores.txt").write_text("0.25\n0.5\n")
+    ...     read_scores(f"{folder}/scores.txt", Dataset(None, [0, 1], [7, 7]))
+    array([0.25, 0.5 ])
+    """
+    path = os.fspath(path)
+    found = _read_lines(path)
+    n_docs = len(data.y)
+    if not found or found[0][1] is None:
+        if len(found) != n_docs:
+            raise ValueError(f"{path} has {len(found)} scores, but {data_name} has {n_docs} rows; expected one each.")
+        return np.array([score for _, _, score in found])
+    documents, numbered = document_names(data)
+    names = list(zip(query_names(data), documents, strict=True))
+    if numbered:
+        data_name += ", whose rows are numbered from 1, as it has no document ids that are unique and without blanks"
+    row_of = {name: row for row, name in enumerate(names)}
+    scores = [None] * n_docs
+    for place, name, score in found:
+        row, (qid, docid) = row_of.get(name), name
+        if row is None:
+            raise ValueError(f"{place}: found document {docid!r} of query {qid!r}, which is not in {data_name}.")
+        if scores[row] is not None:
+            raise ValueError(f"{place}: found document {docid!r} of query {qid!r} a second time.")
+        scores[row] = score
+    if None in scores:
+        qid, docid = names[scores.index(None)]
+        raise ValueError(
+            f"{path} lacks document {docid!r} of query {qid!r} and {scores.count(None) - 1} others; "
+            f"expected a score for every row of {data_name}."
+        )
+    return np.array(scores)
+
+
+def _read_lines(path):
+    """Give (place, names of query and document or None, score) of each line."""
+    found, columns, width = [], None, None
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            fields = line.rstrip("\r\n").split("\t") if "\t" in line else line.split()
+            if not fields or fields == ["qid", "docid", "score", "rank"]:
+                continue
+            place = f"{path}:{number}"
+            if width is None:
+                width, columns = len(fields), _COLUMNS.get(len(fields))
+                if width not in _COLUMNS:
+                    raise ValueError(f"{place}: found {width} columns, expected {_FORMS}.")
+            if len(fields) != width:
+                raise ValueError(f"{place}: found {len(fields)} columns, expected {width} as in the lines before.")
+            text = fields[columns[2] if columns else 0]
+            try:
+                score = float(text)
+            except ValueError:
+                score = math.nan
+            if math.isnan(score):
+                raise ValueError(f"{place}: found {text[:40]!r}, expected a score; the file should be {_FORMS}.")
+            found.append((place, (fields[columns[0]], fields[columns[1]]) if columns else None, score))
+    return found

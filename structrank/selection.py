@@ -1,0 +1,355 @@
+"""Training for the measure that one is judged by: every bound that may serve it is tried, and validation queries choose.
+
+A criterion that carries the measure's name is often not the best to train on (`structrank.compare`): its convex bound may be
+loose, even vacuous, and its ramp bound may fit the noise of few queries. So the recipe trains the healthy convex criteria, the
+measure's own by both bounds, and COMBO, each along a path of C, and takes the model that ranks unseen queries best.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from structrank import _validation, criteria, metrics
+from structrank._progress import ProgressLine
+from structrank.comparison import _inner_folds, _usable_queries, default_trainers, fit_whole_path
+from structrank.data import RankingData
+from structrank.datasets.containers import Dataset
+from structrank.ranker import Ranker
+from structrank.significance import paired_randomisation_test
+from structrank.svm import StructRankSVM
+
+if TYPE_CHECKING:
+    from structrank.metrics import Measure
+
+# From the paths of `compare`; values beyond these were hardly ever chosen there.
+_CS = (0.01, 0.1, 1.0, 10.0, 100.0)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A criterion along its path of C; printed as a row of `Selection`.
+
+    Attributes
+    ----------
+    name : str
+    bound : {"convex", "ramp"}
+    C : float
+        The best of the path, by the value on validation queries.
+    train, validation : float
+        The measure on the queries it was trained on, and on others; with inner folds, means over the folds.
+    vacuous : bool
+        Whether the convex bound had nothing to hold on to, in any fold.
+    seconds : float
+        For the whole path.
+    """
+
+    name: str
+    bound: str
+    C: float
+    train: float
+    validation: float
+    vacuous: bool
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was tried, and why the winner won; printing it shows both.
+
+    Attributes
+    ----------
+    measure : str
+    trials : tuple of Trial
+        The best first.
+    n_queries : int
+        Validation queries for which the measure is defined.
+    inner_folds : bool
+        Whether these were folds of the training queries.
+    p_value : float
+        Of the paired randomisation test between the winner and the runner-up, over these queries.
+    """
+
+    measure: str
+    trials: tuple
+    n_queries: int
+    inner_folds: bool
+    p_value: float
+
+    def to_frame(self):
+        """Give a pandas frame, one row a trial, the best first."""
+        import pandas as pd
+
+        return pd.DataFrame([vars(trial) for trial in self.trials]).set_index("name").rename_axis("trained on")
+
+    def __str__(self):
+        where = "inner folds of the training queries" if self.inner_folds else "validation queries"
+        frame = self.to_frame()
+        frame["vacuous"] = np.where(frame["vacuous"], "yes", "")
+        shown = frame.to_string(
+            formatters={"C": "{:g}".format, "seconds": "{:.1f}".format}, float_format="{:.4f}".format
+        )
+        return f"Chosen by {self.measure} on {self.n_queries} queries ({where}).\n\n{shown}\n\n{self.reason}"
+
+    @property
+    def reason(self):
+        """Why the winner won, in words."""
+        first, second = self.trials[:2]
+        lead = first.validation - second.validation
+        if lead == 0.0:
+            return f"{first.name} and {second.name} do equally well; the first of them in the order of trying is taken."
+        likely = "unlikely to be chance" if self.p_value <= 0.05 else "which may be chance: either would serve"
+        return f"{first.name} is ahead of {second.name} by {lead:.4f} (p = {self.p_value:.3f}), {likely}."
+
+
+def matched_criterion(measure):
+    """Give the criterion whose loss is 1 - measure; of a measure with graded gains, that of its binary kin.
+
+    Parameters
+    ----------
+    measure : Measure
+
+    Returns
+    -------
+    Criterion
+
+    Examples
+    --------
+    >>> matched_criterion(metrics.parse("mrr@5"))
+    MRR(k=5)
+    """
+    known = {
+        metrics.AUC: lambda: criteria.AUC(),
+        metrics.MAP: lambda: criteria.MAP(),
+        metrics.MRR: lambda: criteria.MRR(measure.k),
+        metrics.NDCG: lambda: criteria.NDCG(measure.k, measure.discount),
+    }
+    if type(measure) not in known:
+        raise ValueError(
+            f"measure {measure.name!r} has no criterion to train on; choose one of: 'auc', 'map', 'mrr[@k]', 'ndcg[@k]'."
+        )
+    return known[type(measure)]()
+
+
+def _candidates(measure, relevant_from, discount):
+    """Give what to try, as untrained models by name: the convex ones first, so that of equals the safer wins."""
+    own = matched_criterion(measure)
+    rows = default_trainers(relevant_from, discount, bound="convex")
+    chosen = {name: rows[name] for name in ("AUC", "MAP", "NDCG-NC", "COMBO (separate slacks)")}
+    make = functools.partial(StructRankSVM, own, relevant_from=relevant_from, discount=discount, decay="sqrt@30")
+    name = measure.name.upper()
+    if name not in chosen:
+        chosen[name] = make(feature_map="po")
+    return {**chosen, f"{name}, ramp": make(bound="ramp")}
+
+
+def train_for(
+    measure: str | Measure,
+    train: Dataset,
+    validation: Dataset | None = None,
+    *,
+    Cs: Sequence[float] = _CS,
+    relevant_from: float = 1,
+    discount: str = "kdd08",
+    random_state: int = 0,
+    verbose: int = 0,
+) -> StructRankSVM:
+    """Train for the measure that you are judged by.
+
+    AUC, MAP, NDCG-NC, COMBO and the measure's own criterion are trained on their convex bounds, the last also on the ramp
+    bound (see `structrank.ramp`), each for every C. The model with the best measure on unseen queries wins.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        "map", "mrr[@k]", "ndcg[@k]" or "auc". Those given by name have the conventions of `structrank.compare`: binary gain,
+        `discount` and `relevant_from` as here.
+    train : Dataset
+        Has ``X``, ``y`` and ``qid``.
+    validation : Dataset, default None
+        Queries to choose on; None takes three inner folds of the training queries, and then trains the winner on all.
+    Cs : sequence of float, default (0.01, 0.1, 1, 10, 100)
+    relevant_from : float, default 1
+        Least label of a good document.
+    discount : {"kdd08", "log2"}, default "kdd08"
+    random_state : int, default 0
+        Seed of the inner folds and of the test.
+    verbose : int, default 0
+        1 shows a line of progress on stderr.
+
+    Returns
+    -------
+    StructRankSVM
+        The winner, with ``selection_``, a `Selection`: what was tried and why it won.
+
+    See Also
+    --------
+    MeasureMatched : The same as an estimator.
+    structrank.polish.polish : An optional last step.
+
+    Examples
+    --------
+    >>> from structrank import datasets, train_for
+    >>> fold = datasets.make_ranking(n_queries=60, n_docs=10, n_features=4, noise=0.5, random_state=0)
+    >>> model = train_for("ndcg@10", fold.train, fold.validation, Cs=[1.0, 10.0])
+    >>> model.selection_.to_frame().index.sort_values().tolist()
+    ['AUC', 'COMBO (separate slacks)', 'MAP', 'NDCG-NC', 'NDCG@10', 'NDCG@10, ramp']
+    >>> model.predict(fold.test.X).shape == fold.test.y.shape
+    True
+    """
+    relevant_from = _validation.check_number("relevant_from", relevant_from)
+    measure = metrics.parse(measure, gain="binary", discount=discount, relevant_from=relevant_from)
+    candidates = _candidates(measure, relevant_from, discount)
+    Cs = sorted({_validation.check_number("Cs", C, above=0) for C in Cs})
+    if not Cs:
+        raise ValueError("Cs is empty; expected at least one value of C.")
+    random_state = _validation.check_number("random_state", random_state, at_least=0, integer=True)
+    splits = _splits(train, validation, measure, relevant_from, random_state)
+
+    line = ProgressLine() if verbose else None
+    tried = []
+    for number, (name, trainer) in enumerate(candidates.items()):
+        if line is not None:
+            line.update(f"{number} of {len(candidates)} criteria  training on {name}")
+        tried.append(_try(name, trainer, splits, Cs, measure))
+    tried.sort(key=lambda one: -one.trial.validation)
+    winner, runner_up = tried[:2]
+    if validation is None:
+        (model,) = fit_whole_path(candidates[winner.trial.name], train, [winner.trial.C])
+    else:
+        (model,) = winner.models
+    model.selection_ = Selection(
+        measure.name,
+        tuple(one.trial for one in tried),
+        int(np.isfinite(winner.values).sum()),
+        validation is None,
+        paired_randomisation_test(winner.values, runner_up.values, random_state=random_state),
+    )
+    if line is not None:
+        line.finish(f"{len(candidates)} criteria  {model.selection_.reason}")
+    return model
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A trial, with its value for each validation query and its models, one for each split."""
+
+    trial: Trial
+    values: np.ndarray
+    models: list
+
+
+def _splits(train, validation, measure, relevant_from, random_state):
+    """Give pairs of a part to learn from and a part to choose on, after judging them."""
+    data = {}
+    for name, part in {"train": train, "validation": validation}.items():
+        if part is None and name == "validation":
+            continue
+        if not all(hasattr(part, attribute) for attribute in ("X", "y", "qid")):
+            raise ValueError(f"{name}={part!r} is not valid: expected a Dataset, with X, y and qid.")
+        try:
+            data[name] = RankingData(part.X, part.y, part.qid)
+            metrics.evaluate(part.y, np.zeros(len(data[name].labels)), part.qid, measure)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name} part: {error}") from None
+        usable = int(_usable_queries(data[name], relevant_from).sum())
+        least = 2 if validation is None else 1
+        if usable < least:
+            raise ValueError(
+                f"{name} part: {usable} of its queries have both good (label >= {relevant_from:g}) and bad documents; "
+                f"expected at least {least}" + (", or a validation part to choose on." if least == 2 else ".")
+            )
+    if validation is None:
+        return [(learn, check) for _, learn, check in _inner_folds(train, relevant_from, random_state)]
+    widths = [data[name].n_features for name in ("train", "validation")]
+    if widths[0] != widths[1]:
+        raise ValueError(
+            f"the train part has {widths[0]} features, the validation part {widths[1]}; they must have the same."
+        )
+    return [(train, validation)]
+
+
+def _try(name, trainer, splits, Cs, measure):
+    """Train along the path of C on each split, and choose C."""
+    started = time.perf_counter()
+    paths = [fit_whole_path(trainer, learn, Cs) for learn, _ in splits]
+    seconds = time.perf_counter() - started
+    by_C = []
+    for models in zip(*paths, strict=True):
+        checks = [_per_query(model, check, measure) for model, (_, check) in zip(models, splits, strict=True)]
+        by_C.append(np.concatenate(checks))
+    best = int(np.argmax([np.nanmean(values) for values in by_C]))
+    models = [path[best] for path in paths]
+    train = [np.nanmean(_per_query(model, learn, measure)) for model, (learn, _) in zip(models, splits, strict=True)]
+    trial = Trial(
+        name,
+        trainer.bound,
+        Cs[best],
+        float(np.mean(train)),
+        float(np.nanmean(by_C[best])),
+        any(model.health_.vacuous for model in models),
+        seconds,
+    )
+    return _Tried(trial, by_C[best], models)
+
+
+def _per_query(model, part, measure):
+    return metrics.evaluate(part.y, model.predict(part.X), part.qid, measure, per_query=True)[measure.name]
+
+
+class MeasureMatched(Ranker):
+    """A ranker trained for one measure: `train_for` as an estimator, also for a row of `structrank.compare`.
+
+    Parameters
+    ----------
+    measure, Cs, relevant_from, discount, random_state, verbose
+        As for `train_for`.
+
+    Attributes
+    ----------
+    model_ : StructRankSVM
+        The winner; ``save`` writes it, and `structrank.load_model` gives it back.
+    selection_ : Selection
+        What was tried and why it won.
+
+    Examples
+    --------
+    >>> from structrank import compare, datasets
+    >>> from structrank.comparison import default_trainers
+    >>> from structrank.selection import MeasureMatched
+    >>> fold = datasets.make_ranking(n_queries=40, n_docs=8, n_features=3, noise=0.5, random_state=0)
+    >>> rows = {"AUC": default_trainers()["AUC"], "for map": MeasureMatched("map", Cs=[1.0])}
+    >>> compare({"made": fold}, rows, measures="map", Cs=[1.0]).to_frame().shape
+    (2, 1)
+    """
+
+    def __init__(self, measure="ndcg@10", Cs=_CS, relevant_from=1, discount="kdd08", random_state=0, verbose=0):
+        self.measure = measure
+        self.Cs = Cs
+        self.relevant_from = relevant_from
+        self.discount = discount
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y, qid=None, validation=None):
+        """Train; arguments as for `StructRankSVM.fit`, and `validation` as for `train_for`."""
+        self.model_ = train_for(**self.get_params(), train=Dataset(X, y, qid), validation=validation)
+        self.selection_ = self.model_.selection_
+        self.n_features_in_ = self.model_.n_features_in_
+        return self
+
+    def predict(self, X):
+        """Score documents; higher is better."""
+        check_is_fitted(self)
+        return self.model_.predict(X)
+
+    def save(self, path):
+        """Write the winner to a file, see `structrank.ranker.Ranker.save`."""
+        check_is_fitted(self)
+        self.model_.save(path)

@@ -1,0 +1,261 @@
+"""Boosted trees of LightGBM and XGBoost in the manners of this package, to stand beside its learners in a comparison."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import validate_data
+
+from structrank import _validation
+from structrank.data import RankingData
+from structrank.ranker import Ranker
+
+__all__ = ["LightGBMRanker", "TreeRanker", "XGBoostRanker"]
+
+_LARGEST_GRADE = 30  # both take 2 ** grade - 1 as gain, from tables that end there or one further
+
+
+class TreeRanker(Ranker):
+    """What the two share: input, labels, the text that keeps a trained model.
+
+    Subclasses have `_library` (its name as users know it, and as Python does), ``_error(library)``, the class of its own
+    errors, ``_train(library, X, labels, grouping, query_weights)``, which gives a model's text, ``_read(library, text)``,
+    which gives what predicts, and ``_predict(library, model, X)``.
+    """
+
+    def __init__(self, *, relevant_from=None, n_jobs=None, random_state=0, **parameters):
+        self.relevant_from = relevant_from
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.parameters = parameters
+
+    def get_params(self, deep=True):
+        """Give the parameters by name, those of the library among them."""
+        own = {name: getattr(self, name) for name in ("relevant_from", "n_jobs", "random_state")}
+        return {**own, **self.parameters}
+
+    def set_params(self, **params):
+        """Set parameters by name."""
+        for name, value in params.items():
+            if name in ("relevant_from", "n_jobs", "random_state"):
+                setattr(self, name, value)
+            else:
+                self.parameters = {**self.parameters, name: value}
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X, y, qid=None, sample_weight=None):
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+            numpy, memory map, pandas, polars or scipy sparse; finite numbers.
+        y : array-like of shape (n_docs,)
+            Grades, integers from 0 to 30; with `relevant_from` any numbers of at least 0.
+        qid : array-like of shape (n_docs,), default None
+            Query of each row: any order, any hashable type. None makes all rows one query.
+        sample_weight : array-like of shape (n_docs,), default None
+            Weights of the queries, given by row and constant within a query.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        data = RankingData(X, y, qid, sample_weight)
+        self.check_labels(data.labels)
+        labels = data.labels if self.relevant_from is None else data.labels >= self.relevant_from
+        library, rows = self._import(), data.grouping.rows
+        try:
+            text = self._train(library, data.X[rows], labels[rows].astype(np.int64), data.grouping, data.query_weights)
+        except (TypeError, ValueError, self._error(library)) as error:
+            # Traces of C++ code follow the first line.
+            raise ValueError(f"{self._library[0]} refused to train: {str(error).strip().splitlines()[0]}") from error
+        validate_data(self, X, skip_check_array=True)
+        self.n_features_in_ = data.n_features
+        self.model_text_ = text
+        self._model = None
+        return self
+
+    def predict(self, X):
+        """Score documents; higher is better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+
+        Returns
+        -------
+        (n_docs,) array
+        """
+        matrix = self._check_features(X)
+        _validation.check_finite_matrix(matrix, getattr(X, "columns", None))
+        library = self._import()
+        # Not there in a model that was loaded from a file: the text is all that is saved.
+        if getattr(self, "_model", None) is None:
+            self._model = self._read(library, self.model_text_)
+        return self._predict(library, self._model, matrix).astype(np.float64)
+
+    def _import(self):
+        name, module = self._library
+        try:
+            return importlib.import_module(module)
+        except ImportError as error:
+            raise ImportError(f"{type(self).__name__} needs {name}: pip install structrank[trees]") from error
+
+    def _check_parameters(self):
+        """Check what does not depend on data, the library among it."""
+        if self.relevant_from is not None:
+            _validation.check_number("relevant_from", self.relevant_from)
+        if self.n_jobs is not None and (
+            _validation.check_number("n_jobs", self.n_jobs, at_least=-1, integer=True) == 0
+        ):
+            raise ValueError("n_jobs=0 is not valid: expected None, an integer of at least 1, or -1 for all cores.")
+        _validation.check_number("random_state", self.random_state, at_least=0, integer=True)
+        self._import()
+
+    def check_labels(self, labels):
+        """Raise unless training can take the labels."""
+        if self.relevant_from is not None:
+            return
+        wrong = np.flatnonzero((labels != np.floor(labels)) | (labels > _LARGEST_GRADE))
+        if wrong.size:
+            row = int(wrong[0])
+            raise ValueError(
+                f"y contains {labels[row]:g} at row {row} ({wrong.size} such label(s) in all); {self._library[0]} takes "
+                f"grades, integers from 0 to {_LARGEST_GRADE}. Map labels to grades first, or set relevant_from to train on "
+                "good and bad documents."
+            )
+
+    def _settings(self, **ours):
+        n_jobs = 1 if self.n_jobs is None else self.n_jobs
+        return {**ours, "n_jobs": n_jobs, "random_state": self.random_state, **self.parameters}
+
+
+class LightGBMRanker(TreeRanker):
+    """Boosted trees of LightGBM, trained by its lambdarank.
+
+    ``lightgbm.LGBMRanker`` with the manners of this package: queries in any order, the same model for any number of threads,
+    files without pickle. It needs ``pip install structrank[trees]``.
+
+    Parameters
+    ----------
+    relevant_from : float or None, default None
+        Least label of a good document, to train on good and bad; None trains on the grades as they are.
+    n_jobs : int or None, default None
+        Threads: None is 1, -1 all cores.
+    random_state : int, default 0
+        Seed.
+    **parameters
+        Those of ``lightgbm.LGBMRanker``, such as ``n_estimators=100``, ``learning_rate=0.1``, ``num_leaves=31``, and what else
+        LightGBM knows, such as ``lambdarank_truncation_level=30``. LightGBM passes over names that it does not know.
+
+    Attributes
+    ----------
+    model_text_ : str
+        The trees, as LightGBM writes them: ``lightgbm.Booster(model_str=model.model_text_)`` reads them.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) array
+        Where X has string column names.
+
+    See Also
+    --------
+    structrank.compare : Takes it as a row of the table.
+
+    Examples
+    --------
+    >>> from structrank import datasets
+    >>> fold = datasets.make_ranking(n_queries=40, n_docs=10, n_features=3, noise=0.2, random_state=0)
+    >>> model = LightGBMRanker(n_estimators=10).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    >>> model.predict(fold.test.X).shape == fold.test.y.shape
+    True
+    """
+
+    _library = ("LightGBM", "lightgbm")
+
+    def _error(self, library):
+        return library.basic.LightGBMError
+
+    def _train(self, library, X, labels, grouping, query_weights):
+        # Sums are then formed in one order, however many threads there are.
+        settings = self._settings(verbose=-1, deterministic=True, force_row_wise=True)
+        model = library.LGBMRanker(**settings)
+        model.fit(X, labels, group=grouping.sizes, sample_weight=np.repeat(query_weights, grouping.sizes))
+        return model.booster_.model_to_string()
+
+    def _read(self, library, text):
+        return library.Booster(model_str=text)
+
+    def _predict(self, library, model, X):
+        return model.predict(X, num_threads=self._settings()["n_jobs"])
+
+
+class XGBoostRanker(TreeRanker):
+    """Boosted trees of XGBoost, trained by its LambdaMART (``objective="rank:ndcg"``).
+
+    ``xgboost.XGBRanker`` with the manners of this package: queries in any order, files without pickle. It needs
+    ``pip install structrank[trees]``. Values are rounded to 32 bits, and sparse matrices are made dense, because XGBoost
+    would take what they do not store for missing, not for 0.
+
+    Parameters
+    ----------
+    relevant_from : float or None, default None
+        Least label of a good document, to train on good and bad; None trains on the grades as they are.
+    n_jobs : int or None, default None
+        Threads: None is 1, -1 all cores.
+    random_state : int, default 0
+        Seed.
+    **parameters
+        Those of ``xgboost.XGBRanker``, such as ``n_estimators=100``, ``learning_rate=0.3``, ``max_depth=6``. XGBoost warns of
+        names that it does not know.
+
+    Attributes
+    ----------
+    model_text_ : str
+        The trees as XGBoost writes them, JSON: ``xgboost.Booster(model_file=bytearray(model.model_text_.encode()))`` reads
+        them.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) array
+        Where X has string column names.
+
+    See Also
+    --------
+    structrank.compare : Takes it as a row of the table.
+
+    Examples
+    --------
+    >>> from structrank import datasets
+    >>> fold = datasets.make_ranking(n_queries=40, n_docs=10, n_features=3, noise=0.2, random_state=0)
+    >>> model = XGBoostRanker(n_estimators=10, max_depth=3).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    >>> model.predict(fold.test.X).shape == fold.test.y.shape
+    True
+    """
+
+    _library = ("XGBoost", "xgboost")
+
+    def _error(self, library):
+        return library.core.XGBoostError
+
+    def _train(self, library, X, labels, grouping, query_weights):
+        model = library.XGBRanker(**self._settings())
+        numbers = np.repeat(np.arange(grouping.n_queries), grouping.sizes)
+        model.fit(_dense(X), labels, qid=numbers, sample_weight=query_weights)
+        return bytes(model.get_booster().save_raw("json")).decode()
+
+    def _read(self, library, text):
+        return library.Booster(model_file=bytearray(text.encode()))
+
+    def _predict(self, library, model, X):
+        return model.predict(library.DMatrix(_dense(X), nthread=self._settings()["n_jobs"]))
+
+
+def _dense(X):
+    return X.toarray() if scipy.sparse.issparse(X) else X

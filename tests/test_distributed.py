@@ -1,0 +1,196 @@
+"""A cluster gives the model of one machine, bit for bit, also when a worker is killed on the way."""
+
+import itertools
+import logging
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from structrank import StructRankSVM
+from structrank.datasets import Shards, cut_shards, write_shards
+from structrank.datasets.shards import RowShard
+
+dask = pytest.importorskip("dask", reason="Dask (extra 'dask') is not installed")
+distributed = pytest.importorskip("distributed", reason="Dask (extra 'dask') is not installed")
+
+from structrank.distributed import DaskBackend  # noqa: E402
+
+DOCS_PER_SHARD = 90
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(5)
+    qid = np.repeat(np.arange(60), rng.integers(3, 12, 60))
+    X = rng.standard_normal((qid.size, 6))
+    y = (X[:, 0] - X[:, 1] + rng.standard_normal(qid.size) > 0.8).astype(np.int64)
+    return {"X": X, "y": y, "qid": qid, "sample_weight": rng.integers(1, 4, 60)[qid].astype(float)}
+
+
+@pytest.fixture(scope="module")
+def expected(rows):
+    """The model of one machine; trained first, so that the workers find the compiled functions on disk."""
+    return train(cut_shards(**rows, docs_per_shard=DOCS_PER_SHARD))
+
+
+@pytest.fixture(scope="module")
+def client(expected, tmp_path_factory):
+    with (
+        distributed.LocalCluster(
+            n_workers=3,  # two will be killed, and one is enough: none of the tests waits for their return
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+            local_directory=str(tmp_path_factory.mktemp("cluster")),
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def train(*args, criterion="map", **kwargs):
+    return StructRankSVM(criterion, C=5.0).fit(*args, **kwargs)
+
+
+def assert_same(model, expected):
+    assert np.array_equal(model.coef_, expected.coef_)
+    assert model.certificate_ == expected.certificate_
+    assert model.n_iter_ == expected.n_iter_
+
+
+def test_arrays_give_the_model_of_one_machine(client, rows, expected):
+    assert expected.n_iter_ > 3
+    model = train(**rows, backend=DaskBackend(client, docs_per_shard=DOCS_PER_SHARD))
+    assert_same(model, expected)
+    frame = pd.DataFrame(rows["X"], columns=list("abcdef"))
+    model = train(**rows | {"X": frame}, backend=DaskBackend(client, docs_per_shard=DOCS_PER_SHARD))
+    assert_same(model, expected)
+    assert model.feature_names_in_.tolist() == list("abcdef")
+
+
+def test_rows_in_any_order_and_ids_of_any_kind(client, rows):
+    order = np.random.default_rng(0).permutation(rows["y"].size)
+    mixed = {name: value[order] for name, value in rows.items()}
+    mixed["qid"] = [("query", int(query)) for query in mixed["qid"]]
+    on_cluster = train(**mixed, backend=DaskBackend(client, docs_per_shard=DOCS_PER_SHARD))
+    ids = np.array([f"query {query}" for _, query in mixed["qid"]])
+    assert_same(on_cluster, train(cut_shards(**mixed | {"qid": ids}, docs_per_shard=DOCS_PER_SHARD)))
+
+
+def test_files_give_the_model_of_one_machine(client, rows, expected, tmp_path):
+    shards = write_shards(tmp_path, **rows, docs_per_shard=DOCS_PER_SHARD)
+    assert len(shards) > 4
+    assert_same(train(shards, backend=DaskBackend(client)), expected)
+
+
+def test_a_path_on_the_cluster(client, rows):
+    shards = cut_shards(**rows, docs_per_shard=DOCS_PER_SHARD)
+    model = StructRankSVM(["auc", "mrr"], slack="shared")
+    here = model.fit_path(shards, Cs=[1.0, 20.0])
+    there = model.fit_path(shards, Cs=[1.0, 20.0], backend=DaskBackend(client))
+    for one, other in zip(there, here, strict=True):
+        assert_same(one, other)
+
+
+def test_the_ramp_bound_on_the_cluster(client, rows):
+    shards = cut_shards(**rows, docs_per_shard=DOCS_PER_SHARD)
+    here = StructRankSVM("mrr", bound="ramp", max_iter=200).fit(shards)
+    there = StructRankSVM("mrr", bound="ramp", max_iter=200).fit(shards, backend=DaskBackend(client))
+    assert_same(there, here)
+
+
+def frame_of(rows, partitions):
+    import dask.dataframe as dd
+
+    frame = pd.DataFrame(rows["X"], columns=list("abcdef"))
+    frame = frame.assign(label=rows["y"], query=rows["qid"], w=rows["sample_weight"])
+    parts = [dask.delayed(frame[np.isin(rows["qid"], some)]) for some in partitions]
+    return dd.from_delayed(parts, meta=frame.head(0), verify_meta=False)
+
+
+def columns_of(frame):
+    return {"X": frame[list("abcdef")], "y": frame["label"], "qid": frame["query"], "sample_weight": frame["w"]}
+
+
+def test_a_dask_frame_gives_the_model_of_its_partitions(client, rows):
+    # The third partition is empty: it is left out.
+    partitions = [np.arange(20), np.arange(20, 45), np.array([], dtype=int), np.arange(45, 60)]
+    filled = [{name: value[np.isin(rows["qid"], some)] for name, value in rows.items()} for some in partitions if some.size]
+    here = train(Shards([RowShard(**some, rows=slice(None), name="part") for some in filled]))
+    there = train(**columns_of(frame_of(rows, partitions)), backend=DaskBackend(client))
+    assert_same(there, here)
+    assert there.n_features_in_ == 6
+
+
+def test_dask_arrays_give_the_model_of_their_chunks(client, rows):
+    import dask.array as da
+
+    cuts = np.searchsorted(rows["qid"], [0, 25, 60])
+    chunks = tuple(np.diff(cuts).tolist())
+    pieces = [slice(low, high) for low, high in itertools.pairwise(cuts)]
+    here = train(Shards([RowShard(**{k: v[s] for k, v in rows.items()}, rows=slice(None), name="part") for s in pieces]))
+    arrays = {name: da.from_array(value, chunks=(chunks, (2, 4)) if name == "X" else chunks) for name, value in rows.items()}
+    assert_same(train(**arrays, backend=DaskBackend(client)), here)
+
+
+@pytest.mark.parametrize("kind", ["arrays", "files"])
+def test_a_killed_worker_is_survived(client, rows, expected, tmp_path, kind):
+    backend = DaskBackend(client, docs_per_shard=DOCS_PER_SHARD)
+    given = {"X": write_shards(tmp_path, **rows, docs_per_shard=DOCS_PER_SHARD)} if kind == "files" else rows
+    killed = []
+
+    def kill(iteration):
+        if iteration.iteration == 2:
+            held = {address: keys for address, keys in client.has_what().items() if keys}
+            victim = max(held, key=lambda address: len(held[address]))
+            pid = client.run(os.getpid, workers=[victim])[victim]
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+
+    model = train(**given, backend=backend, callback=kill)
+    assert len(killed) == 1
+    assert_same(model, expected)
+
+
+def test_a_query_in_two_partitions_is_refused(client, rows):
+    frame = frame_of(rows, [np.arange(30), np.arange(29, 60)])
+    with pytest.raises(ValueError, match=r"query 29 stands in partition 0 and in partition 1; .* shuffle\(on="):
+        train(**columns_of(frame), backend=DaskBackend(client))
+
+
+def test_partitions_must_be_alike(client, rows):
+    backend = DaskBackend(client)
+    given = columns_of(frame_of(rows, [np.arange(30), np.arange(30, 60)]))
+    with pytest.raises(ValueError, match=r"y is a ndarray but X is a dask collection of 2 partitions"):
+        train(**given | {"y": rows["y"]}, backend=backend)
+    other = columns_of(frame_of(rows, [np.arange(20), np.arange(20, 60)]))
+    with pytest.raises(ValueError, match=r"partition [01]: y has \d+ entries but X has \d+ rows"):
+        train(**given | {"y": other["y"]}, backend=backend)
+    other = columns_of(frame_of(rows, [np.arange(60)]))
+    with pytest.raises(ValueError, match=r"qid has 1 partitions but X is a dask collection of 2 partitions"):
+        train(**given | {"qid": other["qid"]}, backend=backend)
+    empty = columns_of(frame_of(rows, [[], []]))
+    with pytest.raises(ValueError, match="X has no rows in any partition"):
+        train(**empty, backend=backend)
+
+
+def test_what_is_wrong_on_a_worker_is_said_here(client, rows):
+    X = rows["X"].copy()
+    X[-1, 2] = np.nan
+    with pytest.raises(ValueError, match=r"shard \d: X contains NaN at row \d+, column 2"):
+        train(**rows | {"X": X}, backend=DaskBackend(client, docs_per_shard=DOCS_PER_SHARD))
+    with pytest.raises(ValueError, match="y is None"):
+        train(rows["X"], backend=DaskBackend(client))
+    with pytest.raises(ValueError, match="y given, but X is Shards"):
+        train(cut_shards(**rows), rows["y"], backend=DaskBackend(client))
+
+
+def test_settings_are_checked(client):
+    with pytest.raises(ValueError, match="client='tcp://' is not valid"):
+        DaskBackend("tcp://")
+    with pytest.raises(ValueError, match="docs_per_shard=0 is not valid"):
+        DaskBackend(client, docs_per_shard=0)

@@ -1,0 +1,510 @@
+"""Exports: other programs, which know nothing of this package, must rank as the model does."""
+
+import json
+import math
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
+
+from structrank import StructRankSVM, StructRankWarning, datasets, exports, load_model
+from structrank.lambdas import RankNet
+
+NUMBER_AS_TEXT = {"type": "string", "pattern": r"^-?\d+(\.\d+)?(e[-+]?\d+)?$"}
+
+
+def closed(properties, optional=()):
+    """Schema of an object that has these properties and no others."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def solr_norm(name, *parameters):
+    return closed({"class": {"const": f"org.apache.solr.ltr.norm.{name}"}, "params": closed(dict.fromkeys(parameters, NUMBER_AS_TEXT))})
+
+
+# After the reference guide of Solr and the Javadoc of LinearModel, StandardNormalizer and MinMaxNormalizer.
+SOLR = closed(
+    {
+        "class": {"const": "org.apache.solr.ltr.model.LinearModel"},
+        "name": {"type": "string", "minLength": 1},
+        "store": {"type": "string", "minLength": 1},
+        "features": {
+            "type": "array",
+            "minItems": 1,
+            "items": closed(
+                {
+                    "name": {"type": "string", "minLength": 1},
+                    "norm": {
+                        "oneOf": [solr_norm("StandardNormalizer", "avg", "std"), solr_norm("MinMaxNormalizer", "min", "max")]
+                    },
+                },
+                optional=["norm"],
+            ),
+        },
+        "params": closed({"weights": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "number"}}}),
+    }
+)
+# After "Uploading a trained model" and "Creating a model with feature normalization" of the plugin's manual.
+NUMBER = {"type": "number"}
+STANDARD = closed({"standard": closed({"mean": NUMBER, "standard_deviation": {"type": "number", "exclusiveMinimum": 0}})})
+MIN_MAX = closed({"min_max": closed({"minimum": NUMBER, "maximum": NUMBER})})
+ELASTICSEARCH = closed(
+    {
+        "model": closed(
+            {
+                "name": {"type": "string", "minLength": 1},
+                "model": closed(
+                    {
+                        "type": {"const": "model/linear"},
+                        "definition": {"type": "string"},
+                        "feature_normalizers": {
+                            "type": "object",
+                            "minProperties": 1,
+                            "additionalProperties": {"oneOf": [STANDARD, MIN_MAX]},
+                        },
+                    },
+                    optional=["feature_normalizers"],
+                ),
+            }
+        )
+    }
+)
+DEFINITION = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "number"}}
+
+
+# --- the other programs, in plain Python -------------------------------------------------------------------------------
+
+
+def score_by_solr(text, document):
+    """Score {feature: value} by the JSON of a model."""
+    model = json.loads(text)
+    score = 0.0
+    for feature in model["features"]:
+        value = document[feature["name"]]
+        if "norm" in feature:
+            numbers = {key: float(number) for key, number in feature["norm"]["params"].items()}
+            if feature["norm"]["class"].endswith("StandardNormalizer"):
+                value = (value - numbers["avg"]) / numbers["std"]
+            else:
+                value = (value - numbers["min"]) / (numbers["max"] - numbers["min"])
+        score += model["params"]["weights"][feature["name"]] * value
+    return score
+
+
+def score_by_elasticsearch(text, document):
+    model = json.loads(text)["model"]["model"]
+    score = 0.0
+    for name, weight in json.loads(model["definition"]).items():
+        value = document[name]
+        for kind, numbers in model.get("feature_normalizers", {}).get(name, {}).items():
+            if kind == "standard":
+                value = (value - numbers["mean"]) / numbers["standard_deviation"]
+            else:
+                value = (value - numbers["minimum"]) / (numbers["maximum"] - numbers["minimum"])
+        score += weight * value
+    return score
+
+
+def ranks_of(scores, qid):
+    """Ranks within queries, in plain Python; ties in row order."""
+    ranks = [0] * len(scores)
+    for query in set(qid):
+        rows = sorted((row for row in range(len(qid)) if qid[row] == query), key=lambda row: (-scores[row], row))
+        for rank, row in enumerate(rows, start=1):
+            ranks[row] = rank
+    return ranks
+
+
+ENGINES = {
+    "solr": (lambda model, **options: exports.to_solr(model, "mine", "store", **options), score_by_solr),
+    "elasticsearch": (lambda model, **options: exports.to_elasticsearch(model, "mine", **options), score_by_elasticsearch),
+}
+SCALERS = {
+    "none": None,
+    "standard": StandardScaler(),
+    "no mean": StandardScaler(with_mean=False),
+    "no deviation": StandardScaler(with_std=False),
+    "min-max": MinMaxScaler(),
+    "min-max -1 to 3": MinMaxScaler(feature_range=(-1, 3)),
+}
+NAMES = ["bm25", "title match", "age", "clicks", "längd", "score"]
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """Training and held-out documents as frames, with features of very different scales, one of them constant."""
+    fold = datasets.make_ranking(n_queries=100, n_docs=8, n_features=6, noise=0.5, random_state=0)
+
+    def stretch(part):
+        X = part.X * [1.0, 100.0, 1e-3, 5.0, 0.0, 1.0] + [0.0, 1e4, 3.0, -7.0, 2.5, 0.1]
+        return pd.DataFrame(X, columns=NAMES), part.y, part.qid
+
+    return stretch(fold.train), stretch(fold.test)
+
+
+@pytest.fixture(scope="module")
+def fitted(parts):
+    """A fitted Pipeline (or model) for each scaler."""
+    (X, y, qid), _ = parts
+    models = {}
+    for name, scaler in SCALERS.items():
+        svm = StructRankSVM("map", C=10.0)
+        if scaler is None:
+            models[name] = svm.fit(X / [1.0, 100.0, 1e-3, 5.0, 1.0, 1.0], y, qid=qid)
+        else:
+            models[name] = make_pipeline(scaler, svm).fit(X, y, structranksvm__qid=qid)
+    return models
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize("shift", [0.0, 12.5])
+def test_the_exported_json_alone_ranks_held_out_queries_as_predict_does(engine, scaler, shift, parts, fitted):
+    export, score = ENGINES[engine]
+    _, (X, _, qid) = parts
+    text = json.dumps(export(fitted[scaler], shift=shift), allow_nan=False)
+    scores = [score(text, document) for document in X.to_dict("records")]
+    expected = fitted[scaler].predict(X)
+    assert ranks_of(scores, qid.tolist()) == ranks_of(expected.tolist(), qid.tolist())
+    assert scores == pytest.approx(expected + shift, abs=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+@pytest.mark.parametrize("shift", [0.0, 12.5])
+def test_exports_have_the_form_that_the_engines_document(scaler, shift, fitted):
+    solr = json.loads(json.dumps(exports.to_solr(fitted[scaler], "mine", "store", shift=shift)))
+    jsonschema.validate(solr, SOLR)
+    assert [feature["name"] for feature in solr["features"]] == NAMES
+    assert list(solr["params"]["weights"]) == NAMES  # every feature has a weight
+    plugin = json.loads(json.dumps(exports.to_elasticsearch(fitted[scaler], "mine", shift=shift)))
+    jsonschema.validate(plugin, ELASTICSEARCH)
+    definition = json.loads(plugin["model"]["model"]["definition"])
+    jsonschema.validate(definition, DEFINITION)
+    assert list(definition) == NAMES
+    if scaler == "none" and shift == 0.0:
+        assert not any("norm" in feature for feature in solr["features"])
+        assert "feature_normalizers" not in plugin["model"]["model"]
+    for normalizer in plugin["model"]["model"].get("feature_normalizers", {}).values():
+        if "min_max" in normalizer:  # the plugin refuses others
+            assert normalizer["min_max"]["minimum"] < normalizer["min_max"]["maximum"]
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_engines_that_compute_in_32_bits_give_nearly_the_same_scores(scaler, parts, fitted):
+    _, (X, _, _) = parts
+    model = exports.to_solr(fitted[scaler], "mine", "store", shift=12.5)
+    single, scores = np.float32, np.zeros(len(X), dtype=np.float32)
+    for feature in model["features"]:
+        value = X[feature["name"]].to_numpy().astype(single)
+        numbers = [single(number) for number in feature.get("norm", {"params": {}})["params"].values()]
+        if numbers:
+            standard = feature["norm"]["class"].endswith("StandardNormalizer")
+            value = (value - numbers[0]) / (numbers[1] if standard else numbers[1] - numbers[0])
+        scores += value * single(model["params"]["weights"][feature["name"]])
+    expected = fitted[scaler].predict(X) + 12.5
+    # One feature is ten thousand and varies by a hundred, which costs two digits of seven.
+    assert scores == pytest.approx(expected, abs=1e-3 * np.ptp(expected))
+
+
+def test_the_methods_of_a_model_are_the_exports_of_its_pipeline(fitted):
+    pipeline = fitted["standard"]
+    scaler, model = pipeline[0], pipeline[-1]
+    assert model.to_solr("m", "s", scaler=scaler, shift=1.0) == exports.to_solr(pipeline, "m", "s", shift=1.0)
+    assert model.to_elasticsearch("m", scaler=scaler, shift=1.0) == exports.to_elasticsearch(pipeline, "m", shift=1.0)
+
+
+def test_features_without_names_are_numbered_from_one_and_can_be_named(parts):
+    (X, y, qid), _ = parts
+    model = StructRankSVM("auc").fit(X.to_numpy(), y, qid=qid)
+    assert list(model.to_solr("m", "s", shift=0.0)["params"]["weights"]) == ["f1", "f2", "f3", "f4", "f5", "f6"]
+    assert list(model.to_solr("m", "s", shift=0.0, feature_names=NAMES)["params"]["weights"]) == NAMES
+
+
+# --- negative scores --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_scores_that_can_be_negative_are_announced_and_a_shift_cures_them(engine, parts, fitted):
+    export, score = ENGINES[engine]
+    _, (X, _, _) = parts
+    model = fitted["standard"]
+    with pytest.warns(StructRankWarning, match=r"can be negative.*shift="):
+        plain = export(model)
+    assert plain == export(model, shift=0.0)  # and no warning: the test run turns those into errors
+    lowest = min(score(json.dumps(plain), document) for document in X.to_dict("records"))
+    assert lowest < 0
+    shifted = json.dumps(export(model, shift=1.0 - lowest))
+    assert min(score(shifted, document) for document in X.to_dict("records")) == pytest.approx(1.0)
+
+
+def test_no_warning_where_scores_cannot_be_negative():
+    model = StructRankSVM("auc").fit([[0.0, 0.0], [1.0, 2.0]], [0, 1])
+    assert (model.coef_ > 0).all()
+    assert model.to_solr("m", "s") == model.to_solr("m", "s", shift=0.0)
+    scaler = MinMaxScaler().fit([[0.0, 0.0], [1.0, 2.0]])
+    assert model.to_solr("m", "s", scaler=scaler) == model.to_solr("m", "s", scaler=scaler, shift=0.0)
+    with pytest.warns(StructRankWarning, match="can be negative"):
+        model.to_solr("m", "s", scaler=StandardScaler().fit([[0.0, 0.0], [1.0, 2.0]]))
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def with_weights(*weights):
+    model = StructRankSVM()
+    model.coef_, model.n_features_in_ = np.array(weights), len(weights)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": ""}, "name='' is not valid"),
+        ({"name": 3}, "name=3 is not valid"),
+        ({"store": None}, "store=None is not valid"),
+        ({"feature_names": ["a"]}, "feature_names has 1 entries; the model has 2"),
+        ({"feature_names": ["a", "a"]}, "feature_names has 'a' twice"),
+        ({"feature_names": ["a", 3]}, r"feature_names\[1\]=3 is not valid"),
+        ({"feature_names": "ab"}, "feature_names='ab' is not valid"),
+        ({"feature_names": 5}, "feature_names=5 is not valid"),
+        ({"shift": "much"}, "shift='much' is not valid"),
+        ({"shift": math.nan}, "shift=nan is not valid"),
+        ({"scaler": StandardScaler()}, "not fitted"),
+        ({"scaler": StandardScaler().fit(np.eye(3))}, "the scaler has 3 features, the model 2"),
+        ({"scaler": MinMaxScaler(clip=True).fit(np.eye(2))}, "clip=True"),
+        ({"scaler": RobustScaler().fit(np.eye(2))}, "RobustScaler; expected a StandardScaler or a MinMaxScaler"),
+        ({"scaler": datasets.PerQueryScaler().fit(np.eye(2))}, "PerQueryScaler; expected"),
+    ],
+)
+def test_wrong_arguments_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        with_weights(1.0, 2.0).to_solr(**{"name": "m", "store": "s", **options})
+
+
+def test_models_that_are_not_linear_or_not_fitted_are_refused(parts):
+    (X, y, qid), _ = parts
+    with pytest.raises(ValueError, match="not fitted"):
+        StructRankSVM().to_solr("m", "s")
+    network = RankNet(hidden_units=2, max_epochs=1).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="RankNet has hidden_units=2; expected a linear model"):
+        exports.to_solr(network, "m", "s")
+    two = make_pipeline(StandardScaler(), MinMaxScaler(), StructRankSVM()).fit(X, y, structranksvm__qid=qid)
+    with pytest.raises(ValueError, match="StandardScaler, MinMaxScaler before the model"):
+        exports.to_solr(two, "m", "s")
+    with pytest.raises(ValueError, match="scaler is given beside a Pipeline"):
+        exports.to_solr(two, "m", "s", scaler=two[0])
+    with pytest.raises(ValueError, match="all weights of the model are 0"):
+        with_weights(0.0, 0.0).to_solr("m", "s", shift=1.0)
+
+
+@pytest.mark.parametrize("weight", [1e39, 1e-50, math.nan])
+def test_numbers_that_32_bits_cannot_hold_are_refused_with_the_feature(weight):
+    with pytest.raises(ValueError, match="feature 'f2' has weight .* Solr computes in 32 bits"):
+        with_weights(1.0, weight).to_solr("m", "s", shift=0.0)
+    narrow = MinMaxScaler().fit([[0.0, 1e9], [1.0, 1e9 + 1]])  # equal as 32-bit numbers: division by zero
+    with pytest.raises(ValueError, match="feature 'f2' has weight 1, centre 1e"):
+        with_weights(1.0, 1.0).to_solr("m", "s", scaler=narrow, shift=0.0)
+
+
+def test_a_linear_ranknet_exports_too(parts):
+    (X, y, qid), (held_out, _, _) = parts
+    model = RankNet(hidden_units=0, max_epochs=3).fit(X, y, qid=qid)
+    text = json.dumps(exports.to_solr(model, "m", "s", shift=0.0))
+    scores = [score_by_solr(text, document) for document in held_out.to_dict("records")]
+    assert scores == pytest.approx(model.predict(held_out), rel=1e-9)
+
+
+# --- ONNX and scikit-learn --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_onnxruntime_gives_the_same_scores(scaler, parts, fitted, tmp_path):
+    pytest.importorskip("skl2onnx", reason="skl2onnx (extra 'onnx') is not installed")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime (extra 'onnx') is not installed")
+    _, (X, _, qid) = parts
+    exports.to_onnx(fitted[scaler], tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"))
+    (found,) = session.run(None, {"X": X.to_numpy()})
+    expected = fitted[scaler].predict(X)
+    assert found.shape == (len(X), 1)
+    assert found[:, 0] == pytest.approx(expected, abs=1e-6)
+    assert ranks_of(found[:, 0].tolist(), qid.tolist()) == ranks_of(expected.tolist(), qid.tolist())
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_onnx_in_32_bits_takes_32_bits(train, tmp_path):
+    pytest.importorskip("skl2onnx", reason="skl2onnx (extra 'onnx') is not installed")
+    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime (extra 'onnx') is not installed")
+    model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
+    model.to_onnx(tmp_path / "m.onnx", dtype="float32")
+    (found,) = onnxruntime.InferenceSession(str(tmp_path / "m.onnx")).run(None, {"X": train.X.astype(np.float32)})
+    assert found[:, 0] == pytest.approx(model.predict(train.X), abs=1e-5)
+    with pytest.raises(ValueError, match="dtype='int' is not known"):
+        model.to_onnx(tmp_path / "m.onnx", dtype="int")
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_the_plain_scikit_learn_model_gives_the_same_scores(scaler, parts, fitted):
+    _, (X, _, _) = parts
+    plain = exports.to_sklearn(fitted[scaler])
+    assert all(type(step).__module__.startswith("sklearn.") for step in getattr(plain, "steps", [(plain,)])[-1][-1:])
+    assert plain.predict(X) == pytest.approx(fitted[scaler].predict(X), rel=1e-12)
+    assert plain.feature_names_in_.tolist() == NAMES
+
+
+# --- SVM^rank and RankLib ---------------------------------------------------------------------------------------------
+
+
+def raw_scores(tokens, X):
+    weights = {int(token.split(":")[0]): float(token.split(":")[1]) for token in tokens}
+    return np.array([sum(weights.get(i, 0.0) * value for i, value in enumerate(row, start=1)) for row in X])
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_svmrank_files_score_raw_features_as_the_model_does(scaler, parts, fitted, tmp_path):
+    _, (X, _, qid) = parts
+    exports.to_svmrank(fitted[scaler], tmp_path / "model.dat")
+    lines = (tmp_path / "model.dat").read_text().splitlines()
+    threshold = float(lines[10].split("#")[0])
+    factor, *tokens, end = lines[11].split()
+    scores = float(factor) * raw_scores(tokens, X.to_numpy()) - threshold
+    expected = fitted[scaler].predict(X)
+    assert end == "#"
+    assert len(lines) == 12
+    assert scores == pytest.approx(expected, abs=1e-7 * np.ptp(expected))
+    read = exports.read_svmrank(tmp_path / "model.dat")
+    assert read.rank(X.to_numpy(), qid=qid).tolist() == ranks_of(expected.tolist(), qid.tolist())
+
+
+def test_svmrank_files_look_like_those_of_svm_rank_learn(tmp_path):
+    with_weights(0.5, 0.0, -2.0).to_svmrank(tmp_path / "model.dat")
+    assert (tmp_path / "model.dat").read_text() == (
+        "SVM-light Version V6.20\n"
+        "0 # kernel type \n3 # kernel parameter -d \n1 # kernel parameter -g \n1 # kernel parameter -s \n"
+        "1 # kernel parameter -r \nempty# kernel parameter -u \n3 # highest feature index \n"
+        "0 # number of training documents \n2 # number of support vectors plus 1 \n"
+        "0.0 # threshold b, each following line is a SV (starting with alpha*y)\n"
+        "1 1:0.5 2:0.0 3:-2.0 #\n"
+    )
+
+
+SVMRANK = (
+    "SVM-light Version V6.20\n0 # kernel type\n3 # kernel parameter -d \n1 # kernel parameter -g \n"
+    "1 # kernel parameter -s \n1 # kernel parameter -r \nempty# kernel parameter -u \n5 # highest feature index \n"
+    "12 # number of training documents \n3 # number of support vectors plus 1 \n"
+    "0.25 # threshold b, each following line is a SV (starting with alpha*y)\n"
+    "0.5 1:2 3:-1.5e-1 #\n-2 qid:7 3:1 5:0.25 #doc\n"
+)
+
+
+def test_support_vectors_are_added_up(tmp_path):
+    (tmp_path / "model.dat").write_text(SVMRANK)
+    model = exports.read_svmrank(tmp_path / "model.dat")
+    assert model.coef_ == pytest.approx([1.0, 0.0, -2.075, 0.0, -0.5], abs=1e-15)
+    model.save(tmp_path / "m.structrank")
+    assert np.array_equal(load_model(tmp_path / "m.structrank").predict(np.eye(5)), model.predict(np.eye(5)))
+
+
+def test_what_is_written_reads_back_bit_by_bit(tmp_path, rng):
+    model = with_weights(*rng.normal(size=40) * 10.0 ** rng.integers(-300, 300, 40))
+    model.to_svmrank(tmp_path / "model.dat")
+    model.to_ranklib(tmp_path / "model.txt")
+    assert np.array_equal(exports.read_svmrank(tmp_path / "model.dat").coef_, model.coef_)
+    assert np.array_equal(exports.read_ranklib(tmp_path / "model.txt").coef_, model.coef_)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("SVM-light", "SVM-heavy", "begins with 'SVM-heavy"),
+        (SVMRANK, "", "begins with ''"),
+        ("0 # kernel type", "2 # kernel type", ":2: kernel type '2'; expected 0"),
+        ("# kernel parameter -s", "# kernel parameter -t", ":5: found '1 # kernel parameter -t"),
+        ("5 # highest", "4 # highest", ":13: feature 5 is not one of 1 to 4"),
+        ("5 # highest", "99999999999999 # highest", ":8: '99999999999999' is not valid"),
+        ("5 # highest", "many # highest", ":8: 'many' is not valid"),
+        ("3 # number", "4 # number", "has 2 support vectors; its header says 3"),
+        ("0.25 # thr", "nan # thr", ":11: 'nan' is not valid"),
+        ("1:2", "1:2_0", ":12: '2_0' is not valid"),
+        ("1:2", "1:inf", ":12: 'inf' is not valid"),
+        ("1:2", "3:2", ":12: feature 3 has two weights"),
+        ("1:2", "0:2", ":12: feature 0 is not one of"),
+        ("1:2", "-1:2", ":12: '-1' is not valid"),
+        ("1:2", "two", ":12: 'two' is not valid: expected feature:weight"),
+        ("0.5 1:2", "half 1:2", ":12: 'half' is not valid"),
+        ("1:2", "1:1e200 2:1", None),
+        ("0.5 1:2", "1e200 1:1e200", "leave the range of numbers"),
+        ("1:2", "1:ä", "expected a model as text"),
+    ],
+)
+def test_damaged_svmrank_files_are_refused_with_the_place(old, new, message, tmp_path):
+    assert old in SVMRANK
+    (tmp_path / "model.dat").write_text(SVMRANK.replace(old, new, 1), encoding="utf-8")
+    if message is None:
+        assert np.isfinite(exports.read_svmrank(tmp_path / "model.dat").coef_).all()
+    else:
+        with pytest.raises(ValueError, match=message):
+            exports.read_svmrank(tmp_path / "model.dat")
+
+
+def test_svmrank_files_cut_short_anywhere_are_refused(tmp_path):
+    end = SVMRANK.rindex("#")
+    for length in range(end + 1):
+        (tmp_path / "model.dat").write_text(SVMRANK[:length])
+        with pytest.raises(ValueError, match="model.dat"):
+            exports.read_svmrank(tmp_path / "model.dat")
+
+
+@pytest.mark.parametrize("scaler", SCALERS)
+def test_ranklib_files_rank_raw_features_as_the_model_does(scaler, parts, fitted, tmp_path):
+    _, (X, _, qid) = parts
+    exports.to_ranklib(fitted[scaler], tmp_path / "model.txt")
+    first, line = (tmp_path / "model.txt").read_text().splitlines()
+    assert first == "## Coordinate Ascent"
+    expected = fitted[scaler].predict(X)
+    assert ranks_of(raw_scores(line.split(), X.to_numpy()).tolist(), qid.tolist()) == ranks_of(expected.tolist(), qid.tolist())
+    read = exports.read_ranklib(tmp_path / "model.txt")
+    assert read.rank(X.to_numpy(), qid=qid).tolist() == ranks_of(expected.tolist(), qid.tolist())
+
+
+def test_ranklib_files_of_other_makes_are_read(tmp_path):
+    path = tmp_path / "model.txt"
+    path.write_text("## Coordinate Ascent\n## Restart = 5\n## Slack = 0.001\n\n2:0.5 1:-1.5E-3")
+    assert exports.read_ranklib(path).coef_.tolist() == [-0.0015, 0.5]
+    assert exports.read_ranklib(path, n_features=4).coef_.tolist() == [-0.0015, 0.5, 0.0, 0.0]
+    path.write_text("## Linear Regression\n## Lambda = 1.0E-10\n0:7.0 1:1.0 3:2.0 # comment\n")
+    assert exports.read_ranklib(path).coef_.tolist() == [1.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("", {}, "is empty; expected '## Coordinate Ascent'"),
+        ("## LambdaMART\n<ensemble>", {}, "begins with '## LambdaMART'"),
+        ("1:2", {}, "begins with '1:2'"),
+        ("## Coordinate Ascent\n", {}, "has 0 lines of weights"),
+        ("## Coordinate Ascent\n1:2\n2:3", {}, "has 2 lines of weights"),
+        ("## Coordinate Ascent\n0:2 1:3", {}, ":2: feature 0; features of Coordinate Ascent count from 1"),
+        ("## Linear Regression\n0:2", {}, ":2: no feature has a weight"),
+        ("## Coordinate Ascent\n1:", {}, ":2: '' is not valid"),
+        ("## Coordinate Ascent\n3:1", {"n_features": 2}, "n_features=2: .*:2 has a weight for feature 3"),
+        ("## Coordinate Ascent\n3:1", {"n_features": "all"}, "n_features='all' is not valid"),
+    ],
+)
+def test_other_ranklib_files_are_refused(text, options, message, tmp_path):
+    (tmp_path / "model.txt").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        exports.read_ranklib(tmp_path / "model.txt", **options)
+
+
+def test_a_file_that_cannot_be_written_leaves_the_earlier_one(tmp_path):
+    with pytest.raises(OSError, match="cannot save the model"):
+        with_weights(1.0).to_svmrank(tmp_path / "nowhere" / "model.dat")
+    with_weights(1.0).to_ranklib(tmp_path / "model.txt")
+    with pytest.raises(ValueError, match="clip"):
+        with_weights(2.0).to_ranklib(tmp_path / "model.txt", scaler=MinMaxScaler(clip=True).fit([[0.0], [1.0]]))
+    assert exports.read_ranklib(tmp_path / "model.txt").coef_ == [1.0]

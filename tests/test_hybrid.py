@@ -1,0 +1,207 @@
+"""The hybrid: what it mixes and how it chooses, that it is best on generated logs, and what it refuses."""
+
+import numpy as np
+import pytest
+
+from structrank import StructRankWarning, datasets, load_model
+from structrank.clicks import (
+    ClickLog,
+    ClickThroughRate,
+    CollaborativeRanker,
+    HybridRanker,
+    RandomWalkRanker,
+    pair_accuracy,
+    preference_pairs,
+    stream_sessions,
+)
+from structrank.clicks.counts import ClickCounter
+from structrank.clicks.hybrid import THETAS, QueryScale
+from structrank.clicks.preferences import PairCounter, Preferences
+
+
+@pytest.fixture(scope="module")
+def made():
+    return datasets.make_clicks(n_queries=100, n_urls=200, n_topics=5, n_sessions=1200, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def log(made):
+    return ClickLog.from_sessions(made)
+
+
+@pytest.fixture(scope="module")
+def model(log):
+    return HybridRanker().fit(log)
+
+
+def true_pairs(made, log):
+    """All pairs of a query's urls, in the order of their true relevance."""
+    documents = made.documents
+    n_queries = np.unique(documents.qid).size
+    query, url, relevance = (
+        column.reshape(n_queries, -1)
+        for column in (log.queries.index(documents.qid), log.urls.index(documents.docid), documents.y)
+    )
+    first, second = np.triu_indices(url.shape[1], 1)
+    better = relevance[:, first] > relevance[:, second]
+    winner = np.where(better, url[:, first], url[:, second]).reshape(-1)
+    loser = np.where(better, url[:, second], url[:, first]).reshape(-1)
+    query = np.repeat(query[:, 0], first.size)
+    known = (query >= 0) & (winner >= 0) & (loser >= 0)
+    columns = [column[known] for column in (query, winner, loser)]
+    return Preferences(log.queries, log.urls, *columns, np.ones(known.sum()))
+
+
+# --- what it computes -------------------------------------------------------------------------------------------------
+
+
+def test_scores_are_the_weighted_sum_of_both_in_spreads_of_their_query(log, model):
+    queries, urls = log.queries.values[log.query[:50]], log.urls.values[log.shown[:500:10]]
+    query = log.queries.index(queries)
+    counts = log.counts()
+    shown = counts.impressions.tocoo()
+    all_queries, all_urls = log.queries.values[shown.row], log.urls.values[shown.col]
+    parts = []
+    for part, change in ((model.collaborative_, lambda x: x), (model.walk_, lambda x: np.log(x + 1e-4))):
+        every, own = change(part.predict(all_queries, all_urls)), change(part.predict(queries, urls))
+        mean = np.array([every[shown.row == q].mean() for q in query])
+        squares = np.array([((every[shown.row == q] - every[shown.row == q].mean()) ** 2).sum() for q in query])
+        each = [((every[shown.row == q] - every[shown.row == q].mean()) ** 2).sum() for q in range(len(log.queries))]
+        n = np.array([(shown.row == q).sum() for q in query])
+        parts.append((own - mean) / np.sqrt((squares + 10 * np.sum(each) / every.size) / (n + 10)))
+    expected = (1 - model.theta_) * parts[0] + model.theta_ * parts[1]
+    assert model.predict(queries, urls) == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize(("theta", "part"), [(0.0, "collaborative_"), (1.0, "walk_")])
+def test_at_the_ends_it_ranks_as_one_of_them(theta, part, log):
+    walk = RandomWalkRanker(tol=0)
+    model = HybridRanker(CollaborativeRanker(factors=5, max_iter=5), walk, theta=theta).fit(log)
+    pairs = preference_pairs(log)
+    assert model.theta_ == theta
+    assert model.curve_ == []
+    assert pair_accuracy(pairs, model) == pytest.approx(pair_accuracy(pairs, getattr(model, part)), abs=1e-3)
+
+
+def test_theta_is_chosen_where_the_curve_is_high(model):
+    thetas, accuracy = np.array(model.curve_).T
+    assert tuple(thetas) == THETAS
+    assert accuracy[thetas == model.theta_] > accuracy.max() - 0.02
+    assert 0 < model.theta_ < 1
+
+
+def test_repetition_gives_the_same_model(log, model):
+    again = HybridRanker().fit(log)
+    assert again.theta_ == model.theta_
+    assert again.curve_ == model.curve_
+    assert np.array_equal(again.collaborative_.url_factors_, model.collaborative_.url_factors_)
+
+
+def test_a_query_shown_one_url_is_normalised_by_the_spread_of_others():
+    scale = QueryScale.measure(np.array([0, 0, 0, 1]), np.array([1.0, 2.0, 3.0, 9.0]), 3)
+    assert scale.mean.tolist() == [2.0, 9.0, 0.0]
+    assert scale.sd == pytest.approx(np.sqrt([(2 + 10 * 0.5) / 13, 10 * 0.5 / 11, 0.5]))
+    constant = QueryScale.measure(np.array([0, 0]), np.array([4.0, 4.0]), 1)
+    assert constant.apply(np.array([0]), np.array([4.0])).tolist() == [0.0]
+
+
+def test_a_streamed_log_as_counts_and_pairs(made, log):
+    counts, pairs = ClickCounter(), PairCounter()
+    for part in stream_sessions(made, chunk=100):
+        counts.add(part)
+    for part in stream_sessions(made, chunk=100):
+        pairs.add(part)
+    collaborative = CollaborativeRanker(factors=5, max_iter=10)
+    streamed = HybridRanker(collaborative, theta=0.4).fit(counts.finish(), pairs.finish())
+    held = HybridRanker(collaborative, theta=0.4).fit(log)
+    queries, urls = log.queries.values[log.query[:99]], log.urls.values[log.shown[:990:10]]
+    assert streamed.predict(queries, urls) == pytest.approx(held.predict(queries, urls), abs=1e-6)
+    assert len(HybridRanker(collaborative).fit(log.counts(), preference_pairs(log)).curve_) == len(THETAS)
+
+
+def test_the_walk_as_prior_is_what_the_factors_start_from(log):
+    weak = CollaborativeRanker(factors=3, query_mean=0.0, query_sd=1e-3, url_sd=1e-3, max_iter=3)
+    model = HybridRanker(weak, RandomWalkRanker(), combine="prior", theta=2.0).fit(log)
+    pairs = preference_pairs(log)
+    # Factors that may not move leave the walk, up to the scale of each query.
+    assert pair_accuracy(pairs, model) == pytest.approx(pair_accuracy(pairs, model.walk_), abs=0.01)
+    free = HybridRanker(CollaborativeRanker(factors=5), RandomWalkRanker(), combine="prior", theta=0.5).fit(log)
+    assert pair_accuracy(pairs, free) > pair_accuracy(pairs, model) + 0.05
+
+
+def test_the_strength_of_the_prior_is_chosen_too():
+    made = datasets.make_clicks(n_queries=40, n_urls=80, n_topics=2, n_sessions=400, random_state=0)
+    model = HybridRanker(CollaborativeRanker(factors=3), combine="prior", folds=2).fit(ClickLog.from_sessions(made))
+    assert [theta for theta, _ in model.curve_] == [0.0, 0.25, 0.5, 1.0, 2.0]
+    assert model.theta_ in (0.0, 0.25, 0.5, 1.0, 2.0)
+
+
+# --- the order of the paper's Table 1 ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("setting", "margin"),
+    [({}, 0.003), ({"model": "cascade", "bias": 2.0}, 0.015)],
+    ids=["position", "cascade"],
+)
+def test_the_hybrid_is_best_on_logs_with_bias_and_beats_click_through_against_the_truth(setting, margin):
+    ahead = []
+    for seed in (100, 101, 102):
+        made = datasets.make_clicks(random_state=seed, **setting)
+        log = ClickLog.from_sessions(made)
+        train, test = log.split(0.25, seed)
+        pairs, truth = preference_pairs(test), true_pairs(made, log)
+        walks = [pair_accuracy(pairs, RandomWalkRanker(way).fit(train)) for way in ("forward", "backward")]
+        corank = pair_accuracy(pairs, CollaborativeRanker().fit(preference_pairs(train)))
+        hybrid = HybridRanker().fit(train)
+        ahead.append(pair_accuracy(pairs, hybrid) - max(*walks, corank))
+        assert pair_accuracy(truth, hybrid) > pair_accuracy(truth, ClickThroughRate().fit(train)) + 0.03
+    assert np.mean(ahead) > margin
+
+
+# --- refusals ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"collaborative": 50}, "collaborative is a int; expected a CollaborativeRanker or None"),
+        ({"walk": "forward"}, "walk is a str; expected a RandomWalkRanker or None"),
+        ({"theta": 1.5}, "theta=1.5 is not valid: expected a number from 0 to 1"),
+        ({"theta": -0.5, "combine": "prior"}, "theta=-0.5 is not valid"),
+        ({"combine": "product"}, "combine='product' is not known"),
+        ({"rule": "all"}, "rule='all' is not known"),
+        ({"folds": 1}, "folds=1 is not valid"),
+        ({"random_state": -1}, "random_state=-1 is not valid"),
+        ({"collaborative": CollaborativeRanker(factors=0)}, "factors=0 is not valid"),
+        ({"walk": RandomWalkRanker(steps=0)}, "steps=0 is not valid"),
+    ],
+)
+def test_parameters_are_checked(parameters, message, log):
+    with pytest.raises(ValueError, match=message):
+        HybridRanker(**parameters).fit(log)
+
+
+def test_logs_that_cannot_be_learned_from_are_refused(log):
+    with pytest.raises(ValueError, match="log is a list; expected a ClickLog, or ClickCounts together with pairs"):
+        HybridRanker().fit([("q", ["a"], [0])])
+    with pytest.raises(ValueError, match="log is ClickCounts, from which pairs cannot be read"):
+        HybridRanker().fit(log.counts())
+    with pytest.raises(ValueError, match="too few preferences to choose theta"):
+        HybridRanker().fit(ClickLog.from_sessions([("q", ["a", "b"], [0])] * 8))
+    other = preference_pairs([("q", ["a", "b"], [1])])
+    with pytest.raises(ValueError, match="pairs have queries or urls that log does not have"):
+        HybridRanker(theta=0.5).fit(log, other)
+
+
+def test_unknown_ids_are_nan(log, model):
+    with pytest.warns(StructRankWarning, match="1 of 1 entries"):
+        assert np.isnan(model.predict(["none"], [log.urls.values[0]])).all()
+
+
+def test_a_loaded_model_predicts_the_same(log, model, tmp_path):
+    model.save(tmp_path / "m")
+    loaded = load_model(tmp_path / "m")
+    queries, urls = log.queries.values[log.query], log.urls.values[log.shown[log.indptr[:-1]]]
+    assert loaded.predict(queries, urls).tobytes() == model.predict(queries, urls).tobytes()
+    assert (loaded.theta_, loaded.curve_) == (model.theta_, model.curve_)

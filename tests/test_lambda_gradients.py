@@ -1,0 +1,237 @@
+"""Lambdas and swap gains, held against brute force: the measure evaluated again, and finite differences of the cost."""
+
+import numpy as np
+import pytest
+
+from structrank import metrics
+from structrank._kernels import lambdas as kernels
+from structrank.data import group_by_query
+from structrank.lambdas import lambda_gradients, swap_gains
+from structrank.lambdas.plans import CONSTRUCTIONS, MARGIN, make_plan
+
+MEASURES = [
+    "ndcg", "ndcg@3", metrics.NDCG(k=4, discount="kdd08"), metrics.NDCG(gain="linear"), "map", "mrr", "mrr@2",
+    metrics.MAP(relevant_from=2), metrics.MRR(k=3, relevant_from=2),
+]  # fmt: skip
+
+
+def value_of(labels_by_rank, measure):
+    n_docs = len(labels_by_rank)
+    return metrics.parse(measure).per_query(labels_by_rank, -np.arange(n_docs), group_by_query(None, n_docs))[0]
+
+
+def random_queries(rng, n):
+    for _ in range(n):
+        n_docs = rng.integers(1, 8)
+        yield rng.integers(0, rng.integers(2, 6), n_docs), rng.normal(scale=2.0, size=n_docs)
+
+
+def normaliser(labels, measure):
+    """Give Z, by which the measure divides."""
+    if isinstance(measure, metrics.MAP):
+        return max(1, np.count_nonzero(labels >= measure.relevant_from))
+    if isinstance(measure, metrics.MRR):
+        return 1.0
+    ranks = np.arange(len(labels))
+    discounts = {"log2": 1 / np.log2(2 + ranks), "kdd08": 1 / np.log2(1 + np.maximum(ranks, 1))}[measure.discount]
+    discounts[measure.k or len(labels) :] = 0
+    gains = {"exp2": 2.0**labels - 1, "linear": labels.astype(float)}[measure.gain]
+    return np.sort(gains)[::-1] @ discounts
+
+
+def pairs_of(construction, labels, order, measure):
+    """List (better, worse, weight) by document for the ranking `order`, from swap gains by brute force."""
+    grades = labels >= measure.relevant_from if isinstance(measure, (metrics.MAP, metrics.MRR)) else labels
+    grades = np.asarray(grades, dtype=float)
+    base, n = value_of(labels[order], measure), len(labels)
+
+    def gain(a, b):
+        swapped = labels[order].copy()
+        swapped[a], swapped[b] = swapped[b], swapped[a]
+        return abs(value_of(swapped, measure) - base)
+
+    Z = normaliser(labels, measure)
+    if construction in ("ranknet-weight-pairs", "spring-smooth"):
+        ranks = [(a, b) for a in range(n) for b in range(a + 1, n)]
+    elif construction in ("local-gradient", "local-cost"):
+        ranks = [(a, a + 1) for a in range(n - 1)]
+    else:
+        by_rank = grades[order]
+        ideal = np.sort(by_rank)[::-1]
+        ranks = []
+        for grade in np.unique(by_rank):
+            free = [r for r in range(n) if ideal[r] == grade and by_rank[r] != grade]
+            homeless = [r for r in range(n) if by_rank[r] == grade and ideal[r] != grade]
+            ranks += list(zip(homeless, free, strict=True))
+    found = []
+    for a, b in ranks:
+        i, j = order[a], order[b]
+        if grades[i] == grades[j]:
+            continue
+        if grades[i] < grades[j]:
+            i, j = j, i
+        weight = gain(a, b)
+        if construction == "spring-smooth":
+            weight = max(1.0, Z * weight) / Z
+        if construction == "discrete-bounded":
+            weight = min(1.0, Z * weight) / Z
+        found.append((i, j, weight))
+    return found
+
+
+def cost_of(construction, scores, pairs):
+    total = 0.0
+    for i, j, weight in pairs:
+        o = scores[i] - scores[j]
+        if construction == "local-gradient":
+            total -= np.sign(o) * weight * np.log1p(abs(o) / MARGIN)
+        elif construction == "discrete-bounded":
+            total -= weight * o
+        else:
+            total += weight * np.logaddexp(0.0, -o)
+    return total
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
+def test_swap_gains_equal_the_measure_evaluated_again(measure, rng):
+    for labels, _ in random_queries(rng, 15):
+        gains, base = swap_gains(labels, measure), value_of(labels, measure)
+        if np.isnan(base):
+            assert not gains.any()
+            continue
+        for i in range(len(labels)):
+            for j in range(len(labels)):
+                swapped = labels.copy()
+                swapped[i], swapped[j] = swapped[j], swapped[i]
+                assert gains[i, j] == pytest.approx(value_of(swapped, measure) - base, abs=1e-12)
+
+
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
+def test_lambdas_are_minus_the_gradient_of_the_implicit_cost_with_ranks_fixed(measure, construction, rng):
+    parsed = metrics.parse(measure)
+    for labels, scores in random_queries(rng, 5):
+        lambdas = lambda_gradients(scores, labels, measure, construction)
+        assert abs(lambdas.sum()) < 1e-12
+        if np.isnan(value_of(labels, parsed)):
+            assert not lambdas.any()
+            continue
+        pairs = pairs_of(construction, labels, np.argsort(-scores), parsed)
+        step = 1e-6
+        for i in range(len(labels)):
+            up, down = scores.copy(), scores.copy()
+            up[i] += step
+            down[i] -= step
+            slope = (cost_of(construction, up, pairs) - cost_of(construction, down, pairs)) / (2 * step)
+            assert lambdas[i] == pytest.approx(-slope, abs=1e-6)
+
+
+def test_ranknet_weighs_every_pair_of_different_label_alike(rng):
+    for labels, scores in random_queries(rng, 20):
+        better = labels[:, None] > labels[None, :]
+        forces = better / (1 + np.exp(scores[:, None] - scores[None, :]))
+        assert lambda_gradients(scores, labels, None) == pytest.approx(forces.sum(1) - forces.sum(0), abs=1e-12)
+
+
+@pytest.mark.parametrize("cost", ["cross-entropy", "sigmoid"])
+def test_curvatures_are_second_derivatives_and_forces_first_ones(cost):
+    scores, labels = np.array([0.3, -0.4]), np.array([1.0, 0.0])
+    plan = make_plan(metrics.NDCG(), labels, np.array([0, 2]), cost=cost, shift=0.7)
+
+    def force(gap):
+        lambdas, curvatures = np.zeros(2), np.zeros(2)
+        kernels.add_lambdas(np.array([gap, 0.0]), plan, 1.0, lambdas, curvatures)
+        return lambdas[0], curvatures[0]
+
+    gap, step, weight = scores[0] - scores[1], 1e-5, swap_gains([1, 0], "ndcg")[0, 1]
+    expected = {"cross-entropy": lambda o: np.log1p(np.exp(-o)), "sigmoid": lambda o: 1 / (1 + np.exp(o + 0.7))}[cost]
+    slope = (expected(gap + step) - expected(gap - step)) / (2 * step)
+    assert force(gap)[0] == pytest.approx(-abs(weight) * slope, abs=1e-9)
+    assert force(gap)[1] == pytest.approx((force(gap - step)[0] - force(gap + step)[0]) / (2 * step), abs=1e-9)
+
+
+def test_groups_and_documents_left_out_change_the_pairs(rng):
+    labels = np.array([0.2, 0.9, np.nan, 0.5, 0.1])
+    grades = np.array([1.0, 0.0, 1.0, 1.0, 0.0])
+    scores = rng.normal(size=5)
+    plan = make_plan(metrics.CNDCG(), labels, np.array([0, 5]), groups=grades)
+    lambdas = np.zeros(5)
+    pairs = kernels.add_lambdas(scores, plan, 1.0, lambdas, np.zeros(5))
+    assert pairs == 2  # 0 with 3, 1 with 4
+    assert lambdas[2] == 0
+    assert lambdas[3] == pytest.approx(-lambdas[0], abs=1e-15)
+    assert lambdas[1] == pytest.approx(-lambdas[4], abs=1e-15)
+    # The document without a label is not ranked either.
+    known = [0, 1, 3, 4]
+    order = np.argsort(-scores[known])
+    gains = np.abs(swap_gains(labels[known][order], "cndcg"))
+    ranks = np.empty(4, int)
+    ranks[order] = np.arange(4)
+    assert lambdas[3] == pytest.approx(gains[ranks[0], ranks[2]] / (1 + np.exp(scores[3] - scores[0])), abs=1e-12)
+
+
+def test_queries_are_worked_on_apart_and_weighted(rng):
+    labels, scores = rng.integers(0, 4, 30).astype(float), rng.normal(size=30)
+    indptr = np.array([0, 7, 8, 20, 30])
+    plan = make_plan(metrics.NDCG(k=5), labels, indptr, query_weights=np.array([1.0, 1.0, 0.0, 2.0]))
+    lambdas = np.zeros(30)
+    kernels.add_lambdas(scores, plan, 0.5, lambdas, np.zeros(30))
+    for q, weight in enumerate((1.0, 1.0, 0.0, 2.0)):
+        part = slice(indptr[q], indptr[q + 1])
+        expected = 0.5 * weight * lambda_gradients(scores[part], labels[part], "ndcg@5")
+        assert lambdas[part] == pytest.approx(expected, abs=1e-14)
+
+
+def test_effective_pairs_are_those_that_the_measure_sees():
+    labels = np.array([0.0, 1, 0, 1, 0, 0])  # by rank
+    scores, indptr = -np.arange(6.0), np.array([0, 6])
+
+    def effective(measure):
+        plan = make_plan(metrics.parse(measure) if measure else None, labels, indptr)
+        return kernels.add_lambdas(scores, plan, 1.0, np.zeros(6), np.zeros(6))
+
+    assert effective(None) == effective("ndcg") == effective("map") == 8
+    assert effective("ndcg@1") == 2  # the first document with each relevant one
+    assert effective("mrr") == 2 + 3  # those, and the first relevant one with each bad one below
+    plan = make_plan(None, labels, indptr)
+    assert kernels.count_pairs(plan).tolist() == [8]
+
+
+def test_scaling_by_deviation_gives_each_query_deviation_one(rng):
+    lambdas = np.concatenate([rng.normal(size=5), np.zeros(3), 10 * rng.normal(size=4)])
+    kernels.scale_by_deviation(lambdas, np.array([0, 5, 8, 12]))
+    assert lambdas[:5].std() == pytest.approx(1.0)
+    assert not lambdas[5:8].any()
+    assert lambdas[8:].std() == pytest.approx(1.0)
+
+
+def test_large_score_differences_neither_overflow_nor_lose_the_sum():
+    with np.errstate(all="raise"):
+        lambdas = lambda_gradients([-1e4, 1e4, 0.0], [2, 0, 1], "ndcg")
+    assert np.isfinite(lambdas).all()
+    assert abs(lambdas.sum()) < 1e-12
+    assert lambdas[0] > 0 > lambdas[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scores": [1.0], "labels": [0, 1]}, "scores has 1 entries but labels has 2 rows"),
+        ({"scores": [1.0, np.inf], "labels": [0, 1]}, "scores contains inf at row 1"),
+        ({"scores": [1.0, 2.0], "labels": [0, -1]}, "labels contains -1 at row 1"),
+        ({"scores": ["a", 2.0], "labels": [0, 1]}, "scores has 'a' at row 0"),
+        ({"scores": [], "labels": []}, "labels has 0 rows"),
+        ({"scores": [1.0, 2.0], "labels": [0, 1], "measure": "auc"}, "'auc' has no lambdas"),
+        ({"scores": [1.0, 2.0], "labels": [0, 1], "measure": "ndgc"}, "measure 'ndgc' is not known"),
+        ({"scores": [1.0, 2.0], "labels": [0, 1], "construction": "springs"}, "construction='springs' is not known"),
+        ({"scores": [1.0, 2.0], "labels": [0, 2], "measure": "cndcg"}, "click labels must lie in"),
+    ],
+)
+def test_bad_input_is_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        lambda_gradients(**arguments)
+
+
+def test_swap_gains_need_a_measure():
+    with pytest.raises(ValueError, match="measure=None"):
+        swap_gains([1, 0], None)

@@ -1,0 +1,260 @@
+"""RankNet and LambdaRank: what they learn, what they are invariant to, what they refuse, how they are kept."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+from structrank import StructRankWarning, compare, datasets, load_model, metrics
+from structrank._kernels import networks as kernels
+from structrank.lambdas import LambdaRank, RankNet, TrainingDisplay
+from structrank.lambdas.networks import Network
+from structrank.lambdas.plans import CONSTRUCTIONS
+from structrank.lambdas.training import EarlyStopping, RoundReporter, Yardstick, as_validation
+
+QUICK = {"max_epochs": 8, "patience": None}
+
+
+def fit(model, part, **settings):
+    return model.fit(part.X, part.y, qid=part.qid, **settings)
+
+
+@pytest.mark.parametrize("hidden_units", [0, 4])
+@pytest.mark.parametrize("batch", ["query", "full"])
+@pytest.mark.parametrize("make", [RankNet, LambdaRank])
+def test_training_ranks_unseen_queries_well(make, batch, hidden_units, fold):
+    model = make("map", hidden_units=hidden_units, batch=batch, max_epochs=30)
+    fit(model, fold.train)
+    start = fit(clone(model).set_params(max_epochs=0), fold.train)
+    assert model.score(fold.test.X, fold.test.y, qid=fold.test.qid) > 0.75
+    assert model.score(fold.train.X, fold.train.y, qid=fold.train.qid) > start.score(
+        fold.train.X, fold.train.y, qid=fold.train.qid
+    )
+
+
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+def test_every_construction_raises_the_measure(construction, train):
+    model = LambdaRank("map", construction, hidden_units=0, **QUICK)
+    start = fit(clone(model).set_params(max_epochs=0), train)
+    assert fit(model, train).history_[-1].train > start.score(train.X, train.y, qid=train.qid)
+
+
+@pytest.mark.parametrize("n_hidden", [0, 3])
+def test_backward_is_the_derivative_of_forward(n_hidden, rng):
+    network, X, forces = Network(4, n_hidden), rng.normal(size=(6, 4)), rng.normal(size=6)
+    weights = rng.normal(size=network.size)
+    hidden, scores, gradient = np.empty((6, n_hidden)), np.empty(6), np.zeros(network.size)
+    kernels.forward(X, weights, n_hidden, hidden, scores)
+    kernels.backward(X, hidden, forces, weights, n_hidden, gradient)
+    step = 1e-6
+    for j in range(network.size):
+        shift = step * np.eye(network.size)[j]
+        slope = forces @ (network.scores(X, weights + shift) - network.scores(X, weights - shift)) / (2 * step)
+        assert gradient[j] == pytest.approx(slope, abs=1e-7)
+
+
+@pytest.mark.parametrize("n_hidden", [0, 3])
+def test_weights_are_given_for_features_as_they_are(n_hidden, rng):
+    network, X = Network(4, n_hidden), rng.normal(size=(6, 4))
+    weights, mean, scale = rng.normal(size=network.size), rng.normal(size=4), np.array([2.0, 0.5, 0.0, 1.0])
+    inside = network.scores((X - mean) * scale, weights)
+    outside = network.scores(X, network.rescale(weights, mean, scale))
+    assert np.diff(outside) == pytest.approx(np.diff(inside), abs=1e-12)
+
+
+@pytest.mark.parametrize("make", [RankNet, LambdaRank])
+def test_units_of_features_do_not_matter(make, train):
+    scale, shift = np.array([1.0, 100.0, 1e-3, 1.0, 7.0, 1.0]), np.array([0.0, 5.0, 1.0, -2.0, 0.0, 0.0])
+    one = fit(make(hidden_units=3, **QUICK), train)
+    other = make(hidden_units=3, **QUICK).fit(train.X * scale + shift, train.y, qid=train.qid)
+    assert other.predict(train.X * scale + shift) == pytest.approx(one.predict(train.X), abs=1e-6)
+
+
+def test_every_container_gives_the_same_model(train):
+    def weights(X, y=train.y, qid=train.qid):
+        return LambdaRank(hidden_units=2, **QUICK).fit(X, y, qid=qid).weights_
+
+    expected = weights(train.X)
+    assert np.array_equal(weights(train.X), expected)
+    assert np.array_equal(weights(np.asfortranarray(train.X)), expected)
+    assert np.array_equal(weights(pd.DataFrame(train.X), pd.Series(train.y), pd.Series(train.qid)), expected)
+    assert np.array_equal(weights(scipy.sparse.csr_matrix(train.X)), expected)
+    assert np.array_equal(weights(train.X.tolist(), train.y.tolist(), [f"query {q}" for q in train.qid]), expected)
+
+
+def test_queries_without_weight_teach_nothing(train):
+    first = train.qid < np.median(train.qid)
+    weight = np.where(first, 2.0, 0.0)
+    model = fit(LambdaRank("map", hidden_units=0, batch="full", **QUICK), train, sample_weight=weight)
+    values = np.where(first, 1.0, 0.0)
+    alike = fit(LambdaRank("map", hidden_units=0, batch="full", **QUICK), train, sample_weight=values)
+    assert model.weights_ == pytest.approx(alike.weights_, abs=1e-12)
+    scored = model.score(train.X, train.y, qid=train.qid, sample_weight=weight)
+    assert scored == pytest.approx(model.score(train.X[first], train.y[first], qid=train.qid[first]))
+    assert scored == pytest.approx(max(entry.train for entry in model.history_))
+
+
+def test_history_has_an_entry_for_each_epoch(fold):
+    model = fit(RankNet(hidden_units=0, **QUICK), fold.train, validation=fold.validation)
+    frame = model.history_.to_frame()
+    assert frame.index.tolist() == list(range(1, 9))
+    assert frame["loss"].iloc[-1] < frame["loss"].iloc[0] < np.log(2) * 3
+    assert (frame["effective_pairs"] > 0).all()
+    assert frame["validation"].idxmax() == model.best_round_
+    best = model.score(fold.validation.X, fold.validation.y, qid=fold.validation.qid)
+    assert best == pytest.approx(frame["validation"].max(), abs=1e-12)
+    assert "8 rounds" in repr(model.history_)
+    assert sorted(TrainingDisplay.from_estimator(model).lines_) == ["train", "validation"]
+
+
+def test_measures_with_a_cut_have_fewer_effective_pairs(rng):
+    train = datasets.make_polynomial_ranking(n_queries=20, n_docs=30, n_features=5, random_state=0).train
+    names = (metrics.NDCG(), metrics.NDCG(k=3), metrics.MAP(relevant_from=2), metrics.MRR(relevant_from=2))
+    pairs = [fit(LambdaRank(measure, hidden_units=0, max_epochs=1), train).history_[0].effective_pairs for measure in names]
+    assert pairs[0] > pairs[1] > 0
+    assert pairs[0] > pairs[2] > pairs[3] > 0
+
+
+def test_learning_rate_falls_only_after_the_measure_has_fallen(train):
+    history = fit(LambdaRank(hidden_units=0, learning_rate=1.0, max_epochs=30, patience=None), train).history_
+    rates = [entry.learning_rate for entry in history]
+    assert rates[-1] < rates[0] == 1.0
+    for before, after in pairwise(history):
+        assert after.learning_rate in (before.learning_rate, pytest.approx(0.8 * before.learning_rate))
+
+
+def test_patience_restarts_and_then_stops(train):
+    stopped = fit(LambdaRank("mrr", hidden_units=0, max_epochs=200, patience=3), train)
+    again = fit(LambdaRank("mrr", hidden_units=0, max_epochs=200, patience=3, restarts=2), train)
+    assert stopped.stop_reason_ == again.stop_reason_ == "patience"
+    assert again.n_iter_ > stopped.n_iter_
+    assert [entry.train for entry in again.history_[: stopped.n_iter_]] == [entry.train for entry in stopped.history_]
+    best = again.score(train.X, train.y, qid=train.qid)
+    assert best == pytest.approx(max(entry.train for entry in again.history_), abs=1e-12)
+
+
+def test_callback_and_interrupt_keep_the_best_so_far(train):
+    stopped = fit(LambdaRank(hidden_units=0), train, callback=lambda entry: entry.round == 2)
+    assert (stopped.n_iter_, stopped.stop_reason_) == (2, "callback")
+
+    def interrupt(entry):
+        if entry.round == 3:
+            raise KeyboardInterrupt
+
+    with pytest.warns(StructRankWarning, match="interrupted after 3 epochs"):
+        model = fit(LambdaRank(hidden_units=0), train, callback=interrupt)
+    assert model.stop_reason_ == "interrupted"
+
+
+def test_verbose_shows_progress_and_silence_is_default(train, capfd):
+    fit(LambdaRank(hidden_units=0, **QUICK), train)
+    assert capfd.readouterr() == ("", "")
+    fit(LambdaRank(hidden_units=0, verbose=1, **QUICK), train)
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    assert "epoch 8" in shown.err
+    assert "max_epochs" in shown.err
+
+
+@pytest.mark.parametrize(
+    "model",
+    [RankNet(**QUICK), LambdaRank(metrics.NDCG(k=3, gain="linear"), hidden_units=2, **QUICK)],
+    ids=["ranknet", "lambdarank"],
+)
+def test_saved_models_predict_the_same(model, train, tmp_path):
+    fit(model, train).save(tmp_path / "m.structrank")
+    loaded = load_model(tmp_path / "m.structrank")
+    assert np.array_equal(loaded.predict(train.X), model.predict(train.X))
+    assert loaded.get_params() == model.get_params()
+    assert next(iter(loaded.history_)).train == model.history_[0].train
+
+
+def test_they_are_rows_of_the_criterion_table(fold):
+    rows = {"LambdaRank": LambdaRank("map", hidden_units=0, **QUICK), "RankNet": RankNet(hidden_units=0, **QUICK)}
+    table = compare({"made": fold}, trainers=rows, measures=["map"])
+    assert (table.to_frame().to_numpy() > 0.6).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"measure": "auc"}, "'auc' has no lambdas"),
+        ({"measure": None}, "measure=None"),
+        ({"construction": "springs"}, "construction='springs' is not known"),
+        ({"hidden_units": -1}, "hidden_units=-1"),
+        ({"hidden_units": 2.5}, "hidden_units=2.5"),
+        ({"batch": "some"}, "batch='some' is not known"),
+        ({"learning_rate": 0}, "learning_rate=0"),
+        ({"max_epochs": -1}, "max_epochs=-1"),
+        ({"patience": 0}, "patience=0"),
+        ({"restarts": None}, "restarts=None"),
+        ({"random_state": "a"}, "random_state='a'"),
+    ],
+)
+def test_bad_parameters_are_named_before_any_work(settings, message):
+    with pytest.raises(ValueError, match=message):
+        LambdaRank(**settings).fit([["not looked at"]], None)
+
+
+def test_bad_data_are_named(train):
+    with pytest.raises(ValueError, match="none of the 1 queries has documents that map tells apart"):
+        LambdaRank("map").fit([[1.0], [2.0]], [0, 0])
+    with pytest.raises(ValueError, match="none of the 1 queries has documents of different labels"):
+        RankNet().fit([[1.0], [2.0]], [1, 1])
+    with pytest.raises(ValueError, match="validation is 2 things"):
+        fit(LambdaRank(), train, validation=(train.X, train.y))
+    with pytest.raises(ValueError, match="validation: X has 1 features"):
+        fit(LambdaRank(), train, validation=(train.X[:, :1], train.y, train.qid))
+    with pytest.raises(ValueError, match="callback=3 is not valid"):
+        fit(LambdaRank(), train, callback=3)
+    model = fit(LambdaRank(**QUICK), train)
+    with pytest.raises(ValueError, match="X has 2 features, but LambdaRank is expecting 6"):
+        model.predict(train.X[:, :2])
+    with pytest.raises(ValueError, match="contains NaN at row 1, column 0"):
+        model.predict([[0.0] * 6, [np.nan] + [0.0] * 5])
+    with pytest.raises(ValueError, match="learning_rate=1e\\+308 is too large"):
+        fit(LambdaRank(learning_rate=1e308), train)
+
+
+def test_scikit_learns_own_checks_pass():
+    reason = "weights are given by query, and these checks make all rows one query"
+    not_applicable = {
+        "check_sample_weights_not_overwritten": reason,
+        "check_sample_weight_equivalence_on_dense_data": reason,
+        "check_sample_weight_equivalence_on_sparse_data": reason,
+    }
+    check_estimator(RankNet(hidden_units=2, max_epochs=2), expected_failed_checks=not_applicable)
+
+
+# --- what the learners share ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("measure", ["ndcg", "ndcg@3", "map", "mrr@2", "auc", "p@2", "pair_accuracy"])
+def test_the_yardstick_equals_evaluate(measure, rng):
+    labels, scores = rng.integers(0, 4, 60).astype(float), rng.normal(size=60).round(1)
+    qid = rng.integers(0, 9, 60)
+    data = as_validation((np.zeros((60, 1)), labels, qid), 1)
+    yardstick = Yardstick(metrics.parse(measure), data.labels, data.grouping)
+    assert yardstick(scores) == metrics.evaluate(labels, scores, qid, measure)[measure]
+
+
+def test_the_yardstick_leaves_documents_without_clicks_out(rng):
+    clicks, scores, qid = rng.random(40), rng.normal(size=40), rng.integers(0, 5, 40)
+    clicks[::3] = np.nan
+    data = as_validation((np.zeros((40, 1)), np.zeros(40), qid), 1)
+    expected = metrics.evaluate(clicks, scores, qid, "cndcg@5")["cndcg@5"]
+    assert Yardstick(metrics.CNDCG(k=5), clicks, data.grouping)(scores) == expected
+
+
+def test_early_stopping_never_takes_nan_for_the_best():
+    stopping = EarlyStopping(2)
+    assert [stopping.update(value) for value in (np.nan, 0.1, np.nan, np.nan)] == [False, False, False, True]
+    assert (stopping.best_round, stopping.best_value) == (2, 0.1)
+    with pytest.raises(ValueError, match=r"patience=1\.5"):
+        EarlyStopping(1.5)
+    with pytest.raises(ValueError, match="callback='x'"):
+        RoundReporter("x", 0)

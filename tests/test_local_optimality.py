@@ -1,0 +1,133 @@
+"""The local-optimality test and the smoothness study."""
+
+import numpy as np
+import pytest
+
+from structrank import StructRankSVM, datasets, metrics
+from structrank.lambdas import LambdaRank, LocalOptimalityDisplay, SmoothnessDisplay, local_optimality, smoothness
+from structrank.lambdas.networks import Network
+
+MEASURES = {"ndcg": "ndcg", "map": metrics.MAP(relevant_from=2), "mrr": metrics.MRR(relevant_from=2)}
+
+
+@pytest.fixture(scope="module")
+def part():
+    return datasets.make_polynomial_ranking(n_queries=200, n_docs=30, n_features=20, random_state=0).train
+
+
+@pytest.mark.parametrize("hidden_units", [0, 10])
+@pytest.mark.parametrize("measure", MEASURES)
+def test_trained_weights_pass_and_random_weights_fail(measure, hidden_units, part):
+    model = LambdaRank(MEASURES[measure], hidden_units=hidden_units)
+    model.fit(part.X, part.y, qid=part.qid)
+    # Steps at which the verdict is clear: half the directions lead up from random weights, none from trained ones.
+    found = local_optimality(model, part.X, part.y, part.qid, steps=(0.2, 0.5, 1.0), each_weight=False)
+    assert found.passed
+    assert found.confidence > 0.99
+    start = LambdaRank(MEASURES[measure], hidden_units=hidden_units, max_epochs=0).fit(part.X, part.y, qid=part.qid)
+    failed = local_optimality(start, part.X, part.y, part.qid, steps=(0.2,), n_directions=50, each_weight=False)
+    assert not failed.passed
+    assert failed.n_better > 5
+
+
+@pytest.mark.parametrize("n_hidden", [0, 3])
+def test_paths_score_the_moved_weights(n_hidden, rng):
+    network, X = Network(4, n_hidden), rng.normal(size=(9, 4))
+    weights = rng.normal(size=network.size)
+    directions = np.concatenate([rng.normal(size=(3, network.size)), np.eye(network.size)])
+    for direction, path in zip(directions, network.paths(X, weights, directions), strict=True):
+        for step in (-0.7, 0.0, 1.3):
+            assert path(step) == pytest.approx(network.scores(X, weights + step * direction), abs=1e-12)
+
+
+def test_curves_are_the_measure_at_the_moved_weights(fold):
+    train = fold.train
+    model = LambdaRank("ndcg", hidden_units=0, max_epochs=2).fit(train.X, train.y, qid=train.qid)
+    found = local_optimality(model, train.X, train.y, train.qid, steps=[0.1, 0.5], n_directions=3)
+    assert found.value == pytest.approx(model.score(train.X, train.y, qid=train.qid), abs=1e-12)
+    assert found.curves.shape == (3, 2)
+    assert found.weight_curves.shape == (6, 4)
+    moved = model.weights_.copy()
+    moved[2] -= 0.5
+    expected = metrics.evaluate(train.y, train.X @ moved, train.qid, "ndcg")["ndcg"]
+    assert found.weight_curves[2, 0] == pytest.approx(expected, abs=1e-9)
+    again = local_optimality(model, train.X, train.y, train.qid, steps=[0.1, 0.5], n_directions=3)
+    assert np.array_equal(again.curves, found.curves)
+
+
+def test_459_directions_give_99_percent(fold):
+    train = fold.train
+    model = LambdaRank("map", hidden_units=0, max_epochs=1).fit(train.X, train.y, qid=train.qid)
+    enough = local_optimality(model, train.X, train.y, train.qid, steps=[1.0], each_weight=False)
+    assert enough.curves.shape[0] == 459
+    assert enough.confidence >= 0.99
+    fewer = local_optimality(model, train.X, train.y, train.qid, steps=[1.0], n_directions=458, each_weight=False)
+    assert fewer.confidence < 0.99
+
+
+def test_any_linear_model_can_be_tested(fold):
+    train = fold.train
+    model = StructRankSVM("map", C=1.0).fit(train.X, train.y, qid=train.qid)
+    found = local_optimality(model, train.X, train.y, train.qid, "map", n_directions=20, each_weight=False)
+    assert 0.5 < found.value <= 1
+    with pytest.raises(ValueError, match="StructRankSVM has no measure of its own"):
+        local_optimality(model, train.X, train.y, train.qid)
+
+
+def test_smoothness_grows_with_the_number_of_queries(part):
+    model = LambdaRank("ndcg", hidden_units=0, max_epochs=5).fit(part.X, part.y, qid=part.qid)
+    found = smoothness(model, part.X, part.y, part.qid, n_queries=[2, 20, 100], n_shifts=41)
+    assert found.roughness(2) > found.roughness(20) > found.roughness(100)
+    middle = found.curves[100][:, 20]  # the weights as they are
+    assert middle == pytest.approx(model.score(part.X, part.y, qid=part.qid), abs=1e-12)
+    assert np.abs(model.weights_[found.weights]).min() >= np.sort(np.abs(model.weights_))[-5]
+
+
+def test_displays_draw_the_curves(fold):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    train = fold.train
+    model = LambdaRank("ndcg", max_epochs=2, hidden_units=2).fit(train.X, train.y, qid=train.qid)
+    display = LocalOptimalityDisplay.from_estimator(model, train.X, train.y, qid=train.qid, n_directions=9, kind="weights")
+    assert len(display.lines_) == 4
+    assert display.lines_[0].get_ydata()[10] == display.result.value
+    display.plot("directions", n_shown=2)
+    assert display.lines_[1].get_xdata()[0] == 0
+    sweep = SmoothnessDisplay.from_estimator(model, train.X, train.y, qid=train.qid, n_queries=[5, 50], n_shifts=11)
+    assert len(sweep.plot(5).lines_) == 2
+    with pytest.raises(ValueError, match="n_queries=7 is not one of the samples: 5, 50"):
+        sweep.plot(7)
+    matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"steps": [0.1, -1]}, "steps=-1"),
+        ({"steps": []}, "steps is empty"),
+        ({"n_directions": 0}, "n_directions=0"),
+        ({"measure": "ndgc"}, "'ndgc' is not known"),
+        ({"random_state": None}, "random_state=None"),
+    ],
+)
+def test_bad_settings_are_named(settings, message, fold):
+    train = fold.train
+    model = LambdaRank("map", hidden_units=0, max_epochs=0).fit(train.X, train.y, qid=train.qid)
+    with pytest.raises(ValueError, match=message):
+        local_optimality(model, train.X, train.y, train.qid, **settings)
+
+
+def test_bad_models_and_data_are_named(fold):
+    from sklearn.dummy import DummyRegressor
+
+    train = fold.train
+    model = LambdaRank("map", hidden_units=0, max_epochs=0).fit(train.X, train.y, qid=train.qid)
+    with pytest.raises(ValueError, match="X has 2 features, but LambdaRank is expecting 6"):
+        local_optimality(model, train.X[:, :2], train.y, train.qid)
+    with pytest.raises(ValueError, match="map is undefined for every query"):
+        local_optimality(model, train.X, np.zeros(len(train.y)), train.qid)
+    with pytest.raises(ValueError, match="DummyRegressor has no vector of weights"):
+        local_optimality(DummyRegressor().fit(train.X, train.y), train.X, train.y, train.qid, "map")
+    with pytest.raises(ValueError, match="n_queries=\\[1000\\] is not valid"):
+        smoothness(model, train.X, train.y, train.qid, n_queries=[1000])

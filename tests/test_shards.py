@@ -1,0 +1,267 @@
+"""Shards: what is written is what is read, training on them is training on their rows, and little of them is held."""
+
+import json
+import os
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+from structrank import StructRankSVM, datasets
+from structrank.data import RankingData
+from structrank.datasets import cut_shards, open_shards, write_shards
+from structrank.shard import Objective, Shard
+from structrank.sources import sources_of
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Queries of 2 to 9 documents, some without good ones, weighted, float32."""
+    rng = np.random.default_rng(3)
+    qid = np.repeat(np.arange(60), rng.integers(2, 10, 60))
+    X = rng.standard_normal((qid.size, 5)).astype(np.float32)
+    y = (X[:, 0] + rng.standard_normal(qid.size) > 0.7).astype(np.int64)
+    return {"X": X, "y": y, "qid": qid, "sample_weight": rng.integers(1, 4, 60)[qid].astype(float)}
+
+
+def write_parquet(folder, shards):
+    folder.mkdir()
+    for number, shard in enumerate(shards):
+        frame = pd.DataFrame(shard.X, columns=[f"f{j}" for j in range(shard.X.shape[1])])
+        frame.insert(2, "grade", shard.y)
+        frame.assign(query=shard.qid, w=shard.sample_weight).to_parquet(folder / f"part-{number}.parquet", index=False)
+    return open_shards(folder, label="grade", qid="query", sample_weight="w")
+
+
+def same_model(one, other):
+    return np.array_equal(one.coef_, other.coef_) and one.certificate_ == other.certificate_
+
+
+@pytest.mark.parametrize("kind", [np.int64, str, object])
+@pytest.mark.parametrize("scattered", [False, True])
+def test_what_is_written_is_what_is_read_in_whole_queries(rows, tmp_path, kind, scattered):
+    order = np.random.default_rng(0).permutation(rows["y"].size) if scattered else np.arange(rows["y"].size)
+    X, y, weight = rows["X"][order], rows["y"][order], rows["sample_weight"][order]
+    qid = rows["qid"][order].astype(str).astype(kind) if kind is object else rows["qid"][order].astype(kind)
+    shards = write_shards(tmp_path / "s", X, y, qid, weight, docs_per_shard=40)
+    assert all(shard.X.shape[0] <= 40 for shard in shards)
+    assert len(shards) < 2 * qid.size / 40
+    homes = [set(shard.qid.tolist()) for shard in shards]
+    assert sum(map(len, homes)) == len(set.union(*homes)) == 60
+    # Rows may have moved, but within each query they stand as they stood.
+    place = np.argsort(np.unique(qid, return_inverse=True)[1], kind="stable")
+    read = {name: np.concatenate([getattr(shard, name) for shard in shards]) for name in rows}
+    back = np.argsort(np.unique(read["qid"], return_inverse=True)[1], kind="stable")
+    for name, expected in {"X": X, "y": y, "qid": qid, "sample_weight": weight}.items():
+        assert np.array_equal(read[name][back], expected[place])
+    assert read["X"].dtype == np.float32
+
+
+def test_a_query_longer_than_a_shard_is_a_shard_of_its_own():
+    shards = cut_shards(np.eye(9), np.zeros(9), qid=[1, 1, 2, 2, 2, 2, 2, 3, 4], docs_per_shard=3)
+    assert [shard.qid.tolist() for shard in shards] == [[1, 1], [2] * 5, [3, 4]]
+
+
+def test_training_on_files_is_training_on_the_rows_that_are_in_them(rows, tmp_path):
+    model = StructRankSVM("map", C=10.0)
+    cut = cut_shards(**rows, docs_per_shard=40)
+    expected = model.fit(cut).coef_.copy()
+    written = write_shards(tmp_path / "npy", **rows, docs_per_shard=40)
+    assert len(cut) == len(written) > 5
+    for shards in (written, write_parquet(tmp_path / "parquet", cut)):
+        assert np.array_equal(StructRankSVM("map", C=10.0).fit(shards).coef_, expected)
+        assert np.array_equal(StructRankSVM("map", C=10.0, n_jobs=2).fit(shards).coef_, expected)
+    assert model.n_features_in_ == 5
+    assert model.predict(rows["X"]).shape == rows["y"].shape
+
+
+@pytest.mark.parametrize("criterion", ["auc", "ndcg-nc", ["map", "mrr"]])
+def test_shards_have_the_optimum_of_the_whole(rows, criterion):
+    whole = StructRankSVM(criterion, C=5.0).fit(**rows)
+    in_shards = StructRankSVM(criterion, C=5.0).fit(cut_shards(**rows, docs_per_shard=40))
+    for one, other in ((whole, in_shards), (in_shards, whole)):
+        assert one.certificate_.dual <= other.certificate_.primal + 1e-9
+    assert same_model(StructRankSVM(criterion, C=5.0).fit(cut_shards(**rows)), whole)
+
+
+def test_a_path_on_shards(rows):
+    shards = cut_shards(**rows, docs_per_shard=40)
+    models = StructRankSVM("auc").fit_path(shards, Cs=[0.1, 10.0])
+    assert [model.C for model in models] == [0.1, 10.0]
+    assert models[0].certificate_.primal < models[1].certificate_.primal
+
+
+def test_sparse_rows_can_be_cut(rows):
+    sparse = rows | {"X": scipy.sparse.csr_matrix(np.where(rows["X"] > 0, rows["X"], 0.0))}
+    dense = rows | {"X": sparse["X"].toarray()}
+    models = [StructRankSVM("auc", C=5.0).fit(cut_shards(**some, docs_per_shard=40)) for some in (sparse, dense)]
+    assert models[0].coef_ == pytest.approx(models[1].coef_, abs=1e-2)
+
+
+def test_a_memory_map_is_cut_without_a_copy(rows, tmp_path):
+    np.save(tmp_path / "X.npy", rows["X"])
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="c")
+    shards = cut_shards(**rows | {"X": mapped}, docs_per_shard=40)
+    assert all(np.shares_memory(shard.X, mapped) for shard in shards)
+    assert same_model(StructRankSVM("auc").fit(shards), StructRankSVM("auc").fit(cut_shards(**rows, docs_per_shard=40)))
+
+
+def test_little_of_a_shard_is_held_between_passes(rows, tmp_path):
+    model = StructRankSVM("map")
+    _, relative_C = model._check_parameters()
+    objective = Objective(tuple(model._parts(relative_C)))
+    n_docs = 40_000
+    rng = np.random.default_rng(0)
+    written = write_shards(tmp_path, rng.random((n_docs, 3)), rng.integers(0, 2, n_docs), np.arange(n_docs) // 100)
+    (source,) = sources_of(written)
+    held = [value for value in vars(Shard(source.load(), objective)).values() if isinstance(value, np.ndarray)]
+    assert sum(value.nbytes for value in held) <= 6 * n_docs
+    assert isinstance(source.load(), RankingData)
+    assert source.matrix() is not source.matrix()
+
+
+def test_a_shard_of_rows_travels_alone(rows):
+    shards = cut_shards(**rows, docs_per_shard=40)
+    text = pickle.dumps(shards[1])
+    assert len(text) < rows["X"].nbytes / 2
+    for name in rows:
+        assert np.array_equal(getattr(pickle.loads(text), name), getattr(shards[1], name))
+
+
+def test_folders_and_files_can_be_listed(rows, tmp_path):
+    first = rows["qid"] < 30
+    for name, chosen in (("a", first), ("b", ~first)):
+        write_shards(tmp_path / name, **{key: value[chosen] for key, value in rows.items()}, docs_per_shard=40)
+    shards = open_shards([tmp_path / "a", str(tmp_path / "b")])
+    assert shards.n_docs == rows["y"].size
+    os.remove(tmp_path / "a" / "shards.json")
+    assert len(open_shards(tmp_path / "a")) == len(open_shards([tmp_path / "a"]))
+
+
+def spoil(folder, action):
+    if action == "missing":
+        os.remove(folder / "y-00001.npy")
+    elif action == "lost shard":
+        os.remove(folder / "X-00002.npy")
+    elif action == "short":
+        np.save(folder / "qid-00001.npy", np.arange(3))
+    elif action == "twice":
+        ids = np.load(folder / "qid-00001.npy")
+        ids[0] = 0
+        np.save(folder / "qid-00001.npy", ids)
+    elif action == "text":
+        np.save(folder / "X-00001.npy", np.load(folder / "X-00001.npy").astype(str))
+    elif action == "wide":
+        os.remove(folder / "shards.json")
+        X = np.load(folder / "X-00001.npy")
+        np.save(folder / "X-00001.npy", np.hstack([X, X]))
+    elif action == "garbage":
+        (folder / "X-00001.npy").write_text("garbage")
+    elif action == "pickle":
+        np.save(folder / "y-00001.npy", np.array([None, 1]), allow_pickle=True)
+    elif action == "index":
+        (folder / "shards.json").write_text(json.dumps({"format": "other"}))
+    elif action == "empty":
+        for path in folder.iterdir():
+            os.remove(path)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ("missing", r"y-00001\.npy is missing"),
+        ("lost shard", r"X-00002\.npy is missing"),
+        ("short", r"qid-00001\.npy has shape \(3,\); expected \(\d+,\)"),
+        ("twice", r"query 0 stands in .*X-00000\.npy and in .*X-00001\.npy"),
+        ("text", r"X-00001\.npy has dtype <U\d+; expected real numbers"),
+        ("wide", r"X-00001\.npy has 10 features but .*X-00000\.npy has 5"),
+        ("garbage", r"X-00001\.npy is not a \.npy file"),
+        ("pickle", r"y-00001\.npy is not a \.npy file"),
+        ("index", r"shards\.json is damaged"),
+        ("empty", r"holds no shards; expected X-00000\.npy"),
+    ],
+)
+def test_a_spoilt_folder_is_refused_when_opened(rows, tmp_path, action, message):
+    write_shards(tmp_path, **rows, docs_per_shard=40)
+    spoil(tmp_path, action)
+    with pytest.raises(ValueError, match=message):
+        open_shards(tmp_path)
+
+
+def test_spoilt_parquet_files_are_refused(rows, tmp_path):
+    frame = pd.DataFrame({"label": [0, 1], "qid": [1, 1], "a": [0.5, 1.0], "b": ["x", "y"]})
+    path = tmp_path / "one.parquet"
+    for change, message in [
+        ({}, r"one\.parquet: column 'b' has type .*string; expected numbers"),
+        ({"b": [1, 2], "qid": None}, r"has no column 'qid' \(qid=\); it has 'label', 'a', 'b'"),
+        ({"b": None, "a": None}, r"has no columns beside 'label', 'qid'"),
+    ]:
+        changed = frame.assign(**{name: value for name, value in change.items() if value is not None})
+        changed.drop(columns=[name for name, value in change.items() if value is None]).to_parquet(path)
+        with pytest.raises(ValueError, match=message):
+            open_shards(path)
+    frame.assign(b=[1, 2]).head(0).to_parquet(path)
+    with pytest.raises(ValueError, match="has no rows"):
+        open_shards(path)
+    path.write_text("garbage")
+    with pytest.raises(ValueError, match="is not a parquet file"):
+        open_shards(path)
+    frame.drop(columns="b").to_parquet(path)
+    frame.assign(b=[1, 2], qid=[2, 2]).to_parquet(tmp_path / "two.parquet")
+    with pytest.raises(ValueError, match=r"differ in columns \['b'\]"):
+        open_shards(tmp_path)
+
+
+def test_missing_numbers_in_a_file_are_named_with_it(tmp_path):
+    frame = pd.DataFrame({"label": [0, 1, 0], "qid": [1, 1, 1], "a": [0.5, np.nan, 1.0]})
+    frame.to_parquet(tmp_path / "one.parquet")
+    with pytest.raises(ValueError, match=r"one\.parquet: X contains NaN at row 1, column 0"):
+        StructRankSVM().fit(open_shards(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"docs_per_shard": 0}, "docs_per_shard=0 is not valid"),
+        ({"y": [1, 0]}, r"y has shape \(2,\); expected \(\d+,\)"),
+        ({"qid": None}, r"qid has shape \(\); expected"),
+        ({"X": np.zeros(4)}, r"X has shape \(4,\)"),
+        ({"X": scipy.sparse.eye(4, format="csr")}, "X is sparse"),
+    ],
+)
+def test_arrays_that_cannot_be_written_are_refused_before_anything_is(rows, tmp_path, change, message):
+    with pytest.raises(ValueError, match=message):
+        write_shards(tmp_path / "new", **rows | change)
+    assert not (tmp_path / "new").exists()
+
+
+def test_ids_that_files_cannot_hold_are_refused(tmp_path):
+    ids = np.array([1, "a"], dtype=object)
+    with pytest.raises(ValueError, match="qid has dtype object; expected numbers or texts"):
+        write_shards(tmp_path / "new", np.eye(2), [0, 1], ids)
+    ids[1] = None
+    with pytest.raises(ValueError, match="qid contains None at row 1"):
+        cut_shards(np.eye(2), [0, 1], ids)
+
+
+def test_shards_are_not_overwritten(rows, tmp_path):
+    write_shards(tmp_path, **rows)
+    with pytest.raises(ValueError, match="already holds shards"):
+        write_shards(tmp_path, **rows)
+    for nothing in (tmp_path / "nowhere", tmp_path / "X-99999.npy"):
+        with pytest.raises(ValueError, match="does not exist"):
+            open_shards(nothing)
+    with pytest.raises(ValueError, match="source=7 is not valid"):
+        open_shards(7)
+    with pytest.raises(ValueError, match="no shards"):
+        datasets.Shards([])
+
+
+def test_shards_hold_their_own_labels(rows):
+    shards = cut_shards(**rows)
+    with pytest.raises(ValueError, match="y, qid given, but X is Shards, which holds its own"):
+        StructRankSVM().fit(shards, rows["y"], qid=rows["qid"])
+    with pytest.raises(ValueError, match=r"backend='dask' is not valid: expected DaskBackend"):
+        StructRankSVM().fit(shards, backend="dask")

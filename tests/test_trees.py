@@ -1,0 +1,246 @@
+"""LightGBM and XGBoost in the manners of this package: what they would give alone, for queries in any order."""
+
+import pickle
+import sys
+import warnings
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+import xgboost
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from structrank import compare, datasets, load_model
+from structrank.ranker import Ranker
+from structrank.trees import LightGBMRanker, XGBoostRanker
+
+SMALL = {"n_estimators": 8, "max_depth": 3}
+both = pytest.mark.parametrize("cls", [LightGBMRanker, XGBoostRanker])
+
+
+@pytest.fixture(scope="module")
+def graded():
+    return datasets.make_ranking(n_queries=60, n_docs=(8, 20), n_features=5, n_grades=4, noise=0.3, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def mixed(graded):
+    """The same training part in an order that breaks queries up, with ids that do not sort as they come."""
+    order = np.random.default_rng(1).permutation(len(graded.train))
+    ids = np.array([f"q{7919 * query % 1000}" for query in graded.train.qid])
+    return graded.train.X[order], graded.train.y[order], ids[order]
+
+
+def sorted_by_query(X, y, qid):
+    """Rows in runs of one query, in order of first appearance; with the sizes of the runs."""
+    number = {name: place for place, name in enumerate(dict.fromkeys(qid.tolist()))}
+    queries = np.array([number[name] for name in qid.tolist()])
+    order = np.argsort(queries, kind="stable")
+    return X[order], y[order].astype(int), queries[order]
+
+
+def test_lightgbm_is_that_of_the_library(graded, mixed):
+    X, y, queries = sorted_by_query(*mixed)
+    theirs = lightgbm.LGBMRanker(**SMALL, n_jobs=1, verbose=-1, random_state=0)
+    theirs.fit(X, y, group=np.bincount(queries))
+    ours = LightGBMRanker(**SMALL).fit(*mixed[:2], qid=mixed[2])
+    np.testing.assert_allclose(ours.predict(graded.test.X), theirs.predict(graded.test.X), rtol=1e-9)
+    again = lightgbm.Booster(model_str=ours.model_text_)
+    np.testing.assert_array_equal(ours.predict(graded.test.X), again.predict(graded.test.X))
+
+
+def test_xgboost_is_that_of_the_library(graded, mixed):
+    X, y, queries = sorted_by_query(*mixed)
+    theirs = xgboost.XGBRanker(**SMALL, n_jobs=1, random_state=0).fit(X, y, qid=queries)
+    ours = XGBoostRanker(**SMALL).fit(*mixed[:2], qid=mixed[2])
+    np.testing.assert_allclose(ours.predict(graded.test.X), theirs.predict(graded.test.X), rtol=1e-6)
+    again = xgboost.Booster(model_file=bytearray(ours.model_text_.encode()))
+    np.testing.assert_array_equal(ours.predict(graded.test.X), again.predict(xgboost.DMatrix(graded.test.X)))
+
+
+@both
+def test_it_learns_more_than_chance_and_ranks_by_its_scores(cls, graded):
+    train, test = graded.train, graded.test
+    model = cls(**SMALL).fit(train.X, train.y, qid=train.qid)
+    assert isinstance(model, Ranker)
+    scores = model.predict(test.X)
+    assert scores.dtype == np.float64
+    order = np.argsort(-scores[test.qid == test.qid[0]], kind="stable")
+    ranks = model.rank(test.X, qid=test.qid)[test.qid == test.qid[0]]
+    np.testing.assert_array_equal(np.argsort(ranks), order)
+    good, bad = scores[test.y >= 2].mean(), scores[test.y == 0].mean()
+    assert good > bad + 0.1
+
+
+@both
+def test_the_same_model_every_time(cls, mixed):
+    X, y, qid = mixed
+    assert len({cls(**SMALL).fit(X, y, qid=qid).predict(X).tobytes() for _ in range(3)}) == 1
+
+
+def test_lightgbm_gives_the_same_model_for_any_number_of_threads(mixed):
+    X, y, qid = mixed
+    models = [LightGBMRanker(**SMALL, n_jobs=n_jobs).fit(X, y, qid=qid) for n_jobs in (None, 1, 2)]
+    assert len({model.predict(X).tobytes() for model in models}) == 1
+
+
+@both
+def test_sparse_frame_and_dense_give_the_same(cls, graded):
+    X = np.where(graded.train.X > 0, graded.train.X, 0.0)
+    y, qid = graded.train.y, graded.train.qid
+    dense = cls(**SMALL).fit(X, y, qid=qid).predict(X)
+    sparse = scipy.sparse.csr_matrix(X)
+    np.testing.assert_array_equal(cls(**SMALL).fit(sparse, y, qid=qid).predict(sparse), dense)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = cls(**SMALL).fit(frame, y, qid=qid)
+    np.testing.assert_array_equal(model.predict(frame), dense)
+    assert model.feature_names_in_.tolist() == list("abcde")
+
+
+@both
+def test_good_and_bad_from_relevant_from_on(cls, graded):
+    train = graded.train
+    by_label = cls(**SMALL, relevant_from=2).fit(train.X, train.y, qid=train.qid)
+    by_hand = cls(**SMALL).fit(train.X, (train.y >= 2).astype(int), qid=train.qid)
+    np.testing.assert_array_equal(by_label.predict(train.X), by_hand.predict(train.X))
+    halves = cls(**SMALL, relevant_from=1.0).fit(train.X, train.y / 2, qid=train.qid)
+    np.testing.assert_array_equal(halves.predict(train.X), by_hand.predict(train.X))
+
+
+@both
+def test_a_query_of_weight_zero_teaches_nothing(cls, graded):
+    train = graded.train
+    left_out = train.qid < np.median(train.qid)
+    weights = np.where(left_out, 0.0, 1.0)
+    spoilt = np.where(left_out, 3 - train.y, train.y)  # where it does not count, the opposite
+    settings = {"n_estimators": 1, "max_depth": 1}
+    weighted = cls(**settings).fit(train.X, spoilt, qid=train.qid, sample_weight=weights)
+    unspoilt = cls(**settings).fit(train.X, train.y, qid=train.qid, sample_weight=weights)
+    np.testing.assert_allclose(weighted.predict(train.X), unspoilt.predict(train.X), atol=1e-6)
+
+
+@both
+def test_parameters_are_passed_through_copied_and_shown(cls):
+    model = cls(n_estimators=7, learning_rate=0.5)
+    assert model.get_params()["n_estimators"] == 7
+    copied = clone(model).set_params(n_estimators=3, relevant_from=2, max_depth=2)
+    assert (copied.get_params()["n_estimators"], copied.relevant_from) == (3, 2)
+    assert model.get_params()["n_estimators"] == 7, "the copy is its own"
+    assert repr(model) == f"{cls.__name__}(learning_rate=0.5, n_estimators=7)"
+    fold = datasets.make_ranking(n_queries=20, n_docs=30, n_features=3, noise=0.2, random_state=0).train
+    few, many = (cls(n_estimators=n).fit(fold.X, fold.y, qid=fold.qid) for n in (2, 20))
+    assert len(few.model_text_) < len(many.model_text_) / 3
+
+
+@both
+def test_models_are_saved_as_text_and_predict_the_same(cls, graded, tmp_path):
+    train, test = graded.train, graded.test
+    model = cls(**SMALL, relevant_from=2).fit(train.X, train.y, qid=train.qid)
+    model.save(tmp_path / "trees.structrank")
+    loaded = load_model(tmp_path / "trees.structrank")
+    assert loaded.get_params() == model.get_params()
+    np.testing.assert_array_equal(loaded.predict(test.X), model.predict(test.X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(test.X), model.predict(test.X))
+
+
+@both
+def test_fitting_again_forgets_the_earlier_trees(cls, graded):
+    train = graded.train
+    model = cls(**SMALL).fit(train.X, train.y, qid=train.qid)
+    before = model.predict(train.X)
+    after = model.fit(-train.X, train.y, qid=train.qid).predict(train.X)
+    assert not np.array_equal(before, after)
+    np.testing.assert_array_equal(after, cls(**SMALL).fit(-train.X, train.y, qid=train.qid).predict(train.X))
+
+
+def test_trees_are_rows_of_the_table(graded, tmp_path):
+    trainers = {"LightGBM": LightGBMRanker(**SMALL), "XGBoost": XGBoostRanker(**SMALL, n_jobs=2)}
+    table = compare({"made": graded}, trainers, "ndcg@10", results=tmp_path)
+    for name, trainer in trainers.items():
+        model = clone(trainer).fit(graded.train.X, graded.train.y, qid=graded.train.qid)
+        (cell,) = (cell for cell in table.cells if cell.trainer == name)
+        np.testing.assert_array_equal(cell.scores, model.predict(graded.test.X))
+        assert (cell.C, cell.notes) == (None, ())
+        assert not hasattr(trainer, "model_text_"), "trainers themselves are not trained"
+    files = {path.name for path in tmp_path.iterdir()}
+    again = {"LightGBM": LightGBMRanker(**SMALL, n_jobs=2), "XGBoost": XGBoostRanker(**SMALL)}
+    compare({"made": graded}, again, "ndcg@10", results=tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == files, "the number of threads makes no new cell"
+
+
+@both
+def test_without_the_library_the_error_says_what_to_install_before_any_work(cls, graded, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, cls._library[1], None)
+    wanted = rf"{cls.__name__} needs {cls._library[0]}: pip install structrank\[trees\]"
+    with pytest.raises(ImportError, match=wanted):
+        cls().fit(graded.train.X, graded.train.y, qid=graded.train.qid)
+    with pytest.raises(ImportError, match=wanted):
+        compare({"made": graded}, {"AUC": Refusing(), "trees": cls()}, results=tmp_path / "cells")
+    assert not (tmp_path / "cells").exists()
+
+
+class Refusing:
+    def fit(self, X, y, qid):
+        raise AssertionError("nothing should be trained")
+
+    def predict(self, X):
+        raise AssertionError("nothing should be trained")
+
+
+@both
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"relevant_from": "x"}, "relevant_from='x' is not valid"),
+        ({"n_jobs": 0}, "n_jobs=0 is not valid: expected None"),
+        ({"n_jobs": 1.5}, r"n_jobs=1\.5 is not valid"),
+        ({"random_state": None}, "random_state=None is not valid"),
+        ({"learning_rate": "fast"}, "refused to train: "),
+        ({"n_estimators": "many"}, "refused to train: "),
+    ],
+)
+def test_wrong_parameters_are_named(cls, parameters, message, graded):
+    with pytest.raises(ValueError, match=message):
+        cls(**parameters).fit(graded.train.X, graded.train.y, qid=graded.train.qid)
+
+
+@both
+def test_labels_that_are_no_grades_are_named_before_any_work(cls, graded):
+    train = graded.train
+    for wrong in (0.5, 31.0):
+        y = train.y.astype(float)
+        y[3] = wrong
+        wanted = rf"y contains {wrong:g} at row 3 \(1 such label.*integers from 0 to 30.*relevant_from"
+        with pytest.raises(ValueError, match=wanted):
+            cls().fit(train.X, y, qid=train.qid)
+        fold = datasets.Fold(datasets.Dataset(train.X, y, train.qid), None, graded.test)
+        with pytest.raises(ValueError, match=rf"'made', fold 1 of 1, train part, trainer 'trees': {wanted}"):
+            compare({"made": fold}, {"AUC": Refusing(), "trees": cls()})
+
+
+@both
+def test_wrong_input_is_named(cls, graded):
+    train = graded.train
+    with pytest.raises(NotFittedError):
+        cls().predict(train.X)
+    with pytest.raises(ValueError, match="y has 3 entries"):
+        cls().fit(train.X, train.y[:3], qid=train.qid)
+    with pytest.raises(ValueError, match="contains NaN at row 0, column 1"):
+        cls().fit(np.where(np.arange(5) == 1, np.nan, train.X), train.y, qid=train.qid)
+    model = cls(**SMALL).fit(train.X, train.y, qid=train.qid)
+    with pytest.raises(ValueError, match=rf"X has 4 features, but {cls.__name__} is expecting 5"):
+        model.predict(train.X[:, :4])
+    with pytest.raises(ValueError, match="contains inf at row 0"):
+        model.predict(np.full((1, 5), np.inf))
+
+
+@both
+def test_nothing_is_printed_or_warned_of(cls, graded, capfd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = cls(n_estimators=50).fit(graded.train.X[:40], graded.train.y[:40], qid=graded.train.qid[:40])
+        model.predict(graded.test.X)
+    assert capfd.readouterr() == ("", "")

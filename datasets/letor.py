@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -15,16 +14,13 @@ from structrank.datasets.cache import ParseCache, content_key
 from structrank.datasets.containers import Dataset, Fold
 from structrank.datasets.folders import find_folds
 
-if TYPE_CHECKING:
-    from numpy.typing import DTypeLike
-
 
 def load_letor(
     path: str | os.PathLike[str],
     *,
     null: str = "error",
     sparse: bool = False,
-    dtype: DTypeLike = np.float64,
+    dtype: type = np.float64,
     n_features: int | None = None,
     zero_based: bool = False,
     cache: str | os.PathLike[str] | None = None,
@@ -106,7 +102,7 @@ def load_letor_folds(
     *,
     null: str = "error",
     sparse: bool = False,
-    dtype: DTypeLike = np.float64,
+    dtype: type = np.float64,
     zero_based: bool = False,
     cache: str | os.PathLike[str] | None = None,
     verbose: int | None = None,

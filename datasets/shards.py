@@ -72,8 +72,8 @@ def write_shards(folder, X, y, qid, sample_weight=None, docs_per_shard=DOCS_PER_
 def open_shards(source, label="label", qid="qid", sample_weight=None):
     """Open shards on disk: a folder that `write_shards` wrote, or parquet files (extra ``parquet``).
 
-    .npy files are mapped, and only what a pass over the data touches is read; parquet files are read anew in each pass, each as a
-    whole: it must fit in memory. In a folder without ``shards.json`` all files named as `write_shards` names them are taken.
+    .npy files are mapped, and only what a pass over the data touches is read; parquet files are read anew in each pass, each as
+    a whole: it must fit in memory. In a folder without ``shards.json`` all files named as `write_shards` names them are taken.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +66,8 @@ def make_ranking(
     >>> fold.validation.X.shape[1], sorted(set(fold.train.y.tolist()))
     (4, [0, 1, 2])
     """
-    low, high = n_docs if np.shape(n_docs) == (2,) else (n_docs, n_docs)
+    size_range: Any = n_docs if np.shape(n_docs) == (2,) else (n_docs, n_docs)
+    low, high = size_range
     _require(_is_integer(n_queries, 3), "n_queries", n_queries, "an integer of at least 3")
     good = _is_integer(low, 2) and _is_integer(high, low)
     _require(good, "n_docs", n_docs, "an integer of at least 2, or a pair low <= high of them")

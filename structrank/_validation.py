@@ -226,7 +226,7 @@ def check_click_labels(labels):
         )
 
 
-def as_scores(scores, n_rows, against="y"):
+def as_scores(scores, n_rows, against="y") -> np.ndarray:
     """Give scores as float64 without nan; infinities rank first or last and are fine."""
     array = as_number_column(scores, n_rows, "scores", "numbers, larger ranks higher", against)
     missing = np.flatnonzero(np.isnan(array))
@@ -287,9 +287,13 @@ def check_row_weights(sample_weight, rows, indptr, query_ids, against="X"):
             f"sample_weight differs within query {show(query_ids[query])}: {per_query[query]:g} at row {rows[indptr[query]]}, "
             f"{weights[place]:g} at row {rows[place]}. A query is weighted as a whole; give all its rows one weight."
         )
-    if not per_query.any():
-        raise ValueError("sample_weight is zero for every query; at least one query must count.")
     return per_query
+
+
+def check_some_weight(any_weight):
+    """Raise unless some query has a weight above 0."""
+    if not any_weight:
+        raise ValueError("sample_weight is zero for every query; at least one query must count.")
 
 
 def n_threads(n_jobs):

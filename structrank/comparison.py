@@ -163,7 +163,7 @@ def compare(
     """
     folds = _as_folds(datasets)
     trainers = _as_trainers(trainers, relevant_from, discount)
-    conventions = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
+    conventions: dict[str, Any] = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
     if isinstance(measures, (str, metrics.Measure)):
         measures = [measures]
     measures = [metrics.parse(measure, **conventions) for measure in measures]
@@ -219,7 +219,7 @@ def _as_folds(datasets):
     return folds
 
 
-def _as_trainers(trainers, relevant_from, discount):
+def _as_trainers(trainers, relevant_from, discount) -> dict[str, Any]:
     default = default_trainers(relevant_from, discount)
     if trainers is None:
         chosen = default

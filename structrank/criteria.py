@@ -246,7 +246,7 @@ CRITERIA = {
 }
 
 
-def parse(criterion, k=10, discount="kdd08"):
+def parse(criterion, k=10, discount="kdd08") -> Criterion:
     """Give a criterion object from its name (or the object itself).
 
     Examples

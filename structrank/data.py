@@ -99,6 +99,8 @@ class RankingData:
         The query of each row, in any order, of any hashable type; None makes all rows one query.
     sample_weight : array-like of shape (n_docs,), default None
         Weight of each row's query; constant within a query.
+    is_part : bool, default False
+        Whether there are other parts, so that all weights of this one may be 0.
 
     Attributes
     ----------
@@ -114,7 +116,7 @@ class RankingData:
     (2, [2, 1])
     """
 
-    def __init__(self, X, y, qid=None, sample_weight=None):
+    def __init__(self, X, y, qid=None, sample_weight=None, is_part=False):
         column_names = getattr(X, "columns", None)
         self.X = _validation.as_matrix(X)
         n_docs = self.X.shape[0]
@@ -127,6 +129,7 @@ class RankingData:
             self.query_weights = _validation.check_row_weights(
                 sample_weight, grouping.rows, grouping.indptr, grouping.ids
             )
+            _validation.check_some_weight(is_part or self.query_weights.any())
         _validation.check_finite_matrix(self.X, column_names)
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -446,7 +446,7 @@ def parse(
     """
     if isinstance(name, Measure):
         return name
-    given = {"gain": gain, "discount": discount, "relevant_from": relevant_from}
+    given: dict[str, Any] = {"gain": gain, "discount": discount, "relevant_from": relevant_from}
     NDCG(**given)  # judges the settings, whether the measure reads them or not
     short, at, cut = name.lower().partition("@") if isinstance(name, str) else (None, "", "")
     if short not in _MEASURES:
@@ -590,6 +590,7 @@ def evaluate(
         weights = _validation.check_row_weights(
             sample_weight, grouping.rows, grouping.indptr, grouping.ids, against="y"
         )
+        _validation.check_some_weight(weights.any())
     ranking = _rank(y, scores, grouping, ties, chosen.values())
     values, undefined = {}, {}
     for name, measure in chosen.items():

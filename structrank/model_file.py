@@ -27,6 +27,7 @@ import secrets
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import scipy.sparse
 
 import structrank
 
@@ -71,6 +72,8 @@ _HOMES = {
     "History": "structrank.history",
     **dict.fromkeys(("CollaborativeRanker", "Epoch"), "structrank.clicks.collaborative"),
     **dict.fromkeys(("RandomWalkRanker", "ClickGraph"), "structrank.clicks.walks"),
+    **dict.fromkeys(("ClickThroughRate", "MeanPosition"), "structrank.clicks.baselines"),
+    "ClickCounts": "structrank.clicks.counts",
     **dict.fromkeys(("HybridRanker", "QueryScale"), "structrank.clicks.hybrid"),
     "Ids": "structrank.clicks.ids",
 }
@@ -140,7 +143,7 @@ def save_model(model: Ranker, path: Path) -> None:
     if _name_of(model) is None or not hasattr(model, "get_params"):
         raise ValueError(f"{type(model).__name__} is not a learner that model files know; see model_file.register.")
     check_is_fitted(model)
-    arrays = []
+    arrays: list[np.ndarray] = []
     _write(path, {"class": type(model).__name__, **_encode_learner(model, "", arrays)}, arrays)
 
 
@@ -301,6 +304,9 @@ def _encode(value, where, arrays):
         if little.dtype.str in _DTYPES:
             arrays.append(little)
             return {"array": len(arrays) - 1}
+    if isinstance(value, scipy.sparse.csr_matrix):
+        parts = {"shape": value.shape, "data": value.data, "indices": value.indices, "indptr": value.indptr}
+        return {"csr": _encode(parts, where, arrays)}
     name = _name_of(value)
     if name is not None:
         if name == "History":
@@ -335,7 +341,23 @@ def _decode_learner(cls, content, arrays):
         if not _is_fitted_name(name):
             raise ValueError(f"{name!r} is not the name of a fitted attribute")
         setattr(model, name, _decode(value, arrays))
+    _check_weights(model)
     return model
+
+
+def _check_weights(model):
+    """Raise unless there is a weight for each feature: compiled code reads as many, whether they are there or not."""
+    for name in ("coef_", "weights_"):
+        weights = getattr(model, name, None)
+        if weights is None:
+            continue
+        n = model.n_features_in_
+        if not isinstance(n, int) or not isinstance(weights, np.ndarray) or weights.dtype != np.float64:
+            raise ValueError(f"{name} or n_features_in_ is not what it should be")
+        # One a feature; or, of a network, those of each hidden unit.
+        sizes = {n} if name == "coef_" else {n, max(weights.size // (n + 2), 1) * (n + 2)}
+        if n < 1 or weights.ndim != 1 or weights.size not in sizes:
+            raise ValueError(f"{name} has {weights.size} numbers, which does not fit {n} features")
 
 
 def _decode(value, arrays):
@@ -356,6 +378,11 @@ def _decode(value, arrays):
         objects = np.empty(len(content), dtype=object)
         objects[:] = _decode(content, arrays)
         return objects
+    if kind == "csr":
+        parts = _decode(content, arrays)
+        matrix = scipy.sparse.csr_matrix((parts["data"], parts["indices"], parts["indptr"]), shape=parts["shape"])
+        matrix.check_format(full_check=True)
+        return matrix
     if kind == "History":
         return _class_named(kind)(_decode(content, arrays))
     if kind != "dict" and hasattr(_class_named(kind), "get_params"):

@@ -19,6 +19,7 @@ from structrank import _validation, metrics
 from structrank._kernels import breakpoints
 from structrank.data import RankingData, score_rows
 from structrank.selection import matched_criterion
+from structrank.svm import StructRankSVM
 
 # Along a line scores change by at most this times their own spread: farther off, little is left of the model.
 _REACH = 0.5
@@ -28,7 +29,7 @@ _MOST_FEATURES = 100
 _LEAST_WIDTH = 1e-6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Polish:
     """What polishing did; printing it says so in words.
 
@@ -49,7 +50,7 @@ class Polish:
     steps: int
     tried: int
 
-    def __str__(self):
+    def __repr__(self):
         moves = [
             f"{name} {getattr(self, name)[0]:.4f} -> {getattr(self, name)[1]:.4f}" for name in ("train", "validation")
         ]
@@ -99,6 +100,8 @@ def polish(model, train, validation, measure, *, rounds=5, random_state=0):
     >>> before <= after
     True
     """
+    if not isinstance(model, StructRankSVM):
+        raise ValueError(f"model={model!r} is not valid: expected a trained StructRankSVM.")
     check_is_fitted(model)
     relevant_from = 1 if model.relevant_from is None else model.relevant_from
     measure = metrics.parse(measure, gain="binary", discount=model.discount, relevant_from=relevant_from)
@@ -123,6 +126,11 @@ def polish(model, train, validation, measure, *, rounds=5, random_state=0):
     rng = np.random.default_rng(random_state)
     w = best = model.coef_
     start = {name: judge(name, w) for name in parts}
+    for name, value in start.items():
+        if np.isnan(value):
+            raise ValueError(
+                f"{measure.name} is undefined for every query of {name}; expected relevant documents in some."
+            )
     best_value, steps, moved, tried = start["validation"], 0, 0, 0
     for _ in range(rounds):
         best_before = best

@@ -46,9 +46,9 @@ class RampRound:
     objective : float
         1/2 |w|^2 + C (R(w) - P(w)) after the round; within one C it never rises.
     risk : float
-        R(w) - P(w), an upper bound on `loss`.
+        R(w) - P(w), an upper bound on `loss`; with the map `mrr`, on the loss of the ranking of largest w.phi instead.
     loss : float
-        Mean training loss of what w predicts.
+        Mean training loss of the order by scores.
     norm : float
         Length of w.
     passes : int

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from structrank import _validation
 from structrank.shard import Plan, Shard
 from structrank.solvers.cutting_plane import Plane
 
@@ -119,6 +120,7 @@ class Risk:
         widths = sorted({fact.n_features for fact in facts})
         if len(widths) > 1:
             raise ValueError(f"the shards have {widths} features; expected the same number in all.")
+        _validation.check_some_weight(any(fact.any_weight for fact in facts))
         if not any(fact.lengths.size for fact in facts):
             if relevant_from is None:
                 wanted = "different labels"

@@ -59,7 +59,7 @@ class Trial:
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Selection:
     """What was tried, and why the winner won; printing it shows both.
 
@@ -88,7 +88,7 @@ class Selection:
 
         return pd.DataFrame([vars(trial) for trial in self.trials]).set_index("name").rename_axis("trained on")
 
-    def __str__(self):
+    def __repr__(self):
         where = "inner folds of the training queries" if self.inner_folds else "validation queries"
         frame = self.to_frame()
         frame["vacuous"] = np.where(frame["vacuous"], "yes", "")

@@ -101,6 +101,8 @@ class Facts:
         Documents of each query that counts: with good and bad documents (different labels, where graded) and a weight.
     total_weight : float
         Of these queries.
+    any_weight : bool
+        Whether some query of the shard has a weight above 0.
     """
 
     n_features: int
@@ -109,6 +111,7 @@ class Facts:
     n_docs: int
     lengths: np.ndarray
     total_weight: float
+    any_weight: bool
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,7 @@ class Shard:
         lengths = np.diff(self._starts).astype(np.int32)
         self.facts = Facts(
             data.n_features, data.X.shape[0], data.grouping.n_queries, int(self._starts[-1]), lengths,
-            float(self._query_weights.sum()),
+            float(self._query_weights.sum()), bool(data.query_weights.any()),
         )  # fmt: skip
         self._oracles = {}
 

@@ -30,7 +30,7 @@ class ShardSource:
     def load(self):
         """Read and check the shard; gives a `RankingData`."""
         try:
-            return RankingData(self.shard.X, self.shard.y, self.shard.qid, self.shard.sample_weight)
+            return RankingData(self.shard.X, self.shard.y, self.shard.qid, self.shard.sample_weight, is_part=True)
         except ValueError as error:
             raise ValueError(f"{self.shard.name}: {error}") from None
 

@@ -2,6 +2,9 @@
 
 import json
 import math
+import pathlib
+import re
+import runpy
 
 import jsonschema
 import numpy as np
@@ -23,7 +26,12 @@ def closed(properties, optional=()):
 
 
 def solr_norm(name, *parameters):
-    return closed({"class": {"const": f"org.apache.solr.ltr.norm.{name}"}, "params": closed(dict.fromkeys(parameters, NUMBER_AS_TEXT))})
+    return closed(
+        {
+            "class": {"const": f"org.apache.solr.ltr.norm.{name}"},
+            "params": closed(dict.fromkeys(parameters, NUMBER_AS_TEXT)),
+        }
+    )
 
 
 # After the reference guide of Solr and the Javadoc of LinearModel, StandardNormalizer and MinMaxNormalizer.
@@ -303,7 +311,7 @@ def test_models_that_are_not_linear_or_not_fitted_are_refused(parts):
 
 @pytest.mark.parametrize("weight", [1e39, 1e-50, math.nan])
 def test_numbers_that_32_bits_cannot_hold_are_refused_with_the_feature(weight):
-    with pytest.raises(ValueError, match="feature 'f2' has weight .* Solr computes in 32 bits"):
+    with pytest.raises(ValueError, match=r"feature 'f2' has weight .* Solr computes in 32 bits"):
         with_weights(1.0, weight).to_solr("m", "s", shift=0.0)
     narrow = MinMaxScaler().fit([[0.0, 1e9], [1.0, 1e9 + 1]])  # equal as 32-bit numbers: division by zero
     with pytest.raises(ValueError, match="feature 'f2' has weight 1, centre 1e"):
@@ -351,7 +359,8 @@ def test_onnx_in_32_bits_takes_32_bits(train, tmp_path):
 def test_the_plain_scikit_learn_model_gives_the_same_scores(scaler, parts, fitted):
     _, (X, _, _) = parts
     plain = exports.to_sklearn(fitted[scaler])
-    assert all(type(step).__module__.startswith("sklearn.") for step in getattr(plain, "steps", [(plain,)])[-1][-1:])
+    last = plain if scaler == "none" else plain[-1]
+    assert type(last).__module__.startswith("sklearn.")
     assert plain.predict(X) == pytest.approx(fitted[scaler].predict(X), rel=1e-12)
     assert plain.feature_names_in_.tolist() == NAMES
 
@@ -455,7 +464,7 @@ def test_svmrank_files_cut_short_anywhere_are_refused(tmp_path):
     end = SVMRANK.rindex("#")
     for length in range(end + 1):
         (tmp_path / "model.dat").write_text(SVMRANK[:length])
-        with pytest.raises(ValueError, match="model.dat"):
+        with pytest.raises(ValueError, match=r"model\.dat"):
             exports.read_svmrank(tmp_path / "model.dat")
 
 
@@ -508,3 +517,24 @@ def test_a_file_that_cannot_be_written_leaves_the_earlier_one(tmp_path):
     with pytest.raises(ValueError, match="clip"):
         with_weights(2.0).to_ranklib(tmp_path / "model.txt", scaler=MinMaxScaler(clip=True).fit([[0.0], [1.0]]))
     assert exports.read_ranklib(tmp_path / "model.txt").coef_ == [1.0]
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_on_production_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    page = pathlib.Path(__file__).parent.parent / "docs" / "production.md"
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 6
+    (tmp_path / "page.py").write_text("\n".join(blocks), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    names = runpy.run_path("page.py")
+    jsonschema.validate(json.loads((tmp_path / "solr.json").read_text()), SOLR)
+    jsonschema.validate(json.loads((tmp_path / "plugin.json").read_text()), ELASTICSEARCH)
+    new, qid = names["X_new"], names["qid_new"]
+    text = (tmp_path / "solr.json").read_text()
+    scores = [score_by_solr(text, document) for document in new.to_dict("records")]
+    assert min(scores) >= -1e-12  # the shift is that of these very documents
+    expected = ranks_of(names["pipeline"].predict(new).tolist(), qid.tolist())
+    assert ranks_of(scores, qid.tolist()) == expected
+    assert names["moved_over"].rank(new.to_numpy(), qid=qid).tolist() == expected

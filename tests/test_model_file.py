@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
+import structrank
 from structrank import StructRankSVM, criteria, datasets, feature_maps, load_model, model_file
 
 DATA = pathlib.Path(__file__).parent / "data"
@@ -316,6 +317,9 @@ class TestForgedFiles:
             ({"arrays": [{"dtype": "|O", "shape": [1]}]}, "does not understand"),
             ({"arrays": [{"dtype": "<f8", "shape": [10**9]}]}, "does not understand"),
             ({"arrays": []}, "the arrays take 0 bytes, and there are 16"),
+            ({"fitted": {"coef_": {"array": 0}, "n_features_in_": 9}}, "coef_ has 2 numbers, which does not fit 9 features"),
+            ({"fitted": {"coef_": {"array": 0}}}, "does not understand"),
+            ({"fitted": {"coef_": 1.0, "n_features_in_": 1}}, "coef_ or n_features_in_ is not what it should be"),
         ],
     )
     def test_content_that_makes_no_sense_is_refused(self, header, change, message, path):
@@ -404,3 +408,52 @@ def test_a_large_model_takes_its_arrays_and_little_more(path):
     model.save(path)
     assert path.stat().st_size < 8 * 20_000 + 8_000
     assert load_model(path).coef_.tobytes() == model.coef_.tobytes()
+
+
+# ---- Every learner
+
+
+LEARNERS = [name for name in model_file._HOMES if hasattr(model_file._class_named(name), "fit")]
+QUICK = {
+    **{name: {"n_estimators": 3} for name in ("LightGBMRanker", "XGBoostRanker", "LambdaMART", "McRank")},
+    "RankNet": {"max_epochs": 2},
+    "LambdaRank": {"max_epochs": 2, "hidden_units": 2},
+    "SPSARanker": {"max_evaluations": 20},
+    "CollaborativeRanker": {"factors": 2, "max_iter": 3},
+    "HybridRanker": {"theta": 0.5},
+}
+
+
+@pytest.fixture(scope="module")
+def clicks():
+    made = datasets.make_clicks(n_queries=30, n_urls=60, n_topics=3, n_sessions=300, random_state=0)
+    return structrank.clicks.ClickLog.from_sessions(made)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
+def test_every_learner_is_saved_and_loaded(name, train, clicks, path, tmp_path):
+    model = model_file._class_named(name)(**QUICK.get(name, {}))
+    if model_file._HOMES[name].startswith("structrank.clicks"):
+        pairs = structrank.clicks.preference_pairs(clicks)
+        model.fit(pairs if name == "CollaborativeRanker" else clicks)
+        to_score = clicks.queries.values[pairs.query], clicks.urls.values[pairs.winner]
+    else:
+        model.fit(train.X, train.y, qid=train.qid)
+        to_score = (train.X,)
+    model.save(path)
+    loaded = load_model(path)
+    assert type(loaded) is type(model)
+    assert loaded.predict(*to_score).tobytes() == model.predict(*to_score).tobytes()
+    assert {key for key in vars(model) if key.endswith("_")} == {key for key in vars(loaded) if key.endswith("_")}
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+def test_every_learner_of_the_package_can_be_saved():
+    rankers = set()
+    for package in (structrank.lambdas, structrank.clicks):
+        found = (getattr(package, name) for name in package.__all__)
+        rankers |= {cls.__name__ for cls in found if hasattr(cls, "fit") and hasattr(cls, "predict")}
+    assert rankers
+    assert rankers <= set(LEARNERS)

@@ -101,7 +101,7 @@ def optimum(X, y, qid, criteria, Cs, slack, query_weights=None):
 
 
 @pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
-@pytest.mark.parametrize("formulation", ["one-slack", "n-slack"])
+@pytest.mark.parametrize("formulation", ["auto", "one-slack", "n-slack"])
 @pytest.mark.parametrize("criterion", SINGLE)
 def test_training_reaches_the_optimum_over_all_rankings(criterion, formulation):
     for seed, C in [(0, 0.3), (1, 3.0), (2, 30.0)]:
@@ -116,7 +116,7 @@ def test_training_reaches_the_optimum_over_all_rankings(criterion, formulation):
 
 
 @pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
-@pytest.mark.parametrize("formulation", ["one-slack", "n-slack"])
+@pytest.mark.parametrize("formulation", ["auto", "one-slack", "n-slack"])
 @pytest.mark.parametrize(
     ("slack", "Cs"), [("separate", [2.0, 2.0, 2.0]), ("separate", [4.0, 1.0, 0.1]), ("shared", [2.0, 2.0, 2.0])]
 )
@@ -154,7 +154,7 @@ def test_the_certificate_encloses_the_optimum_at_loose_tolerances_too(criterion,
 
 
 @pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
-@pytest.mark.parametrize("solver", ["dual", "cvxpy", "cvxpy:CLARABEL", "cvxpy:SCS"])
+@pytest.mark.parametrize("solver", ["dual", "interior", "osqp", "cvxpy", "cvxpy:CLARABEL", "cvxpy:SCS"])
 def test_every_solver_gives_the_same_model(solver):
     X, y, qid = tiny_problem(5)
     expected = StructRankSVM("map", C=3.0, tol=1e-5).fit(X, y, qid=qid)

@@ -17,6 +17,9 @@ PAIRS = [
     ("mrr", "mrr"),
     ("mrr", "po"),
     ("dorm", "dorm"),
+    ("map", "dorm"),
+    ("ndcg-nc", "dorm"),
+    ("mrr", "dorm"),
 ]
 CLIPPED = {"ndcg", "mrr", "dorm"}
 

@@ -152,7 +152,9 @@ def test_polish_raises_the_measure_and_leaves_the_model_alone(noisy, model):
 
 def test_polish_keeps_the_model_where_validation_queries_do_not_like_what_it_finds(noisy, model):
     part = noisy.validation
-    liked = Dataset(part.X, (model.rank(part.X, qid=part.qid) <= 3).astype(float), part.qid)  # the model is perfect there
+    liked = Dataset(
+        part.X, (model.rank(part.X, qid=part.qid) <= 3).astype(float), part.qid
+    )  # the model is perfect there
     polished = polish(model, noisy.train, liked, "map")
     assert polished.polish_.tried > 0
     assert np.array_equal(polished.coef_, model.coef_)
@@ -175,6 +177,10 @@ def test_what_polish_refuses(noisy, model):
             polish(model, noisy.train, noisy.validation, measure)
     with pytest.raises(ValueError, match="validation=None is not valid: expected a Dataset"):
         polish(model, noisy.train, None, "map")
+    with pytest.raises(ValueError, match="map is undefined for every query of validation"):
+        polish(model, noisy.train, Dataset(noisy.train.X, 0 * noisy.train.y, noisy.train.qid), "map")
+    with pytest.raises(ValueError, match="model='auc' is not valid: expected a trained StructRankSVM"):
+        polish("auc", noisy.train, noisy.validation, "map")
     with pytest.raises(ValueError, match="rounds=0 is not valid"):
         polish(model, noisy.train, noisy.validation, "map", rounds=0)
     with pytest.raises(ValueError, match="is expecting 6 features"):

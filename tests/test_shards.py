@@ -265,3 +265,16 @@ def test_shards_hold_their_own_labels(rows):
         StructRankSVM().fit(shards, rows["y"], qid=rows["qid"])
     with pytest.raises(ValueError, match=r"backend='dask' is not valid: expected DaskBackend"):
         StructRankSVM().fit(shards, backend="dask")
+
+
+def test_a_shard_whose_queries_all_weigh_nothing_is_left_out(train):
+    weights = np.ones(len(train.y))
+    weights[: len(weights) // 2] = 0.0  # whole queries of 8 documents
+    counted = weights > 0
+    shards = cut_shards(train.X, train.y, qid=train.qid, sample_weight=weights, docs_per_shard=len(weights) // 2)
+    model = StructRankSVM("auc").fit(shards)
+    alone = StructRankSVM("auc").fit(train.X[counted], train.y[counted], qid=train.qid[counted])
+    assert model.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=2e-3)
+    nothing = cut_shards(train.X, train.y, qid=train.qid, sample_weight=0 * weights, docs_per_shard=len(weights) // 2)
+    with pytest.raises(ValueError, match="sample_weight is zero for every query"):
+        StructRankSVM("auc").fit(nothing)

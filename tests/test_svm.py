@@ -83,7 +83,7 @@ def test_row_order_names_and_shifts_of_queries_do_not_matter(criterion, train, r
     assert fit(train.X + shift, train.y, train.qid) == pytest.approx(expected, abs=2e-3 * scale)
 
 
-@pytest.mark.parametrize("formulation", ["one-slack", "n-slack"])
+@pytest.mark.parametrize("formulation", ["auto", "one-slack", "n-slack"])
 def test_threads_and_repetition_give_the_same_bits(formulation):
     fold = datasets.make_ranking(n_queries=600, n_docs=(5, 60), n_features=40, random_state=3)
     train = fold.train
@@ -579,3 +579,18 @@ def test_healthy_data_give_no_warning(train):
         warnings.simplefilter("error")
         for criterion in ("auc", "map", "ndcg-nc"):
             StructRankSVM(criterion, C=10.0).fit(train.X, train.y, qid=train.qid)
+
+
+@pytest.mark.parametrize("criterion", ["auc", "dorm"])
+def test_planes_of_graded_labels_do_not_depend_on_what_was_asked_before(criterion, rng):
+    X = rng.integers(0, 3, size=(60, 2)).astype(float)  # many ties
+    y, qid = rng.integers(0, 3, 60), np.repeat(range(6), 10)
+    w = np.array([1.0, 1.0])
+    planes = []
+    for earlier in ([], [np.array([-1.0, 0.5]), np.array([0.0, -1.0])]):
+        with StructRankSVM(criterion, relevant_from=None)._training(X, y, qid, None, [1.0], None) as training:
+            for other in earlier:
+                training.risk.plane(other)
+            planes.append(training.risk.plane(w))
+    assert np.array_equal(planes[0].slope, planes[1].slope)
+    assert np.array_equal(planes[0].value, planes[1].value)

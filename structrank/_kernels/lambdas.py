@@ -133,7 +133,7 @@ def workspace(longest):
 
 
 @njit(cache=True, nogil=True)
-def _push(plan, difference, tail, weight):
+def _push_by_tail(plan, difference, tail, weight):
     """Give force and second derivative for a pair with the score of the better document ahead by `difference`.
 
     `tail` is 1 / (1 + exp(difference + shift)), with the shift for the sigmoid cost only.
@@ -147,6 +147,13 @@ def _push(plan, difference, tail, weight):
     if plan.cost == SIGMOID:
         return slope, slope * (1.0 - 2.0 * tail)
     return weight * tail, slope
+
+
+@njit(cache=True, nogil=True)
+def _push(plan, difference, weight):
+    """Do what `_push_by_tail` does, from the difference alone."""
+    shift = plan.shift if plan.cost == SIGMOID else 0.0
+    return _push_by_tail(plan, difference, 1.0 / (1.0 + np.exp(difference + shift)), weight)
 
 
 @njit(cache=True, nogil=True)
@@ -238,7 +245,7 @@ def _push_pairs(
                             if short
                             else 1.0 / (1.0 + np.exp(difference + shift))
                         )
-                        pushed, bent = _push(plan, difference, tail, weight)
+                        pushed, bent = _push_by_tail(plan, difference, tail, weight)
                         own_force += pushed
                         own_bend += bent
                         force[j] -= pushed
@@ -263,9 +270,7 @@ def _push_neighbours(plan, first, n, groups, keys, gains, upper, lower, force, b
             weight = abs(gains[rank] - gains[rank + 1]) * (upper[rank] - lower[rank + 1])
         if weight > 0.0:
             better, worse = (rank, rank + 1) if above < below else (rank + 1, rank)
-            difference = keys[better] - keys[worse]
-            shift = plan.shift if plan.cost == SIGMOID else 0.0
-            pushed, bent = _push(plan, difference, 1.0 / (1.0 + np.exp(difference + shift)), weight)
+            pushed, bent = _push(plan, keys[better] - keys[worse], weight)
             force[better] += pushed
             force[worse] -= pushed
             bend[better] += bent

@@ -92,3 +92,13 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, key_buffer, inde
         middle = start + n_first[q]
         sort_descending(sorted_scores, order, start, middle, key_buffer, index_buffer)
         sort_descending(sorted_scores, order, middle, stop, key_buffer, index_buffer)
+        if n_first[q] == 0:
+            # Tied documents of different grades must stand by row, not as the last w left them.
+            tied = False
+            for i in range(start + 1, stop):
+                tied |= sorted_scores[i - 1] == sorted_scores[i]
+            if tied:
+                for i in range(start, stop):
+                    order[i] = i - start
+                    sorted_scores[i] = scores[i] - mean
+                sort_descending(sorted_scores, order, start, stop, key_buffer, index_buffer)

@@ -56,7 +56,9 @@ class ClickGraph:
 
     @cached_property
     def _matrix(self):
-        return scipy.sparse.csr_matrix((self.clicks, self.url, self.indptr), shape=(self.indptr.size - 1, self.n_urls))
+        matrix = scipy.sparse.csr_matrix((self.clicks, self.url, self.indptr), shape=(self.indptr.size - 1, self.n_urls))
+        matrix.check_format(full_check=True)  # compiled code trusts the numbers, which may come from a file
+        return matrix
 
     @cached_property
     def edges(self):

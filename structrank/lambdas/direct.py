@@ -23,7 +23,7 @@ class SPSARanker(MeasureRanker):
     A mean of NDCG over many queries is a function of the weights that steps up and down, but not much. SPSA estimates its
     gradient from two values, at w + cδ and w - cδ for random signs δ, whatever the number of weights; FDSA moves one weight at
     a time. After Yue and Burges, On using simultaneous perturbation stochastic approximation for learning to rank, and the
-    empirical optimality of LambdaRank, MSR-TR-2007-115. They find, as do we, that `LambdaRank` does better.
+    empirical optimality of LambdaRank, MSR-TR-2007-115, who found it behind `LambdaRank` on web search data.
 
     Parameters
     ----------

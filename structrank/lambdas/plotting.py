@@ -69,7 +69,7 @@ class LocalOptimalityDisplay(_Display):
         kind : {"directions", "weights"}, default "directions"
             Random directions, from step 0 on, or one weight at a time, down and up.
         n_shown : int, default 4
-            So many curves: of the directions those that end the highest, of the weights the first.
+            So many curves: of the directions those that reach highest, of the weights the first.
         ax : matplotlib Axes, default None
             Where to draw; None makes a new figure.
 

@@ -292,7 +292,8 @@ class _Run:
         if not self.queries.size:
             raise ValueError(
                 f"none of the {grouping.n_queries} queries has documents that {measure.name} tells apart: there is nothing to "
-                f"learn from (n_samples = {data.labels.shape[0]}, none usable). Check y, qid, sample_weight and the measure's relevant_from."
+                f"learn from (n_samples = {data.labels.shape[0]}, none usable). Check y, qid, sample_weight and the measure's "
+                "relevant_from."
             )
         self.yardstick = Yardstick(measure, data.labels, grouping, data.query_weights)
         self.other = None

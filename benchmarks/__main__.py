@@ -1,0 +1,70 @@
+"""Measure and print: ``python -m benchmarks --out bench.json``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, is_dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from benchmarks import machine, passes, peers, tiny, training
+from benchmarks.data import FULL, SMOKE
+
+SECTIONS = {
+    "passes": ("One pass over the data", passes.run),
+    "training": ("Training to a relative gap of 1e-3", training.run),
+    "paths": ("A path of many C against the largest alone", training.run_paths),
+    "dlib": ("dlib.svm_rank_trainer at equal objective", peers.run_dlib),
+    "peers": ("Other learners", peers.run),
+    "tiny": ("The tiny end", tiny.run),
+}
+
+
+def main(arguments=None):
+    """Run the sections that are asked for, print each, and keep all as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.partition(":")[0])
+    parser.add_argument("--out", type=Path, help="file for the results, as JSON; by default they are printed only")
+    parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="what to measure")
+    parser.add_argument("--folder", help="a data set in LETOR format, to train on too")
+    parser.add_argument("--repeats", type=int, help="how often each thing is measured")
+    parser.add_argument("--smoke", action="store_true", help="toy sizes, to see that all runs; the numbers mean nothing")
+    options = parser.parse_args(arguments)
+    if options.out is not None and not options.out.absolute().parent.is_dir():
+        parser.error(f"--out {options.out}: there is no folder {options.out.parent}; make it first.")
+    if options.folder is not None and not Path(options.folder).is_dir():
+        parser.error(f"--folder {options.folder}: there is no such folder; expected one with Fold1, Fold2, ...")
+    if options.repeats is not None and options.repeats < 1:
+        parser.error(f"--repeats {options.repeats}: expected at least 1.")
+    sizes = SMOKE if options.smoke else FULL
+    if options.repeats is not None:
+        sizes = replace(sizes, repeats=options.repeats)
+
+    results = {"machine": machine.facts(), "sections": {}}
+    for name, value in results["machine"].items():
+        print(f"{name}: {value}")
+    print("\nValues are medians (least to largest of the repeats); the load is that of 1, 5 and 15 minutes.")
+    for name in options.sections:
+        title, measure = SECTIONS[name]
+        print(f"measuring: {name} ...", file=sys.stderr)
+        rows = measure(sizes, options.folder)
+        load = machine.load()
+        results["sections"][name] = {"title": title, "rows": rows, "load after": load}
+        print(f"\n{title} (load {load})")
+        print(pd.DataFrame(rows).to_string(index=False, na_rep="", max_colwidth=None), flush=True)
+        # After each section, so that what was measured is kept where a later one is interrupted.
+        if options.out is not None:
+            options.out.write_text(json.dumps(results, indent=1, default=_plain) + "\n")
+
+
+def _plain(value):
+    """Give what JSON cannot hold as something it can."""
+    if is_dataclass(value):
+        return asdict(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+if __name__ == "__main__":
+    main()

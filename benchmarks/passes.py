@@ -1,0 +1,82 @@
+"""One pass over the data against one product X @ w, and how passes grow."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import numpy as np
+import scipy.sparse
+from threadpoolctl import threadpool_limits
+
+from benchmarks.data import made
+from benchmarks.timing import race
+from structrank import criteria
+from structrank.risk import LocalShards, Risk
+from structrank.shard import Objective, Part
+from structrank.solvers import CuttingPlanes
+from structrank.sources import sources_of
+
+_SINGLE = ("auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm")
+_COMBO = ("map", "ndcg-nc", "auc")
+_DENSITY = 0.1
+# Passes start from the order of the pass before, so they are timed at the places where training would make them.
+_TRAIL_C, _TRAIL_STEPS = 100.0, 6
+
+
+def run(sizes, folder=None):
+    """Give a row for each kind of pass."""
+    train = made(sizes.shapes[-1]).train
+    trail = _trail(train)
+
+    def against_product(what, names, aim, X=train.X, n_threads=1):
+        # A product of single precision needs a w that is so too.
+        rounded = X.dtype.type
+        with closing(_risk(train, names, X, n_threads)) as risk, threadpool_limits(n_threads, user_api="blas"):
+            ratio, ours, product = race(risk.plane, lambda w: X @ w.astype(rounded), trail, sizes.repeats)
+        return _row(what, "X @ w", n_threads, ratio, aim, ours, product)
+
+    rows = [against_product(name, (name,), 1.5) for name in _SINGLE]
+    rows.append(against_product("combo of three", _COMBO, 2.0))
+    rows += [against_product(name, (name,), 1.5, n_threads=2) for name in ("auc", "map")]
+
+    single = train.X.astype(np.float32)
+    rows.append(against_product("map, float32", ("map",), 1.5, single))
+    with closing(_risk(train, ("map",), single)) as small, closing(_risk(train, ("map",), train.X)) as large:
+        ratio, *seconds = race(small.plane, large.plane, trail, sizes.repeats)
+    rows.append(_row("map, float32", "map, float64", 1, ratio, 0.7, *seconds))
+    del single
+
+    stored = np.random.default_rng(0).random(train.X.shape) < _DENSITY
+    sparse = scipy.sparse.csr_array(np.where(stored, train.X, 0.0))
+    rows.append(against_product(f"map, sparse with {_DENSITY:.0%} stored", ("map",), 1.5, sparse))
+
+    first = train.qid < np.unique(train.qid)[len(np.unique(train.qid)) // 10]
+    tenth = type(train)(train.X[first], train.y[first], train.qid[first])
+    with closing(_risk(train, ("map",))) as whole, closing(_risk(tenth, ("map",))) as part:
+        ratio, *seconds = race(whole.plane, part.plane, trail, sizes.repeats)
+    rows.append(_row("map", "map, a tenth of the queries", 1, ratio, 11.0, *seconds))
+    return rows
+
+
+def _row(what, against, n_threads, ratio, aim, ours, other):
+    return {
+        "pass": what, "against": against, "threads": n_threads, "ratio": ratio, "at most": aim,
+        "seconds": ours, "seconds of the other": other,
+    }  # fmt: skip
+
+
+def _risk(train, names, X=None, n_threads=1):
+    parts = []
+    for name in names:
+        criterion = criteria.parse(name)
+        parts.append(Part(criterion, *criteria.find_oracle(criterion, "auto", decay="sqrt@30")))
+    sources = sources_of(train.X if X is None else X, train.y, train.qid)
+    return Risk(LocalShards(sources, n_threads), Objective(tuple(parts)))
+
+
+def _trail(train):
+    """Give the places where the first iterations of training for AUC make their planes, but for w = 0."""
+    with closing(_risk(train, ("auc",))) as risk:
+        driver = CuttingPlanes(risk, _TRAIL_C, tol=1e-9)
+        driver.run(_TRAIL_STEPS)
+    return [point.w for point in driver.points[1:]]

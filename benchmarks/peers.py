@@ -1,0 +1,171 @@
+"""Other libraries beside this one, on the same data in the same run, each on one thread unless a row says otherwise."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from contextlib import closing
+from functools import partial
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+
+from benchmarks.data import made
+from benchmarks.timing import Spread, clock, repeat
+from structrank import StructRankSVM, StructRankWarning, metrics
+from structrank.criteria import AUC, find_oracle
+from structrank.risk import LocalShards, Risk
+from structrank.shard import Objective, Part
+from structrank.sources import sources_of
+from structrank.trees import LightGBMRanker
+
+NO_DLIB = "dlib is not installed and is left out. `pip install dlib` compiles it, which takes ten minutes or more."
+
+
+def run(sizes, folder=None):
+    """Give a row for each shape and learner: time, and MAP on test queries."""
+    rows = []
+    C = sizes.peer_Cs[0]
+    for shape in sizes.shapes:
+        fold = made(shape)
+        learners = {
+            "StructRank, MAP": partial(_fit, StructRankSVM("map", C=C), fold.train),
+            "StructRank, MAP, two threads": partial(_fit, StructRankSVM("map", C=C, n_jobs=2), fold.train),
+            "StructRank, AUC": partial(_fit, StructRankSVM("auc", C=C, query_weight="pairs"), fold.train),
+            "LinearSVC on pairs": partial(_fit_pairs, fold.train, C, sizes.n_pairs),
+            "LightGBM, lambdarank": partial(_fit, LightGBMRanker(n_estimators=sizes.n_trees), fold.train),
+            "XGBoost, gblinear": partial(_fit_gblinear, fold.train, sizes.n_trees),
+        }
+        own = None
+        for name, learn in learners.items():
+            try:
+                seconds, model = repeat(learn, sizes.repeats)
+            except ImportError as error:
+                rows.append({"data": _text(shape), "learner": f"{name}: left out, {error}"})
+                continue
+            own = own or np.median(seconds)
+            scores = model(fold.test.X) if callable(model) else model.predict(fold.test.X)
+            rows.append(
+                {
+                    "data": _text(shape), "learner": name, "seconds": Spread.of(seconds),
+                    "times StructRank, MAP": round(float(np.median(seconds) / own), 2),
+                    "test MAP": round(metrics.evaluate(fold.test.y, scores, fold.test.qid, "map")["map"], 4),
+                }
+            )  # fmt: skip
+    return rows
+
+
+def run_dlib(sizes, folder=None):
+    r"""Give a row for each shape and C: dlib's trainer, and ours until its objective is as low.
+
+    Both minimise the mean over all pairs (g, b) of good and bad documents of one query. Ours is
+    1/2 |w|^2 + C mean max(0, 1 - 2 w.(g - b)); with v = 2 w that is a quarter of
+    1/2 |v|^2 + 4 C mean max(0, 1 - v.(g - b)), which is dlib's for 4 C.
+    """
+    try:
+        import dlib
+    except ImportError:
+        return [{"note": NO_DLIB}]
+    rows = []
+    for shape in sizes.shapes:
+        train = made(shape).train
+        seconds_converting, pairs = clock(lambda t=train: _dlib_pairs(dlib, t))
+        for C in sizes.peer_Cs:
+            trainer = dlib.svm_rank_trainer()
+            trainer.c = 4 * C
+            theirs, found = repeat(lambda t=trainer, p=pairs: t.train(p), sizes.repeats)
+            goal = _objective(train, 0.5 * np.array(found.weights).ravel(), C)
+            for n_threads in (1, 2):
+                model = StructRankSVM("auc", C=C, query_weight="pairs", tol=1e-9, n_jobs=n_threads)
+                ours, _ = repeat(
+                    lambda m=model, t=train, g=goal: _fit(m, t, callback=lambda i: i.objective <= g), sizes.repeats
+                )
+                rows.append(
+                    {
+                        "data": _text(shape), "C": C, "threads of ours": n_threads,
+                        "dlib / ours": round(float(np.median(theirs) / np.median(ours)), 2),
+                        "seconds": Spread.of(ours), "seconds of dlib": Spread.of(theirs),
+                        "seconds to convert for dlib": round(seconds_converting, 3),
+                        "objective": model.certificate_.primal, "objective of dlib": goal, "passes": model.n_iter_ + 1,
+                    }
+                )  # fmt: skip
+    return rows
+
+
+def _text(shape):
+    return " x ".join(str(n) for n in shape)
+
+
+def _fit(model, train, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StructRankWarning)
+        return model.fit(train.X, train.y, qid=train.qid, **options)
+
+
+def _objective(train, w, C):
+    criterion = AUC()
+    objective = Objective((Part(criterion, *find_oracle(criterion, "po")),), query_weight="pairs")
+    with closing(Risk(LocalShards(sources_of(train.X, train.y, train.qid)), objective)) as risk:
+        return 0.5 * float(w @ w) + C * float(risk.weights @ risk.plane(w).value)
+
+
+def _dlib_pairs(dlib, train):
+    queries = dlib.ranking_pairs()
+    for query in np.unique(train.qid):
+        pair = dlib.ranking_pair()
+        rows = train.qid == query
+        for side, chosen in ((pair.relevant, train.y[rows] > 0), (pair.nonrelevant, train.y[rows] == 0)):
+            for row in train.X[rows][chosen].tolist():
+                side.append(dlib.vector(row))
+        queries.append(pair)
+    return queries
+
+
+def _fit_pairs(train, C, n_pairs):
+    """Train LinearSVC on differences of good and bad documents; gives a function that scores."""
+    good, bad = sample_pairs(train, n_pairs)
+    differences = train.X[good] - train.X[bad]
+    labels = np.where(np.arange(good.size) % 2, 1, -1)
+    # The same objective as ours, up to the choice of pairs; it is a sum over pairs there and a mean here.
+    model = LinearSVC(C=4 * C / good.size, loss="hinge", fit_intercept=False, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(labels[:, None] * differences, labels)
+    return lambda X: X @ model.coef_[0]
+
+
+def _fit_gblinear(train, n_rounds):
+    """Train XGBoost's linear booster; gives a function that scores."""
+    try:
+        import xgboost
+    except ImportError as error:
+        raise ImportError("needs XGBoost: pip install structrank[trees]") from error
+    settings = {"booster": "gblinear", "objective": "rank:pairwise", "nthread": 1}
+    # Without weights: this booster takes those of queries for weights of rows, reads past their end and gives NaN.
+    rows = xgboost.DMatrix(train.X, train.y, qid=train.qid, nthread=1)
+    model = xgboost.train(settings, rows, num_boost_round=n_rounds)
+    return lambda X: model.predict(xgboost.DMatrix(X, nthread=1))
+
+
+def sample_pairs(train, n_pairs):
+    """Draw pairs of a good and a bad document of one query, all alike likely; all of them where they are few enough.
+
+    Returns
+    -------
+    good, bad : arrays of int
+        Rows.
+    """
+    rows = [np.flatnonzero(train.qid == query) for query in np.unique(train.qid)]
+    goods, bads = ([one[(train.y[one] > 0) == wanted] for one in rows] for wanted in (True, False))
+    starts = np.cumsum([0] + [good.size * bad.size for good, bad in zip(goods, bads, strict=True)])
+    chosen = np.arange(starts[-1])
+    if chosen.size > n_pairs:
+        chosen = np.sort(np.random.default_rng(0).choice(chosen.size, n_pairs, replace=False))
+    good, bad = np.empty_like(chosen), np.empty_like(chosen)
+    cuts = np.searchsorted(chosen, starts)
+    for number, (low, high) in enumerate(itertools.pairwise(cuts)):
+        if high > low:
+            g, b = np.divmod(chosen[low:high] - starts[number], bads[number].size)
+            good[low:high], bad[low:high] = goods[number][g], bads[number][b]
+    return good, bad

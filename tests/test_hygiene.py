@@ -1,0 +1,234 @@
+"""What SECURITY.md promises, and that the files which speak of the package agree with it."""
+
+import ast
+import configparser
+import importlib.metadata
+import inspect
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+import structrank
+from structrank import datasets, metrics, model_file
+
+ROOT = pathlib.Path(__file__).parent.parent
+FILES = sorted(path for folder in ("structrank", "solvers", "datasets") for path in (ROOT / folder).rglob("*.py"))
+TREES = [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in FILES]
+
+FORBIDDEN_MODULES = {
+    *("pickle", "_pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "dbm", "runpy", "code", "codeop"),
+    *("socket", "_socket", "socketserver", "ssl", "urllib", "urllib3", "http", "requests", "httpx", "aiohttp"),
+    *("ftplib", "smtplib", "telnetlib", "xmlrpc", "subprocess", "webbrowser"),
+}
+FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "breakpoint", "input"}
+FORBIDDEN_METHODS = {"read_pickle", "to_pickle", "eval", "system", "popen", "urlopen", "urlretrieve"}
+
+
+@pytest.fixture(scope="module")
+def setup():
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg")
+    return parser
+
+
+def imported(tree):
+    """Give the top-level names of what a file imports from anywhere."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.module.split(".")[0]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            yield getattr(node.args[0], "value", "structrank").split(".")[0]  # names that are computed are its own modules
+
+
+def unsafe_places(tree):
+    """Name what a file must not do: run text, unpickle, talk to the network, start programs."""
+    for name in imported(tree):
+        if name in FORBIDDEN_MODULES:
+            yield f"imports {name}"
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Name) and node.func.id in FORBIDDEN_CALLS:
+            yield f"line {node.lineno} calls {node.func.id}"
+        if isinstance(node.func, ast.Attribute) and node.func.attr in FORBIDDEN_METHODS:
+            yield f"line {node.lineno} calls .{node.func.attr}"
+        for keyword in node.keywords:
+            if keyword.arg == "allow_pickle" and getattr(keyword.value, "value", True) is not False:
+                yield f"line {node.lineno} allows pickle"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("import pickle", "from urllib.request import urlopen", "def f():\n    import socket", "import http.client as c"),
+        *("eval('1')", "exec(text)", "x = __import__('os')", "frame.eval('a + b')", "np.load(f, allow_pickle=True)"),
+        *("np.load(f, allow_pickle=flag)", "importlib.import_module('pickle')", "os.system('ls')"),
+    ],
+)
+def test_the_search_finds_what_it_is_for(text):
+    assert list(unsafe_places(ast.parse(text)))
+
+
+def test_nothing_runs_text_unpickles_or_talks_to_the_network():
+    assert len(TREES) > 50
+    assert {path.name: places for path, tree in TREES if (places := list(unsafe_places(tree)))} == {}
+
+
+# What audit hooks see cannot be hidden from them by a library on the way.
+WATCHED = """
+import sys
+
+events = []
+
+def watch(event, arguments):
+    if event.startswith(PREFIXES):
+        events.append((event, str(arguments)[:200]))
+
+PREFIXES = ("socket.", "urllib.", "http.", "ftplib.", "smtplib.", "os.system", "os.exec")
+"""
+
+
+def run(code, *arguments):
+    subprocess.run([sys.executable, "-c", code, *map(str, arguments)], check=True, timeout=300)
+
+
+def test_importing_training_and_predicting_open_no_connection(tmp_path):
+    code = """
+sys.addaudithook(watch)
+import structrank
+from structrank import StructRankSVM, datasets, load_model, metrics
+fold = datasets.make_ranking(n_queries=20, n_docs=6, n_features=3, random_state=0)
+model = StructRankSVM("map", n_jobs=2).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+model.save(sys.argv[1])
+scores = load_model(sys.argv[1]).predict(fold.test.X)
+metrics.evaluate(fold.test.y, scores, fold.test.qid, ["map", "ndcg@10"])
+for name in structrank.__all__:
+    getattr(structrank, name)
+assert not events, events
+"""
+    run(WATCHED + code, tmp_path / "m")
+
+
+def test_loading_a_model_executes_nothing_and_opens_nothing_else(tmp_path):
+    path = tmp_path / "m"
+    structrank.StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1]).save(path)
+    code = """
+import os
+from structrank import load_model
+load_model(sys.argv[1])  # imports what it needs
+PREFIXES = (*PREFIXES, "exec", "compile", "import", "open", "ctypes.", "pickle.", "marshal.", "os.", "code.", "subprocess.")
+sys.addaudithook(watch)
+load_model(sys.argv[1])
+found = list(events)
+assert [event for event, _ in found] == ["open"], found
+assert repr(sys.argv[1]) in found[0][1], found
+"""
+    run(WATCHED + code, path)
+
+
+# ---- What is installed
+
+
+def requirements(setup):
+    extras = setup["options.extras_require"]
+    listed = {"": setup["options"]["install_requires"], **{extra: extras.get(extra, raw=True) for extra in extras}}
+    for extra, text in listed.items():
+        for line in text.split("\n"):
+            if line.strip() and not line.startswith("%"):
+                yield extra, line.strip()
+
+
+def test_every_requirement_has_a_lower_bound_and_no_upper_one(setup):
+    for _, requirement in requirements(setup):
+        assert re.fullmatch(r"[A-Za-z0-9_-]+>=[0-9.]+", requirement), requirement
+
+
+def test_what_is_imported_is_required(setup):
+    names = {re.split(">=", line)[0].lower().replace("_", "-") for extra, line in requirements(setup) if extra != "test"}
+    names.add("joblib")  # scikit-learn's own, and of its public interface
+    homes = importlib.metadata.packages_distributions()
+    for path, tree in TREES:
+        for name in set(imported(tree)) - set(sys.stdlib_module_names) - {"structrank"}:
+            distributions = {home.lower().replace("_", "-") for home in homes.get(name, [name])}
+            assert distributions & names, f"{path.relative_to(ROOT)} imports {name}, which setup.cfg does not require"
+
+
+def test_every_package_and_file_of_the_tree_is_installed(setup):
+    homes = {"structrank": ROOT / "structrank"}
+    homes |= {f"structrank.{name}": ROOT / name for name in ("solvers", "datasets")}
+    found = {
+        ".".join([package, *path.parent.relative_to(home).parts])
+        for package, home in homes.items()
+        for path in home.rglob("__init__.py")
+    }
+    assert set(setup["options"]["packages"].split()) == found
+    data = {package: re.split(r",\s*", text) for package, text in setup["options.package_data"].items()}
+    for package, home in homes.items():
+        for path in home.rglob("*"):
+            if path.is_file() and path.suffix not in (".py", ".pyc", ".nbi", ".nbc"):
+                inside = ".".join([package, *path.parent.relative_to(home).parts])
+                assert any(path.match(pattern) for pattern in data.get(inside, [])), f"{path} is not in package_data"
+
+
+# ---- Types
+
+
+PUBLIC = [
+    *(structrank.compare, structrank.cross_validate, structrank.train_for, structrank.most_violated, structrank.load_model),
+    *(metrics.evaluate, metrics.parse, model_file.save_model, model_file.read_header, model_file.register),
+    *(datasets.load_letor, datasets.load_letor_folds, datasets.load, datasets.available),
+    *(datasets.make_ranking, datasets.load_digits_retrieval),
+    *(getattr(structrank.StructRankSVM, name) for name in ("__init__", "fit", "fit_path", "predict", "score", "rank", "save")),
+]
+
+
+@pytest.mark.parametrize("function", PUBLIC, ids=lambda function: function.__qualname__)
+def test_public_signatures_are_typed(function):
+    signature = inspect.signature(function)
+    untyped = [name for name, one in signature.parameters.items() if name != "self" and one.annotation is one.empty]
+    assert not untyped
+    assert signature.return_annotation is not signature.empty
+
+
+def test_type_checkers_see_every_public_name():
+    stub = ast.parse((ROOT / "structrank" / "__init__.pyi").read_text())
+    names = [alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert sorted(names) == sorted(structrank.__all__)
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom) and node.module != "structrank":
+            home = node.module.removeprefix("structrank.")
+            assert {alias.name: structrank._HOME[alias.name] for alias in node.names} == dict.fromkeys(
+                (alias.name for alias in node.names), home
+            )
+    assert (ROOT / "structrank" / "py.typed").exists()
+
+
+# ---- Files about the package
+
+
+def test_versions_agree(setup):
+    version = structrank.__version__
+    assert setup["metadata"]["version"] == version
+    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version
+    headings = re.findall(r"^## (\S+), ", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == version
+
+
+def test_the_citation_has_what_its_format_requires():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    for reference in citation["references"]:
+        assert {"type", "title", "authors"} <= set(reference)
+
+
+def test_targets_that_are_promised_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    text = "".join((ROOT / name).read_text() for name in ("SECURITY.md", "CHANGELOG.md", "README.md"))
+    for target in set(re.findall(r"make (\w+)", text)) & {"table", "test", "types", "fuzz", "audit", "lowest"}:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target

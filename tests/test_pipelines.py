@@ -1,0 +1,121 @@
+"""The learners as steps of scikit-learn's Pipeline: qid arrives, names stay, parameters are reached."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import estimator_html_repr
+
+from structrank import StructRankSVM, datasets
+from structrank.lambdas import RankNet
+
+NAMES = list("abcdef")
+
+
+@pytest.fixture
+def routed():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def standard(model):
+    return Pipeline([("scale", StandardScaler()), ("rank", model)])
+
+
+def per_query(model):
+    return Pipeline([("scale", datasets.PerQueryScaler()), ("rank", model)])
+
+
+@pytest.mark.usefixtures("routed")
+@pytest.mark.parametrize("learner", [StructRankSVM("map"), RankNet(hidden_units=0, max_epochs=2)])
+def test_qid_is_routed_to_the_model_without_being_asked(learner, fold):
+    train, test = fold.train, fold.test
+    order = np.random.default_rng(1).permutation(len(train.y))  # without qid this would train another model
+    pipeline = standard(clone(learner)).fit(train.X[order], train.y[order], qid=train.qid[order])
+    scaler = StandardScaler().fit(train.X[order])
+    by_hand = clone(learner).fit(scaler.transform(train.X[order]), train.y[order], qid=train.qid[order])
+    assert np.array_equal(pipeline.predict(test.X), by_hand.predict(scaler.transform(test.X)))
+    expected = by_hand.score(scaler.transform(test.X), test.y, qid=test.qid)
+    assert pipeline.score(test.X, test.y, qid=test.qid) == expected
+    assert expected != by_hand.score(scaler.transform(test.X), test.y)
+
+
+@pytest.mark.usefixtures("routed")
+def test_scaling_within_queries_gets_qid_in_training_and_in_use(fold):
+    train, test = fold.train, fold.test
+    pipeline = per_query(StructRankSVM("map")).fit(train.X, train.y, qid=train.qid)
+    by_hand = StructRankSVM("map").fit(datasets.scale_per_query(train.X, train.y, train.qid)[0], train.y, qid=train.qid)
+    scaled = datasets.scale_per_query(test.X, test.y, test.qid)[0]
+    assert np.array_equal(pipeline.predict(test.X, qid=test.qid), by_hand.predict(scaled))
+    assert pipeline.score(test.X, test.y, qid=test.qid) == by_hand.score(scaled, test.y, qid=test.qid)
+    with pytest.raises(ValueError, match="qid is missing"):
+        pipeline.predict(test.X)
+
+
+def test_without_routing_the_step_is_named(train):
+    named = standard(StructRankSVM("auc")).fit(train.X, train.y, rank__qid=train.qid)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = standard(StructRankSVM("auc")).fit(train.X, train.y, qid=train.qid)
+    assert np.array_equal(named[-1].coef_, routed[-1].coef_)
+
+
+@pytest.mark.usefixtures("routed")
+def test_weights_are_routed_once_they_are_asked_for(train):
+    weights = 1.0 + (train.qid % 3)
+    model = StructRankSVM("auc").set_fit_request(sample_weight=True)
+    pipeline = Pipeline([("scale", StandardScaler().set_fit_request(sample_weight=False)), ("rank", model)])
+    pipeline.fit(train.X, train.y, qid=train.qid, sample_weight=weights)
+    scaled = StandardScaler().fit_transform(train.X)
+    expected = StructRankSVM("auc").fit(scaled, train.y, qid=train.qid, sample_weight=weights)
+    assert np.array_equal(pipeline[-1].coef_, expected.coef_)
+
+
+@pytest.mark.usefixtures("routed")
+def test_a_search_over_a_pipeline_never_splits_a_query(train):
+    search = GridSearchCV(per_query(StructRankSVM("map")), {"rank__C": [0.01, 10.0]}, cv=GroupKFold(3))
+    search.fit(train.X, train.y, qid=train.qid, groups=train.qid)
+    scaled = datasets.scale_per_query(train.X, train.y, train.qid)[0]
+    expected = []
+    for learn, check in GroupKFold(3).split(train.X, groups=train.qid):
+        model = StructRankSVM("map", C=10.0).fit(scaled[learn], train.y[learn], qid=train.qid[learn])
+        expected.append(model.score(scaled[check], train.y[check], qid=train.qid[check]))
+    assert search.cv_results_["mean_test_score"][1] == pytest.approx(np.mean(expected))
+
+
+def test_parameters_are_reached_through_the_pipeline(train):
+    pipeline = standard(StructRankSVM("map", C=3.0))
+    assert pipeline.get_params()["rank__C"] == 3.0
+    pipeline.set_params(rank__C=0.5, rank__criterion="auc", scale__with_mean=False)
+    assert (pipeline[-1].C, pipeline[-1].criterion) == (0.5, "auc")
+    pipeline.fit(train.X, train.y, rank__qid=train.qid)
+    copy = clone(pipeline)
+    assert copy.get_params()["rank__C"] == 0.5
+    assert not hasattr(copy[-1], "coef_")
+    with pytest.raises(ValueError, match="Invalid parameter 'K'"):
+        pipeline.set_params(rank__K=5)
+
+
+def test_names_of_features_go_through(train):
+    X = pd.DataFrame(train.X, columns=NAMES)
+    pipeline = standard(StructRankSVM("auc")).set_output(transform="pandas").fit(X, train.y, rank__qid=train.qid)
+    assert pipeline.feature_names_in_.tolist() == NAMES
+    assert pipeline[-1].feature_names_in_.tolist() == NAMES
+    assert np.array_equal(pipeline[:1].get_feature_names_out(), NAMES)
+    with pytest.raises(ValueError, match="feature names"):
+        pipeline.predict(X[NAMES[::-1]])
+
+
+def test_notebooks_show_the_pipeline_before_and_after_training(train):
+    pipeline = standard(StructRankSVM("map", C=7.0))
+    before = estimator_html_repr(pipeline)
+    after = estimator_html_repr(pipeline.fit(train.X, train.y, rank__qid=train.qid))
+    for page in (before, after):
+        assert "StandardScaler" in page
+        assert "StructRankSVM" in page
+        assert "7.0" in page
+    assert "Not fitted" in before
+    assert "Not fitted" not in after

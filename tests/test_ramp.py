@@ -1,0 +1,264 @@
+"""The ramp bound: what it bounds, that it falls, where it is taken, and how it behaves in the estimator."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from structrank import StructRankSVM, StructRankWarning, criteria, datasets, load_model, metrics
+from structrank.data import RankingData
+from structrank.ramp import TiltedRisk
+from structrank.risk import LocalShards, Risk
+from structrank.shard import Objective, Part
+
+CRITERIA = [
+    criteria.AUC(),
+    criteria.MAP(),
+    criteria.NDCG(k=2),
+    criteria.NDCG(k=None, discount="log2"),
+    criteria.MRR(k=2),
+    criteria.MRR(k=None),
+    criteria.DORM(k=3),
+]
+PAIRS = [(criterion, name) for criterion in CRITERIA for name in criterion.oracles]
+each_pair = pytest.mark.parametrize(("criterion", "map_name"), PAIRS, ids=lambda value: str(value))
+
+
+def risk_of(criterion, map_name, X, y, qid, formulation="n-slack"):
+    part = Part(criterion, *criteria.find_oracle(criterion, map_name))
+    return Risk(LocalShards([RankingData(X, y, qid)]), Objective((part,)), formulation)
+
+
+def small_queries(rng, n_queries=10):
+    """Queries of up to five documents, good and bad ones in each."""
+    sizes = rng.integers(2, 6, n_queries)
+    y = np.concatenate([rng.permutation([1, 0, *rng.integers(0, 2, n - 2)]) for n in sizes])
+    qid = np.repeat(np.arange(n_queries), sizes)
+    return rng.normal(size=(y.size, 3)), y, qid
+
+
+def by_exhaustion(criterion, feature_map, scores, relevant):
+    """Give w.(phi(y) - phi(y*)) and the loss of every ranking of a query."""
+    ideal = feature_map.ideal_coefficients(relevant)
+    rankings = [np.array(order) for order in itertools.permutations(range(len(scores)))]
+    leads = np.array([scores @ (feature_map.coefficients(order, relevant) - ideal) for order in rankings])
+    return leads, np.array([criterion.loss(order, relevant) for order in rankings])
+
+
+# --- the bound --------------------------------------------------------------------------------------------------------
+
+
+@each_pair
+def test_prediction_and_ramp_equal_exhaustive_search(criterion, map_name, rng):
+    feature_map, _ = criteria.find_oracle(criterion, map_name)
+    X, y, qid = small_queries(rng)
+    risk = risk_of(criterion, map_name, X, y, qid)
+    for scale in (0.1, 1.0, 10.0):
+        w = scale * rng.normal(size=3)
+        convex, predicted = risk.plane(w), risk.prediction(w)
+        for q in range(qid[-1] + 1):
+            leads, losses = by_exhaustion(criterion, feature_map, X[qid == q] @ w, y[qid == q] > 0)
+            ramp = convex.value[q] - predicted.value[q]
+            assert predicted.value[q] == pytest.approx(leads.max(), abs=1e-9)
+            assert convex.value[q] == pytest.approx((leads + losses).max(), abs=1e-9)
+            # Between the loss of the ranking of largest w.phi and the convex bound.
+            assert losses[leads.argmax()] - 1e-9 <= ramp <= convex.value[q] + 1e-9
+
+
+@each_pair
+def test_the_plane_of_the_prediction_touches_it_from_below(criterion, map_name, rng):
+    risk = risk_of(criterion, map_name, *small_queries(rng))
+    w = rng.normal(size=3)
+    plane = risk.prediction(w)
+    assert -plane.slope @ w == pytest.approx(plane.value, abs=1e-9)
+    for v in rng.normal(size=(20, 3)):
+        assert (risk.prediction(v).value >= -plane.slope @ v - 1e-9).all()
+
+
+@each_pair
+def test_the_loss_of_the_prediction_is_that_of_the_sorted_order(criterion, map_name, rng):
+    X, y, qid = small_queries(rng)
+    w = rng.normal(size=3)
+    measure = criterion.measure()
+    reached = metrics.evaluate(y, X @ w, qid, measure, per_query=True)[measure.name]
+    assert risk_of(criterion, map_name, X, y, qid).prediction(w).offset == pytest.approx(1 - reached, abs=1e-12)
+
+
+def test_the_map_mrr_predicts_another_ranking_than_the_sorted_one(rng):
+    X, y, qid = small_queries(rng, n_queries=30)
+    w = rng.normal(size=3)
+    predicted = risk_of(criteria.MRR(), "mrr", X, y, qid).prediction(w).value
+    feature_map, differs = criteria.find_oracle(criteria.MRR(), "mrr")[0], 0
+    for q in range(30):
+        scores = X[qid == q] @ w
+        differs += predicted[q] > scores @ feature_map.coefficients(np.argsort(-scores), y[qid == q] > 0) + 0.01
+    assert differs > 5
+
+
+@pytest.mark.parametrize("formulation", ["auto", "one-slack", "n-slack"])
+@pytest.mark.parametrize(("criterion", "map_name"), [(criteria.NDCG(k=2), "dorm"), (criteria.MRR(k=2), "mrr")], ids=str)
+def test_planes_of_a_round_lie_below_its_risk_and_that_above_the_ramp(criterion, map_name, formulation, rng):
+    risk = risk_of(criterion, map_name, *small_queries(rng), formulation)
+    center, w = rng.normal(size=(2, 3))
+    tilted = TiltedRisk(risk, risk.prediction(center).slope)
+    plane = tilted.plane(w)
+    assert plane.offset - plane.slope @ w == pytest.approx(plane.value, abs=1e-9)
+    for v in (*rng.normal(size=(20, 3)), center):
+        value = tilted.plane(v).value
+        ramp = risk.plane(v).value - risk.prediction(v).value
+        assert (value >= plane.offset - plane.slope @ v - 1e-9).all()
+        assert (value >= ramp - 1e-9).all()
+    assert value == pytest.approx(ramp, abs=1e-9)  # at the center, where the plane of P was made
+    assert tilted.visited[0][0] is w
+
+
+# --- training ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def long_lists():
+    """Lists so long, and labels so noisy, that the convex bound of clipped criteria stays above 1."""
+    return datasets.make_ranking(
+        n_queries=60, n_docs=200, n_features=8, noise=2.0, relevant_share=0.1, split=(0.5, 0.1, 0.4), random_state=0
+    )
+
+
+def fit(part, *arguments, **parameters):
+    return StructRankSVM(*arguments, **parameters).fit(part.X, part.y, qid=part.qid)
+
+
+def measure_of(model, part, name):
+    scores = model.predict(part.X)
+    return metrics.evaluate(part.y, scores, part.qid, name, gain="binary", discount="kdd08")[name]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "parameters"),
+    [
+        ("auc", {}),
+        ("map", {}),
+        ("ndcg", {}),
+        ("ndcg", {"feature_map": "po"}),
+        ("mrr", {}),
+        ("mrr", {"feature_map": "mrr"}),
+        (["map", "mrr"], {"formulation": "n-slack"}),
+        (["map", "mrr"], {"C": [1.0, 9.0]}),
+    ],
+    ids=str,
+)
+def test_the_objective_never_rises_between_rounds_of_one_C(criterion, parameters, long_lists):
+    model = fit(long_lists.train, criterion, **{"C": 10.0, "decay": "sqrt@30", "bound": "ramp", **parameters})
+    rounds = model.rounds_
+    assert np.mean(parameters.get("C", 10.0)) == rounds[0].C
+    for before, after in itertools.pairwise(rounds):
+        assert after.C == before.C or after.C > before.C
+        if after.C == before.C:
+            assert after.objective <= before.objective
+    for one in rounds:
+        assert one.objective == pytest.approx(0.5 * one.norm**2 + one.C * one.risk)
+        if parameters.get("feature_map") != "mrr":  # whose ramp bounds the loss of another ranking
+            assert one.loss <= one.risk + 1e-9
+    assert model.health_.norm == pytest.approx(np.linalg.norm(model.coef_))
+    # What is kept is the best of the places that stages ended at, and the start.
+    ends = [rounds[0], *(a for a, b in itertools.zip_longest(rounds, rounds[1:]) if b is None or b.C != a.C)]
+    kept = [one for one in rounds if one.norm == pytest.approx(model.health_.norm, rel=1e-12)]
+    assert kept
+    assert min(one.loss for one in ends) >= kept[-1].loss - 1e-8
+
+
+@pytest.mark.parametrize("criterion", ["ndcg", "mrr"])
+def test_ramp_learns_where_the_convex_bound_is_vacuous(criterion, long_lists):
+    name = f"{criterion}@10"
+    with pytest.warns(StructRankWarning, match="vacuous"):
+        convex = fit(long_lists.train, criterion, C=10.0)
+    auc = fit(long_lists.train, "auc", C=10.0)
+    ramp = fit(long_lists.train, criterion, C=10.0, bound="ramp")
+    auto = fit(long_lists.train, criterion, C=10.0, bound="auto")
+    assert convex.health_.vacuous
+    assert not auto.health_.vacuous
+    assert len(auto.rounds_) > 1
+    assert np.array_equal(auto.coef_, ramp.coef_)
+    assert measure_of(auto, long_lists.test, name) > measure_of(convex, long_lists.test, name) + 0.1
+    assert measure_of(auto, long_lists.train, name) > measure_of(auc, long_lists.train, name) - 0.02
+
+
+@pytest.mark.parametrize("criterion", ["auc", "map", "ndcg", "mrr", ["map", "ndcg-nc"]])
+def test_auto_is_the_convex_bound_where_that_is_healthy(criterion, train):
+    convex, auto = (fit(train, criterion, C=3.0, bound=bound) for bound in ("convex", "auto"))
+    assert np.array_equal(auto.coef_, convex.coef_)
+    assert auto.certificate_ == convex.certificate_
+    assert auto.rounds_ == convex.rounds_ == ()
+
+
+def test_ramp_starts_from_the_model_that_there_is(long_lists):
+    model = fit(long_lists.train, "map", C=1.0)
+    start = measure_of(model, long_lists.train, "ndcg@10")
+    model.set_params(criterion="ndcg", bound="ramp", warm_start=True)
+    model.fit(long_lists.train.X, long_lists.train.y, qid=long_lists.train.qid)
+    assert model.rounds_[0].loss == pytest.approx(1 - start, abs=1e-9)
+    assert measure_of(model, long_lists.train, "ndcg@10") >= start
+
+
+def test_ramp_makes_few_times_the_passes_of_a_convex_training(long_lists):
+    convex = fit(long_lists.train, "map", C=10.0)
+    for criterion in ("map", "ndcg", "mrr"):
+        ramp = fit(long_lists.train, criterion, C=10.0, bound="ramp", decay="sqrt@30")
+        assert sum(one.passes for one in ramp.rounds_) <= 6 * convex.n_iter_
+
+
+# --- the estimator ----------------------------------------------------------------------------------------------------
+
+
+def test_a_path_gives_a_model_for_each_C(long_lists):
+    train = long_lists.train
+    models = StructRankSVM("ndcg", bound="ramp", decay="sqrt@30").fit_path(
+        train.X, train.y, qid=train.qid, Cs=[10.0, 0.1]
+    )
+    assert [model.C for model in models] == [10.0, 0.1]
+    assert [model.rounds_[0].C for model in models] == [10.0, 0.1]
+
+
+def test_threads_do_not_change_a_bit(long_lists):
+    X = np.tile(long_lists.train.X, (1, 16))  # wide enough for several chunks
+    fits = [
+        StructRankSVM("ndcg", bound="ramp", C=10.0, decay="sqrt@30", tol=0.05, n_jobs=n_jobs).fit(
+            X, long_lists.train.y, qid=long_lists.train.qid
+        )
+        for n_jobs in (1, 2)
+    ]
+    assert np.array_equal(fits[0].coef_, fits[1].coef_)
+    assert fits[0].rounds_ == fits[1].rounds_
+
+
+def test_a_file_keeps_the_rounds(long_lists, tmp_path):
+    model = fit(long_lists.train, "mrr", C=10.0, bound="ramp")
+    model.save(tmp_path / "m.structrank")
+    loaded = load_model(tmp_path / "m.structrank")
+    assert loaded.rounds_ == model.rounds_
+    assert loaded.bound == "ramp"
+    assert np.array_equal(loaded.coef_, model.coef_)
+
+
+def test_the_callback_stops_and_max_iter_too(long_lists):
+    train, seen = long_lists.train, []
+
+    def third(iteration):
+        seen.append(iteration)
+        return len(seen) == 3
+
+    with pytest.warns(StructRankWarning, match="stopped by the callback"):
+        stopped = StructRankSVM("ndcg", C=10.0, bound="ramp").fit(train.X, train.y, qid=train.qid, callback=third)
+    assert stopped.stop_reason_ == "callback"
+    assert len(seen) == 3
+    with pytest.warns(StructRankWarning, match="max_iter=20"):
+        short = fit(train, "ndcg", C=10.0, bound="ramp", max_iter=20)
+    assert sum(one.passes for one in short.rounds_) <= 22
+
+
+def test_what_the_ramp_refuses(train):
+    with pytest.raises(ValueError, match="bound='hinge' is not known; choose one of: 'convex', 'ramp', 'auto'"):
+        fit(train, "ndcg", bound="hinge")
+    with pytest.raises(ValueError, match="bound='ramp' needs good and bad documents; set relevant_from"):
+        fit(train, "auc", bound="ramp", relevant_from=None)
+    with pytest.raises(ValueError, match="nothing to learn from"):
+        StructRankSVM("ndcg", bound="ramp").fit(train.X, np.zeros(len(train.y)), qid=train.qid)

@@ -1,0 +1,180 @@
+"""Training for a measure: what is tried, who wins, and that it says why."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from structrank import compare, datasets, load_model, metrics, train_for
+from structrank.comparison import default_trainers
+from structrank.datasets import Dataset
+from structrank.selection import MeasureMatched, Selection, Trial, matched_criterion
+
+CS = [0.1, 10.0]
+
+
+@pytest.fixture(scope="module")
+def fold():
+    return datasets.make_ranking(n_queries=60, n_docs=12, n_features=5, noise=0.7, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def chosen(fold):
+    return train_for("ndcg@5", fold.train, fold.validation, Cs=CS)
+
+
+def value_of(model, part, measure):
+    return metrics.evaluate(part.y, model.predict(part.X), part.qid, measure)[measure.name]
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        metrics.AUC(),
+        metrics.MAP(),
+        metrics.MRR(),
+        metrics.MRR(k=2),
+        metrics.NDCG(gain="binary"),
+        metrics.NDCG(k=3, gain="binary", discount="kdd08"),
+    ],
+    ids=lambda measure: f"{measure.name} {measure.settings}",
+)
+def test_the_loss_of_the_matched_criterion_is_one_minus_the_measure(measure, rng):
+    criterion = matched_criterion(measure)
+    for _ in range(20):
+        y = np.concatenate([[0, 1], rng.integers(0, 2, 6)])
+        scores = rng.normal(size=8)
+        found = metrics.evaluate(y, scores, None, measure)[measure.name]
+        assert criterion.loss(np.argsort(-scores), y > 0) == pytest.approx(1 - found, abs=1e-12)
+
+
+def test_the_winner_is_the_best_on_validation_queries(fold, chosen):
+    selection, measure = chosen.selection_, metrics.NDCG(k=5, gain="binary", discount="kdd08")
+    names = [trial.name for trial in selection.trials]
+    assert sorted(names) == ["AUC", "COMBO (separate slacks)", "MAP", "NDCG-NC", "NDCG@5", "NDCG@5, ramp"]
+    values = [trial.validation for trial in selection.trials]
+    assert values == sorted(values, reverse=True)
+    assert value_of(chosen, fold.validation, measure) == pytest.approx(values[0], abs=1e-12)
+    assert value_of(chosen, fold.train, measure) == pytest.approx(selection.trials[0].train, abs=1e-12)
+    # Each trial has the best of its path.
+    for trial in selection.trials:
+        if trial.name in ("AUC", "MAP", "NDCG-NC"):
+            trainer = default_trainers(bound="convex")[trial.name]
+            path = trainer.fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=CS)
+            by_C = [value_of(model, fold.validation, measure) for model in path]
+            assert trial.validation == pytest.approx(max(by_C), abs=1e-12)
+            assert CS[int(np.argmax(by_C))] == trial.C
+    assert selection.n_queries == np.unique(fold.validation.qid).size
+    assert not selection.inner_folds
+    assert 0 < selection.p_value <= 1
+
+
+def test_the_report_reads_well(chosen):
+    selection = chosen.selection_
+    frame = selection.to_frame()
+    assert frame.columns.tolist() == ["bound", "C", "train", "validation", "vacuous", "seconds"]
+    assert frame.loc["NDCG@5, ramp", "bound"] == "ramp"
+    text = str(selection)
+    assert text.startswith("Chosen by ndcg@5 on 12 queries (validation queries).")
+    assert all(trial.name in text for trial in selection.trials)
+    assert text.endswith(selection.reason)
+
+
+def test_the_reason_tells_chance_from_a_lead_and_names_ties():
+    def reason(first, second, p):
+        trials = tuple(
+            Trial(name, "convex", 1.0, 0.5, value, False, 0.1) for name, value in (("A", first), ("B", second))
+        )
+        return Selection("map", trials, 20, False, p).reason
+
+    assert reason(0.6, 0.5, 0.01) == "A is ahead of B by 0.1000 (p = 0.010), unlikely to be chance."
+    assert reason(0.6, 0.5, 0.4) == "A is ahead of B by 0.1000 (p = 0.400), which may be chance: either would serve."
+    assert reason(0.5, 0.5, 1.0) == "A and B do equally well; the first of them in the order of trying is taken."
+
+
+def test_without_validation_part_inner_folds_choose_and_all_queries_train(fold):
+    model = train_for("map", fold.train, Cs=CS)
+    selection = model.selection_
+    assert selection.inner_folds
+    assert selection.n_queries == np.unique(fold.train.qid).size
+    assert sorted(trial.name for trial in selection.trials) == [
+        "AUC",
+        "COMBO (separate slacks)",
+        "MAP",
+        "MAP, ramp",
+        "NDCG-NC",
+    ]
+    again = clone(model).set_params(C=selection.trials[0].C).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    assert np.array_equal(again.coef_, model.coef_)
+    repeated = train_for("map", fold.train, Cs=CS)
+    assert np.array_equal(repeated.coef_, model.coef_)
+    assert [trial.name for trial in repeated.selection_.trials] == [trial.name for trial in selection.trials]
+
+
+def test_on_long_lists_the_winner_is_not_vacuous():
+    fold = datasets.make_ranking(n_queries=50, n_docs=150, n_features=6, noise=2.0, relevant_share=0.1, random_state=0)
+    model = train_for("mrr@10", fold.train, fold.validation, Cs=[1.0])
+    trials = {trial.name: trial for trial in model.selection_.trials}
+    assert trials["MRR@10"].vacuous
+    assert not trials["MRR@10, ramp"].vacuous
+    assert not model.health_.vacuous
+    assert trials["MRR@10"].validation < model.selection_.trials[0].validation - 0.1
+
+
+def test_graded_gains_choose_by_the_measure_given():
+    fold = datasets.make_ranking(n_queries=30, n_docs=10, n_features=3, n_grades=4, noise=0.5, random_state=0)
+    measure = metrics.NDCG(k=5)
+    model = train_for(measure, fold.train, fold.validation, Cs=[1.0])
+    assert value_of(model, fold.validation, measure) == pytest.approx(model.selection_.trials[0].validation, abs=1e-12)
+
+
+def test_a_file_keeps_the_selection(chosen, tmp_path):
+    chosen.save(tmp_path / "m.structrank")
+    assert load_model(tmp_path / "m.structrank").selection_ == chosen.selection_
+
+
+def test_the_estimator_is_the_recipe_and_a_row_of_the_table(fold, chosen, tmp_path):
+    ranker = MeasureMatched("ndcg@5", Cs=CS)
+    ranker.fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.validation)
+    assert np.array_equal(ranker.predict(fold.test.X), chosen.predict(fold.test.X))
+    assert ranker.rank(fold.test.X, qid=fold.test.qid).min() == 1
+    ranker.save(tmp_path / "m.structrank")
+    assert np.array_equal(load_model(tmp_path / "m.structrank").coef_, ranker.model_.coef_)
+    rows = {"AUC": default_trainers()["AUC"], "for ndcg@5": MeasureMatched("ndcg@5", Cs=CS)}
+    table = compare({"made": fold}, rows, measures="ndcg@5", Cs=CS)
+    expected = train_for("ndcg@5", fold.train, Cs=CS)
+    measure = metrics.NDCG(k=5, gain="binary", discount="kdd08")
+    assert table.to_frame().loc["for ndcg@5"].item() == pytest.approx(value_of(expected, fold.test, measure), abs=1e-9)
+
+
+def test_progress_is_shown_on_demand_only(fold, capsys):
+    for verbose, lines in ((0, 0), (1, 1)):
+        train_for("map", fold.train, fold.validation, Cs=[1.0], verbose=verbose)
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.count(" criteria  ") >= lines
+        assert bool(captured.err) == bool(verbose)
+
+
+def test_what_the_recipe_refuses(fold):
+    train, validation = fold.train, fold.validation
+    with pytest.raises(ValueError, match=r"choose one of: 'auc', 'map', 'mrr\[@k\]', 'ndcg\[@k\]'"):
+        train_for("p@5", train, validation)
+    with pytest.raises(ValueError, match="measure 'precision' is not known"):
+        train_for("precision", train, validation)
+    with pytest.raises(ValueError, match="Cs is empty"):
+        train_for("map", train, validation, Cs=[])
+    with pytest.raises(ValueError, match="Cs=-1 is not valid"):
+        train_for("map", train, validation, Cs=[-1])
+    with pytest.raises(ValueError, match="train=None is not valid: expected a Dataset"):
+        train_for("map", None)
+    with pytest.raises(ValueError, match="validation=3 is not valid: expected a Dataset"):
+        train_for("map", train, 3)
+    with pytest.raises(ValueError, match="the train part has 5 features, the validation part 2"):
+        train_for("map", train, Dataset(validation.X[:, :2], validation.y, validation.qid))
+    with pytest.raises(ValueError, match="validation part: 0 of its queries have both good"):
+        train_for("map", train, Dataset(validation.X, np.zeros(len(validation.y)), validation.qid))
+    with pytest.raises(ValueError, match="validation part: y contains NaN at row 0"):
+        train_for("map", train, Dataset(validation.X, np.full(len(validation.y), np.nan), validation.qid))
+    first = train.qid == train.qid[0]
+    with pytest.raises(ValueError, match=r"train part: 1 of its queries .* or a validation part"):
+        train_for("map", Dataset(train.X[first], train.y[first], train.qid[first]))

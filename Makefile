@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: table test types fuzz audit lowest clean
+.PHONY: table test bench types fuzz audit lowest clean
 
 table: $(VENV)/.installed
 	@$(BIN)/python -m structrank
@@ -11,6 +11,11 @@ table: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# Times against other libraries, a few minutes: make bench OUT=bench.json FOLDER=OHSUMED/ ARGS="--sections passes tiny".
+OUT ?= bench.json
+bench: $(VENV)/.installed-bench
+	$(BIN)/python -m benchmarks --out "$(OUT)" $(if $(FOLDER),--folder "$(FOLDER)") $(ARGS)
 
 # The rest is for releases. Types are those of the installed wheel, where solvers and datasets are parts of the package.
 types: $(VENV)/.installed-release
@@ -27,13 +32,13 @@ audit: $(VENV)/.installed-release
 
 # The core tests, with the oldest versions that setup.cfg allows.
 LOWEST := build/lowest
+CORE := data metrics solvers svm letor
 lowest:
 	$(PYTHON) -m venv $(LOWEST)
 	sed -n 's/^    \([A-Za-z0-9_-]*\)>=\([0-9.]*\)$$/\1==\2/p' setup.cfg > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/constraints.txt \
-	    -e . pytest pytest-xdist hypothesis
+	    -e . polars pytest pytest-xdist hypothesis
 	NUMBA_CACHE_DIR=$(LOWEST)/numba $(LOWEST)/bin/pytest $(addprefix tests/test_,$(CORE:=.py))
-CORE := data metrics oracles solvers svm letor model_file
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -47,6 +52,10 @@ $(VENV)/.installed: setup.cfg pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.installed-test: setup.cfg pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-bench: setup.cfg pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-release: $(VENV)/.installed-test

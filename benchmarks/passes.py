@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.data import made
 from benchmarks.timing import race
 from structrank import criteria
+from structrank.datasets import Dataset
 from structrank.risk import LocalShards, Risk
 from structrank.shard import Objective, Part
 from structrank.solvers import CuttingPlanes
@@ -32,33 +33,35 @@ def run(sizes, folder=None):
         # A product of single precision needs a w that is so too.
         rounded = X.dtype.type
         with closing(_risk(train, names, X, n_threads)) as risk, threadpool_limits(n_threads, user_api="blas"):
-            ratio, ours, product = race(risk.plane, lambda w: X @ w.astype(rounded), trail, sizes.repeats)
-        return _row(what, "X @ w", n_threads, ratio, aim, ours, product)
+            ratio, *seconds = race(risk.plane, lambda w: X @ w.astype(rounded), trail, sizes.repeats)
+        return _row(what, "X @ w", n_threads, aim, ratio, *seconds)
+
+    def against_pass(what, risk, against, other, aim):
+        with closing(risk), closing(other):
+            ratio, *seconds = race(risk.plane, other.plane, trail, sizes.repeats)
+        return _row(what, against, 1, aim, ratio, *seconds)
 
     rows = [against_product(name, (name,), 1.5) for name in _SINGLE]
     rows.append(against_product("combo of three", _COMBO, 2.0))
     rows += [against_product(name, (name,), 1.5, n_threads=2) for name in ("auc", "map")]
 
-    single = train.X.astype(np.float32)
-    rows.append(against_product("map, float32", ("map",), 1.5, single))
-    with closing(_risk(train, ("map",), single)) as small, closing(_risk(train, ("map",), train.X)) as large:
-        ratio, *seconds = race(small.plane, large.plane, trail, sizes.repeats)
-    rows.append(_row("map, float32", "map, float64", 1, ratio, 0.7, *seconds))
+    single, whole = train.X.astype(np.float32), _risk(train, ("map",))
+    rows.append(against_product("map, float32", ("map",), None, single))
+    rows.append(against_pass("map, float32", _risk(train, ("map",), single), "map, float64", whole, 0.7))
     del single
 
     stored = np.random.default_rng(0).random(train.X.shape) < _DENSITY
-    sparse = scipy.sparse.csr_array(np.where(stored, train.X, 0.0))
-    rows.append(against_product(f"map, sparse with {_DENSITY:.0%} stored", ("map",), 1.5, sparse))
+    sparse, what = scipy.sparse.csr_array(np.where(stored, train.X, 0.0)), f"map, sparse with {_DENSITY:.0%} stored"
+    rows.append(against_product(what, ("map",), None, sparse))
+    rows.append(against_pass(what, _risk(train, ("map",), sparse), "map, dense", whole, None))
 
     first = train.qid < np.unique(train.qid)[len(np.unique(train.qid)) // 10]
-    tenth = type(train)(train.X[first], train.y[first], train.qid[first])
-    with closing(_risk(train, ("map",))) as whole, closing(_risk(tenth, ("map",))) as part:
-        ratio, *seconds = race(whole.plane, part.plane, trail, sizes.repeats)
-    rows.append(_row("map", "map, a tenth of the queries", 1, ratio, 11.0, *seconds))
+    tenth = Dataset(train.X[first], train.y[first], train.qid[first])
+    rows.append(against_pass("map", whole, "map, a tenth of the queries", _risk(tenth, ("map",)), 11.0))
     return rows
 
 
-def _row(what, against, n_threads, ratio, aim, ours, other):
+def _row(what, against, n_threads, aim, ratio, ours, other):
     return {
         "pass": what, "against": against, "threads": n_threads, "ratio": ratio, "at most": aim,
         "seconds": ours, "seconds of the other": other,

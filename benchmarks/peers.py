@@ -15,6 +15,7 @@ from benchmarks.data import made
 from benchmarks.timing import Spread, clock, repeat
 from structrank import StructRankSVM, StructRankWarning, metrics
 from structrank.criteria import AUC, find_oracle
+from structrank.data import group_by_query
 from structrank.risk import LocalShards, Risk
 from structrank.shard import Objective, Part
 from structrank.sources import sources_of
@@ -112,14 +113,20 @@ def _objective(train, w, C):
 
 def _dlib_pairs(dlib, train):
     queries = dlib.ranking_pairs()
-    for query in np.unique(train.qid):
+    for good, bad in zip(*_good_and_bad(train), strict=True):
         pair = dlib.ranking_pair()
-        rows = train.qid == query
-        for side, chosen in ((pair.relevant, train.y[rows] > 0), (pair.nonrelevant, train.y[rows] == 0)):
-            for row in train.X[rows][chosen].tolist():
+        for side, rows in ((pair.relevant, good), (pair.nonrelevant, bad)):
+            for row in train.X[rows].tolist():
                 side.append(dlib.vector(row))
         queries.append(pair)
     return queries
+
+
+def _good_and_bad(train):
+    """Give the rows of the good documents of each query, and those of the bad ones."""
+    grouping = group_by_query(train.qid, len(train.y))
+    rows = np.split(grouping.rows, grouping.indptr[1:-1])
+    return [one[train.y[one] > 0] for one in rows], [one[train.y[one] == 0] for one in rows]
 
 
 def _fit_pairs(train, C, n_pairs):
@@ -156,8 +163,7 @@ def sample_pairs(train, n_pairs):
     good, bad : arrays of int
         Rows.
     """
-    rows = [np.flatnonzero(train.qid == query) for query in np.unique(train.qid)]
-    goods, bads = ([one[(train.y[one] > 0) == wanted] for one in rows] for wanted in (True, False))
+    goods, bads = _good_and_bad(train)
     starts = np.cumsum([0] + [good.size * bad.size for good, bad in zip(goods, bads, strict=True)])
     chosen = np.arange(starts[-1])
     if chosen.size > n_pairs:

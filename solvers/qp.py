@@ -15,6 +15,8 @@ from structrank.solvers.working_set import certify
 
 # OSQP catches Ctrl-C by a handler for the whole process; solves that overlap in threads would leave theirs behind.
 _SOLVE = threading.Lock()
+# From here on OSQP takes numbers for infinite; what it cannot factor it prints.
+_INFINITE = 1e30
 
 
 def solve(problem, accuracy, warm, backend="auto"):
@@ -78,6 +80,8 @@ def _ask_osqp(factor, max_iter):
         n_planes, n_slacks = problem.offsets.shape[0], problem.weights.shape[0]
         # With w = sqrt(C) v and the objective divided by C, primal and dual residuals count alike at any C.
         scale = np.sqrt(problem.C)
+        if not scale * np.abs(slopes).max(initial=0.0) < _INFINITE:
+            return None, None, "numbers too large"
         lower = np.concatenate([problem.offsets, np.zeros(n_slacks)])
         tolerance = factor * min(1e-3, 0.1 * accuracy / problem.C)
         solver = osqp.OSQP(algebra="builtin")

@@ -3,6 +3,7 @@
 Names load when first used, so that ``import structrank`` is quick.
 """
 
+from structrank import _numba_cache
 from structrank._lazy import names_of
 
 _HOME = {
@@ -19,3 +20,5 @@ _HOME = {
 __all__ = list(_HOME)
 __version__ = "0.1.0"
 __getattr__, __dir__ = names_of(globals(), _HOME)
+
+_numba_cache.provide()

@@ -307,3 +307,9 @@ def n_threads(n_jobs):
     if n_jobs > 0:
         return int(n_jobs)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_width(found, expected, who):
+    """Raise unless the number of features is that of training."""
+    if found != expected:
+        raise ValueError(f"X has {found} features, but {who} is expecting {expected} features as input.")

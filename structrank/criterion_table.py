@@ -139,6 +139,7 @@ class CriterionTable:
                 records[dataset, measure, name] = {
                     "best": best,
                     "difference": self._means[name, dataset, measure] - self._means[best, dataset, measure],
+                    "standard_error_ratio": significance.standard_error_ratio(column[name], column[best]),
                     **{key: float(values[number]) for key, values in tests.items()},
                 }
         return records
@@ -166,7 +167,8 @@ class CriterionTable:
         -------
         pandas.DataFrame
             A row for each (data set, measure, trainer) but the best; columns ``best``, ``difference`` (of the means,
-            negative), ``p_t``, ``p_t_holm`` (paired t-test), ``p_randomisation``, ``p_randomisation_holm``.
+            negative), ``standard_error_ratio`` (of the difference to its standard error), ``p_t``, ``p_t_holm`` (paired
+            t-test), ``p_randomisation``, ``p_randomisation_holm``.
         """
         import pandas as pd
 

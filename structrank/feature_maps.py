@@ -151,7 +151,11 @@ class Permutation:
                 cut = _validation.check_cut("decay cut", int(text) if text.isdigit() else text)
             _validation.check_choice("decay", decay, _DECAYS)
         elif not callable(decay):
-            values = np.asarray(decay, dtype=np.float64)
+            try:
+                values = np.asarray(decay, dtype=np.float64)
+            except (TypeError, ValueError, OverflowError):
+                text = f"decay={decay!r} is not valid: expected a name, the values A(0), A(1), ..., or a function."
+                raise ValueError(text) from None
             if values.ndim != 1 or values.size == 0:
                 raise ValueError(f"decay has shape {values.shape}; expected the values A(0), A(1), ... as a 1-d array.")
             decay = tuple(values.tolist())

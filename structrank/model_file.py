@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import importlib
 import importlib.metadata
@@ -180,7 +181,8 @@ def load_model(path: Path) -> Any:
     except MemoryError:
         raise
     except Exception as error:  # with a good checksum, the work of another program or of a later version of this one
-        written = header.get("versions", {}).get("structrank") if isinstance(header, dict) else None
+        versions = header.get("versions") if isinstance(header, dict) else None
+        written = versions.get("structrank") if isinstance(versions, dict) else None
         raise ValueError(
             f"{path} is a model file whose content structrank {structrank.__version__} does not understand: "
             f"{error or type(error).__name__}. It was written by structrank {written or 'of unknown version'}."
@@ -480,6 +482,8 @@ def _write(path, header, arrays):
 def _replace(path, content):
     """Write a file beside its place, make sure that it is on disk, and move it there."""
     path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):  # a device would be gone
+        raise OSError(errno.EINVAL, "cannot save the model: not a regular file", path)
     folder = os.path.dirname(path)
     temporary = os.path.join(folder, f".structrank-{secrets.token_hex(8)}.tmp")
     try:

@@ -60,7 +60,7 @@ class HistoryDisplay(_Display):
     history : History
         `StructRankSVM.history_`.
     tol : float, default None
-        The tolerance of training, drawn as a line beside the violation.
+        The gap at which training stops, drawn as a line: `tol` of the model times its C.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class HistoryDisplay(_Display):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(estimator, "history_")
-        return cls(estimator.history_, tol=estimator.tol).plot(kind, x=x, ax=ax)
+        return cls(estimator.history_, tol=float(np.mean(estimator.C)) * estimator.tol).plot(kind, x=x, ax=ax)
 
     def plot(self, kind="bounds", *, x="iteration", ax=None):
         """Draw.
@@ -116,7 +116,8 @@ class HistoryDisplay(_Display):
         ----------
         kind : {"bounds", "gap", "seconds"}, default "bounds"
             "bounds": the objective at each iteration's w and the lower bound on the optimum, which close in on it. "gap":
-            their difference, and the violation that training stops by, on a logarithmic scale (0 has no place there).
+            their difference, which training stops by, and the violation, by which R(w) exceeds what the planes say of it, on
+            a logarithmic scale (0 has no place there).
             "seconds": where the time went, summed up to each iteration: the oracle (most violated rankings) and the QP.
         x : {"iteration", "seconds"}, default "iteration"
             What runs along the horizontal axis.
@@ -159,7 +160,7 @@ class HistoryDisplay(_Display):
             values = frame[name].where(frame[name] > 0)
             (self.lines_[name],) = ax.plot(along, values, label=name, **_without_crowd(style, len(along)))
         if self.tol is not None:
-            self.lines_["tol"] = ax.axhline(self.tol, color="0.3", linestyle=":", label=f"tol = {self.tol:g}")
+            self.lines_["tol"] = ax.axhline(self.tol, color="0.3", linestyle=":", label=f"C tol = {self.tol:g}")
         ax.set_yscale("log")
         ax.set_ylabel("gap and violation")
 

@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     from structrank._typing import Matrix, Path
 
 
+def ranks_within(scores, grouping):
+    """Give the rank of each row within its query, 1 for the highest score; ties in row order.
+
+    Examples
+    --------
+    >>> ranks_within(np.array([0.1, 0.9, 0.5]), group_by_query(["a", "a", "b"], 3))
+    array([2, 1, 1])
+    """
+    order = np.lexsort((-scores, grouping.query_of_row()))
+    ranks = np.empty(scores.shape[0], dtype=np.int64)
+    ranks[order] = np.arange(1, scores.shape[0] + 1) - np.repeat(grouping.indptr[:-1], grouping.sizes)
+    return ranks
+
+
 class Ranker(BaseEstimator):
     """A scikit-learn estimator whose ``predict(X)`` gives scores, higher is better; this adds `rank` and `save`.
 
@@ -50,11 +64,7 @@ class Ranker(BaseEstimator):
             Rank of each row within its query, 1 is best, in the order of the rows of X; ties in row order.
         """
         scores = self.predict(X)
-        grouping = group_by_query(qid, scores.shape[0])
-        order = np.lexsort((np.arange(scores.shape[0]), -scores, grouping.query_of_row()))
-        ranks = np.empty(scores.shape[0], dtype=np.int64)
-        ranks[order] = np.arange(1, scores.shape[0] + 1) - np.repeat(grouping.indptr[:-1], grouping.sizes)
-        return ranks
+        return ranks_within(scores, group_by_query(qid, scores.shape[0]))
 
     def save(self, path: Path) -> None:
         """Write the trained model to a file that `structrank.load_model` reads; see `structrank.model_file`.
@@ -83,9 +93,5 @@ class Ranker(BaseEstimator):
         check_is_fitted(self)
         matrix = _validation.as_matrix(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        if matrix.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {matrix.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} "
-                "features as input."
-            )
+        _validation.check_width(matrix.shape[1], self.n_features_in_, type(self).__name__)
         return matrix

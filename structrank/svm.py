@@ -267,6 +267,10 @@ class StructRankSVM(LinearMethods, Ranker):
         scores = score_rows(matrix, self.coef_)
         if not np.isfinite(scores).all():
             _validation.check_finite_matrix(matrix, getattr(X, "columns", None))
+            raise ValueError(
+                f"the score of row {int(np.argmin(np.isfinite(scores)))} of X is too large to be computed; X must have the "
+                "scale of the training data."
+            )
         return scores
 
     def score(

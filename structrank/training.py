@@ -16,6 +16,8 @@ from structrank.solvers.working_set import WorkingSet
 
 # The ramp starts where a convex criterion has brought w; with little regularisation, as the direction alone matters.
 _START_FACTOR = 10.0
+# Where slopes are steeper, their squares, of which QPs are made, leave the range of float64.
+_STEEPEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,13 @@ class ConvexTraining:
         """What the risk is at w = 0; its plane is the first of the working set."""
         at_zero = AtZero(self.risk)
         plane, weights = at_zero.plane, self.risk.weights
+        steepest = float(np.abs(plane.slope).max())
+        if not steepest <= _STEEPEST:
+            column = int(np.unravel_index(np.abs(plane.slope).argmax(), plane.slope.shape)[-1])
+            raise ValueError(
+                f"X is of too large a scale to train on: the loss changes by {steepest:.1e} with the weight of column "
+                f"{column}, at most {_STEEPEST:.0e} can be computed with. Scale the features first, as with StandardScaler."
+            )
         self._working_set.add(plane.slope, plane.offset, np.arange(weights.shape[0]))
         zero = np.zeros(self.risk.n_features)
         self._points.append(Point(zero, plane.value, at_zero.value, weights @ plane.slope))

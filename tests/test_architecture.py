@@ -13,7 +13,8 @@ import pytest
 import structrank
 
 ROOT = pathlib.Path(__file__).parent.parent
-PACKAGES = ["structrank", *(f"structrank.{name}" for name in ("solvers", "datasets", "_kernels", "lambdas", "clicks"))]
+PARTS = ("solvers", "datasets", "_kernels", "lambdas", "clicks", "exports")
+PACKAGES = ["structrank", *(f"structrank.{name}" for name in PARTS)]
 
 
 def modules():

@@ -1,7 +1,6 @@
 """The benchmarks run, every section of them, at toy size; nothing here depends on how long anything takes."""
 
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -11,15 +10,17 @@ import pytest
 ROOT = pathlib.Path(__file__).parent.parent
 
 
-def run(*arguments, cwd=ROOT):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "benchmarks", *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+@pytest.fixture
+def importable(monkeypatch):
+    """Make the folder of the benchmarks importable, which is not installed."""
+    monkeypatch.syspath_prepend(str(ROOT))
 
 
 def write_fold(folder):
     lines = [
-        f"{(row + query) % 3 == 0:d} qid:{query} 1:{(7 * row + query) % 5} 2:{row % 4}\n" for query in range(6) for row in range(8)
+        f"{(row + query) % 3 == 0:d} qid:{query} 1:{(7 * row + query) % 5} 2:{row % 4}\n"
+        for query in range(6)
+        for row in range(8)
     ]
     for part in ("train.txt", "test.txt"):
         (folder / part).write_text("".join(lines))
@@ -30,7 +31,8 @@ def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bench")
     (folder / "set").mkdir()
     write_fold(folder / "set")
-    done = run("--smoke", "--out", str(folder / "bench.json"), "--folder", str(folder / "set"))
+    command = [sys.executable, "-m", "benchmarks", "--smoke", "--out", folder / "bench.json", "--folder", folder / "set"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads((folder / "bench.json").read_text()), done.stdout
 
@@ -67,7 +69,7 @@ def test_every_kind_of_pass_is_set_against_something(results):
 
 def test_training_reaches_the_gap_on_every_data_set(results):
     trained = rows(results, "training")
-    assert [name for name in dict.fromkeys(row["data"] for row in trained)][-2:] == ["digits", "folder"]
+    assert list(dict.fromkeys(row["data"] for row in trained))[-2:] == ["digits", "folder"]
     assert all(row["relative gap"] <= 1e-3 and row["passes"] >= 2 and 0 <= row["qp share"] <= 1 for row in trained)
     assert all(is_spread(row["ratio"]) for row in rows(results, "paths"))
 
@@ -83,8 +85,8 @@ def test_peers_rank_test_queries(results):
         assert first["objective"] <= first["objective of dlib"]
 
 
-def test_pairs_are_all_pairs_or_distinct_ones_of_one_query(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT))
+@pytest.mark.usefixtures("importable")
+def test_pairs_are_all_pairs_or_distinct_ones_of_one_query():
     from benchmarks.data import made
     from benchmarks.peers import sample_pairs
 
@@ -110,8 +112,13 @@ def test_pairs_are_all_pairs_or_distinct_ones_of_one_query(monkeypatch):
         (["--sections", "all"], "invalid choice"),
     ],
 )
-def test_what_cannot_work_is_refused_before_anything_is_measured(arguments, message, tmp_path):
-    done = run(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert not done.stdout
+@pytest.mark.usefixtures("importable")
+def test_what_cannot_work_is_refused_before_anything_is_measured(arguments, message, tmp_path, monkeypatch, capsys):
+    from benchmarks.__main__ import main
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit):
+        main(arguments)
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert not captured.out

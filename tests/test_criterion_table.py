@@ -468,17 +468,18 @@ def test_a_second_best_may_be_significantly_below():
 
 
 def test_significance_compares_with_the_best_and_corrects_within_the_column():
-    from structrank.significance import holm, paired_randomisation_test, paired_t_test
+    from structrank.significance import holm, paired_randomisation_test, paired_t_test, standard_error_ratio
 
     table = made_table({"a": [1, 2, 2, 1, 3, 1], "b": [2, 2, 2, 2, 3, 2], "c": [4, 3, 5, 2, 3, 6]})
     frame = table.significance()
     assert frame.index.tolist() == [("made", "mrr", "b"), ("made", "mrr", "c")]
     assert frame.columns.tolist() == [
-        "best", "difference", "p_t", "p_t_holm", "p_randomisation", "p_randomisation_holm",
+        "best", "difference", "standard_error_ratio", "p_t", "p_t_holm", "p_randomisation", "p_randomisation_holm",
     ]  # fmt: skip
     a, b, c = (table.per_query[name, "made", "mrr"] for name in "abc")
     assert frame["best"].tolist() == ["a", "a"]
     assert frame["difference"].tolist() == pytest.approx([b.mean() - a.mean(), c.mean() - a.mean()])
+    assert frame["standard_error_ratio"].tolist() == [standard_error_ratio(b, a), standard_error_ratio(c, a)]
     for name, test in {"p_t": paired_t_test, "p_randomisation": paired_randomisation_test}.items():
         raw = [test(b, a), test(c, a)]
         assert frame[name].tolist() == raw

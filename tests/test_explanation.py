@@ -75,6 +75,8 @@ def test_frames_put_first_what_matters_most(model, documents):
     assert list(frame.columns) == ["rank", "score", *NAMES]  # a feature of the same name stays
     assert frame.iloc[:, 0].tolist() == list(range(1, 9))
     assert frame["score"].is_monotonic_decreasing
+    expected = (model.coef_ * documents.to_numpy())[np.argsort(-model.predict(documents))]
+    assert frame.iloc[:, 2:].to_numpy() == pytest.approx(expected, abs=1e-15)
     assert frame.index.tolist() == np.argsort(-model.predict(documents)).tolist()
     pair = model.explain(documents, pair=(0, 1)).to_frame()
     assert pair["contribution"].abs().is_monotonic_decreasing
@@ -136,7 +138,7 @@ def test_wrong_arguments_are_named(options, message, model, documents):
         model.explain(documents, **options)
 
 
-def test_wrong_documents_and_models_are_refused(model, documents, train):
+def test_wrong_documents_and_models_are_refused(model, documents):
     with pytest.raises(ValueError, match="X has 2 features, the model 6"):
         model.explain(documents[["bm25", "age"]])
     holed = documents.copy()
@@ -145,7 +147,9 @@ def test_wrong_documents_and_models_are_refused(model, documents, train):
         model.explain(holed)
     with pytest.raises(ValueError, match="not fitted"):
         StructRankSVM().explain(documents)
+    network = RankNet(hidden_units=1)
+    network.weights_, network.n_features_in_ = np.ones(6 + 2), 6
     with pytest.raises(ValueError, match="hidden_units=1; expected a linear model"):
-        explain(RankNet(hidden_units=1, max_epochs=0).fit(train.X, train.y, qid=train.qid), documents)
+        explain(network, documents)
     with pytest.raises(ValueError, match="n_features=0 is not valid"):
         model.explain(documents).plot(n_features=0)

@@ -43,7 +43,8 @@ def imported(tree):
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield node.module.split(".")[0]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            yield getattr(node.args[0], "value", "structrank").split(".")[0]  # names that are computed are its own modules
+            named = isinstance(node.args[0], ast.Constant)
+            yield node.args[0].value.split(".")[0] if named else "structrank"  # computed names are of its own modules
 
 
 def unsafe_places(tree):

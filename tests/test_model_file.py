@@ -331,7 +331,9 @@ class TestForgedFiles:
         )
         assert str(caught.value).endswith("It was written by structrank 0.1.0.")
 
-    @pytest.mark.parametrize("text", [b"{", b"\xff", b"[" * 100_000, b"1" * 5000, b"null", b"[]", b'"x"', b"{}"])
+    @pytest.mark.parametrize(
+        "text", [b"{", b"\xff", b"[" * 100_000, b"1" * 5000, b"null", b"[]", b'"x"', b"{}", b'{"versions": []}']
+    )
     def test_headers_that_are_no_header_are_refused(self, text, path):
         forge(path, text)
         with pytest.raises(ValueError, match=r"is a model file whose (header is not JSON|content .* not understand)"):

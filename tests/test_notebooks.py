@@ -102,4 +102,4 @@ def test_the_readme_has_a_line_for_each_notebook():
         assert len([line for line in lines if f"({path.name})" in line]) == 1, path.name
     linked = re.findall(r"\(([^)]+\.ipynb)\)", "\n".join(lines))
     assert sorted(linked) == [path.name for path in NOTEBOOKS]
-    assert [path.name[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05", "06", "07"]
+    assert [path.name[:2] for path in NOTEBOOKS] == [f"{number:02d}" for number in range(1, len(NOTEBOOKS) + 1)]

@@ -9,9 +9,11 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 from structrank import StructRankSVM, datasets
-from structrank.lambdas import RankNet
+from structrank.lambdas import LambdaMART, RankNet
+from structrank.trees import LightGBMRanker
 
 NAMES = list("abcdef")
 
@@ -31,9 +33,17 @@ def per_query(model):
 
 
 @pytest.mark.usefixtures("routed")
-@pytest.mark.parametrize("learner", [StructRankSVM("map"), RankNet(hidden_units=0, max_epochs=2)])
-def test_qid_is_routed_to_the_model_without_being_asked(learner, fold):
-    train, test = fold.train, fold.test
+@pytest.mark.parametrize("learner", [StructRankSVM(), RankNet(), LambdaMART(), LightGBMRanker()])
+def test_every_learner_asks_for_qid(learner):
+    requests = get_routing_for_object(learner)
+    assert requests.consumes("fit", ["qid", "sample_weight"]) == {"qid"}
+    assert requests.consumes("score", ["qid"]) == ({"qid"} if hasattr(learner, "score") else set())
+    assert not requests.consumes("predict", ["qid"])
+
+
+@pytest.mark.usefixtures("routed")
+def test_qid_is_routed_to_the_model_without_being_asked(fold):
+    train, test, learner = fold.train, fold.test, StructRankSVM("map")
     order = np.random.default_rng(1).permutation(len(train.y))  # without qid this would train another model
     pipeline = standard(clone(learner)).fit(train.X[order], train.y[order], qid=train.qid[order])
     scaler = StandardScaler().fit(train.X[order])

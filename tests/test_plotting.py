@@ -167,8 +167,8 @@ def test_gap_is_on_a_logarithmic_scale_beside_the_tolerance(model, ax):
         drawn = np.asarray(display.lines_[name].get_ydata(), dtype=float)
         np.testing.assert_array_equal(drawn[positive], frame[name].to_numpy()[positive])
         assert np.isnan(drawn[~positive]).all()
-    assert set(display.lines_["tol"].get_ydata()) == {model.tol}
-    assert frame["violation"].iloc[-1] <= model.tol, "the line that training stops at"
+    assert set(display.lines_["tol"].get_ydata()) == {model.C * model.tol}
+    assert frame["gap"].iloc[-1] <= model.C * model.tol, "the line that training stops at"
 
 
 def test_seconds_stack_up_to_the_time_of_training(model, ax):

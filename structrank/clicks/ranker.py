@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from structrank.clicks.ids import as_id_array
 from structrank.data import group_by_query
-from structrank.ranker import Ranker
+from structrank.ranker import Ranker, ranks_within
 
 
 class ClickRanker(Ranker):
@@ -35,8 +33,4 @@ class ClickRanker(Ranker):
             Rank of each entry within its query, 1 is best; ties in order of entry.
         """
         scores = self.predict(queries, urls)
-        grouping = group_by_query(as_id_array(queries, "queries"), scores.shape[0], against="urls")
-        order = np.lexsort((-scores, grouping.query_of_row()))
-        ranks = np.empty(scores.shape[0], dtype=np.int64)
-        ranks[order] = np.arange(1, scores.shape[0] + 1) - np.repeat(grouping.indptr[:-1], grouping.sizes)
-        return ranks
+        return ranks_within(scores, group_by_query(as_id_array(queries, "queries"), scores.shape[0], against="urls"))

@@ -12,12 +12,13 @@ from structrank.data import RankingData
 from structrank.lambdas.cross_entropy import mean_cross_entropy, pairs_alike
 from structrank.lambdas.networks import Network, moments
 from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, Yardstick, as_validation
+from structrank.linear_methods import LinearMethods
 from structrank.solvers.spsa import FDSA, SPSA, Steps, minimize
 
 _METHODS = ("spsa:2", "spsa:4", "spsa:8", "fdsa")
 
 
-class SPSARanker(MeasureRanker):
+class SPSARanker(LinearMethods, MeasureRanker):
     r"""Linear ranker trained on a measure directly, by stochastic approximation of its gradient.
 
     A mean of NDCG over many queries is a function of the weights that steps up and down, but not much. SPSA estimates its

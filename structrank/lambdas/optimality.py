@@ -9,9 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank import _validation, metrics
 from structrank._progress import ProgressLine
+from structrank._validation import check_width
 from structrank.data import RankingData
 from structrank.lambdas.networks import Network
-from structrank.lambdas.training import Yardstick, check_width
+from structrank.lambdas.training import Yardstick
 
 _STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _SHARE = 0.01  # of directions that may lead up and go unnoticed

@@ -15,12 +15,13 @@ from structrank.lambdas.cross_entropy import mean_cross_entropy, pairs_alike
 from structrank.lambdas.networks import Network, blocks, dense_rows, moments
 from structrank.lambdas.plans import CONSTRUCTIONS, make_plan, parse_target
 from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, Yardstick, as_validation
+from structrank.linear_methods import LinearMethods
 
 # When the training measure falls, the learning rate is multiplied by this, so often: the rule of the SIGIR 2009 paper.
 _SLOWER, _OFTEN = 0.8, 0.3
 
 
-class _GradientRanker(MeasureRanker):
+class _GradientRanker(LinearMethods, MeasureRanker):
     """Training that RankNet and LambdaRank share; they differ in the plan of pairs."""
 
     def fit(self, X, y, qid=None, sample_weight=None, validation=None, callback=None):
@@ -215,6 +216,7 @@ class LambdaRank(_GradientRanker):
         Of the best epoch by the measure, on the validation set where there is one. w, or W (n_features, hidden_units), b and
         v one after another. Rankings do not depend on the length of w, or of v, which is set to 1/4, or to
         1 / (4 sqrt(n_features + 2)): the steps of `local_optimality`, from 0.1 to 1, then change it by 40 % to all of it.
+        That is a choice: for longer weights the same steps are smaller turns, and the test is harder to pass.
     n_iter_ : int
         Epochs made.
     best_round_ : int

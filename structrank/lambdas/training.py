@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from structrank import _validation, metrics
 from structrank._kernels.measures import discounted_gains
@@ -70,18 +70,9 @@ class MeasureRanker(Ranker):
 
     def _check_features(self, X):
         """Give X as `_validation.as_matrix` does, after all checks that scoring needs."""
-        check_is_fitted(self)
-        matrix = _validation.as_matrix(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        check_width(matrix.shape[1], self.n_features_in_, type(self).__name__)
+        matrix = super()._check_features(X)
         _validation.check_finite_matrix(matrix, getattr(X, "columns", None))
         return matrix
-
-
-def check_width(found, expected, who):
-    """Raise unless the number of features is that of training."""
-    if found != expected:
-        raise ValueError(f"X has {found} features, but {who} is expecting {expected} features as input.")
 
 
 def as_validation(validation, n_features):
@@ -113,7 +104,7 @@ def as_validation(validation, n_features):
         raise ValueError(f"validation is {found}; expected a tuple (X, y, qid), a datasets.Dataset, or None.")
     try:
         data = RankingData(*parts)
-        check_width(data.n_features, n_features, "training")
+        _validation.check_width(data.n_features, n_features, "training")
     except (ValueError, TypeError) as error:
         raise type(error)(f"validation: {error}") from None
     return data

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from structrank import _validation, metrics
+from structrank._validation import check_width
 from structrank.data import RankingData, group_by_query
 from structrank.lambdas.optimality import measure_of, weights_of
-from structrank.lambdas.training import Yardstick, check_width
+from structrank.lambdas.training import Yardstick
 
 
 @dataclass(frozen=True, eq=False)

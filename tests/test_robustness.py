@@ -1,0 +1,376 @@
+"""Odd and extreme input, failing machines: a right answer with a valid certificate, or an error that says what is wrong."""
+
+import contextlib
+import errno
+import io
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import structrank
+from structrank import StructRankSVM, StructRankWarning, cli, compare
+
+CRITERIA = ("auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm")
+
+
+def fitted(X, y, qid=None, **parameters):
+    """Train, whatever it warns of; see that the certificate holds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StructRankWarning)
+        model = StructRankSVM(**parameters).fit(X, y, qid=qid)
+    primal, dual = model.certificate_.primal, model.certificate_.dual
+    assert np.isfinite([primal, dual, model.certificate_.gap]).all()
+    assert dual <= primal
+    assert np.isfinite(model.coef_).all()
+    return model
+
+
+# ---- Extreme scales
+
+
+@pytest.fixture(scope="module")
+def few(train):
+    """The first twenty queries."""
+    rows = train.qid < np.unique(train.qid)[20]
+    return train.X[rows], train.y[rows], train.qid[rows]
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-150, 1e-8, 1e8, 1e12, 1e50])
+@pytest.mark.parametrize("criterion", ["auc", "ndcg"])
+def test_certificates_hold_at_every_scale_of_features(few, scale, criterion):
+    X, y, qid = few
+    model = fitted(X * scale, y, qid, criterion=criterion)
+    assert model.stop_reason_ in (("converged",) if scale <= 1e12 else ("converged", "stalled"))
+    if model.stop_reason_ == "stalled":
+        assert any("No QP solver reached the accuracy" in note for note in model.notes_)
+
+
+@pytest.mark.parametrize("scale", [1e101, 1e155, 1e300, 1e307])
+@pytest.mark.parametrize("parameters", [{}, {"formulation": "n-slack"}, {"criterion": "ndcg", "bound": "ramp"}], ids=str)
+def test_features_too_large_to_compute_with_are_refused(few, scale, parameters):
+    X, y, qid = few
+    with pytest.raises(ValueError, match=r"X is of too large a scale to train on.*Scale the features first"):
+        StructRankSVM(**parameters).fit(X * scale, y, qid=qid)
+
+
+def test_a_single_column_of_another_scale_is_named(few):
+    X, y, qid = few
+    with pytest.raises(ValueError, match="with the weight of column 3,"):
+        StructRankSVM().fit(X * [1e-300, 1.0, 1e8, 1e300, 1.0, 1.0], y, qid=qid)
+    fitted(X * [1e-300, 1.0, 1e8, 1e-10, 1.0, 1.0], y, qid)
+
+
+def test_scores_too_large_to_compute_are_refused(few):
+    X, y, qid = few
+    model = fitted(X, y, qid)
+    model.coef_ = np.full(X.shape[1], 2.0)
+    with pytest.raises(ValueError, match="the score of row 1 of X is too large"):
+        model.predict([[1.0] * 6, [1.7e308] * 6])
+
+
+@pytest.mark.parametrize("C", [1e-300, 1e-8, 1e8])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_certificates_hold_at_every_C(few, C, criterion):
+    assert fitted(*few, criterion=criterion, C=C).stop_reason_ == "converged"
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_features_that_tell_nothing_give_no_order(few, criterion):
+    X, y, qid = few
+    for value in (0.0, 1.0, -3.5e7):
+        model = fitted(np.full(X.shape, value), y, qid, criterion=criterion)
+        assert np.unique(model.predict(np.full(X.shape, value))).size == 1
+
+
+@pytest.mark.parametrize("C", [1.0, 1e8])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_separable_data_are_separated(few, C, criterion):
+    X, y, qid = few
+    X = np.column_stack([np.where(y > 0, 1.0, -1.0), X])
+    model = fitted(X, y, qid, criterion=criterion, C=C)
+    if C > 1 and not model.health_.vacuous:
+        assert model.score(X, y, qid=qid) == pytest.approx(1.0)
+
+
+def test_a_hundred_thousand_queries_and_queries_of_one_document(rng):
+    n = 100_000
+    X = rng.standard_normal((2 * n, 2))
+    y = (X[:, 0] > 0).astype(int)
+    qid = np.repeat(np.arange(n), 2)
+    assert fitted(X, y, qid, criterion="auc").score(X, y, qid=qid) > 0.9
+    with pytest.raises(ValueError, match="none of the 200000 queries"):
+        StructRankSVM().fit(X, y, qid=np.arange(2 * n))
+
+
+@pytest.mark.parametrize("criterion", ["auc", "map", "ndcg-nc"])
+def test_a_hundred_thousand_documents_in_one_query(rng, criterion):
+    X = rng.standard_normal((100_000, 2))
+    y = X[:, 0] + 0.5 * rng.standard_normal(100_000) > 1.5
+    assert fitted(X, y.astype(int), criterion=criterion, C=10.0).score(X, y.astype(int)) > 0.7
+
+
+# ---- Odd input
+
+
+SCALARS = st.one_of(
+    st.none(), st.booleans(), st.integers(-(10**30), 10**30), st.floats(), st.complex_numbers(), st.text(max_size=3),
+    st.binary(max_size=2), st.tuples(st.integers(0, 1)), st.just(object()), st.just([1]), st.just({}),
+)  # fmt: skip
+DTYPES = ["?", "i1", ">i4", "u8", "f2", ">f4", "f8", "longdouble", "c8", "U3", "S2", "O", "M8[s]", "m8[s]", "V4"]
+
+
+@st.composite
+def arrays(draw, shape):
+    """Draw something that a user may take for an array of this shape, or of one near it."""
+    kind = draw(st.sampled_from(["right", "right", "right", "dtype", "cells", "shape", "scalar"]))
+    if kind == "scalar":
+        return draw(SCALARS)
+    if kind == "shape":
+        shape = draw(st.sampled_from([(), (0,), (0, 2), (2, 0), (4, 0), (1, 1), (3,), (4, 1), (4, 2, 1), (5, 2)]))
+    values = np.array(draw(st.lists(st.integers(0, 3), min_size=8, max_size=8))).astype(float)
+    array = np.resize(values, shape)
+    if kind == "dtype":
+        with contextlib.suppress(TypeError, ValueError):
+            return array.astype(draw(st.sampled_from(DTYPES)))
+    if kind == "cells" and array.size:
+        array = array.astype(object)
+        array.flat[draw(st.integers(0, array.size - 1))] = draw(SCALARS)
+        return array if draw(st.booleans()) else array.tolist()
+    if draw(st.booleans()) and array.ndim == 2:
+        return scipy.sparse.csr_matrix(array)
+    return array
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(X=arrays((4, 2)), y=arrays((4,)), qid=st.none() | arrays((4,)), weight=st.none() | arrays((4,)))
+@pytest.mark.filterwarnings("ignore")
+def test_any_input_is_trained_on_or_refused(X, y, qid, weight):
+    # TypeError where scikit-learn asks for one: a cell that is no number.
+    with contextlib.suppress(ValueError, TypeError):
+        model = StructRankSVM("auc").fit(X, y, qid=qid, sample_weight=weight)
+        assert model.certificate_.dual <= model.certificate_.primal
+        assert np.isfinite(model.coef_).all()
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            name: SCALARS | st.sampled_from(["map", "auto", "po", "dual", "shared", "log2", 0, -1, 1e308, [], ["map", "auc"]])
+            for name in StructRankSVM().get_params()
+            if name != "verbose"
+        },
+    )
+)
+@pytest.mark.filterwarnings("ignore")
+def test_any_parameters_are_used_or_refused(parameters):
+    if parameters.get("n_jobs") not in (None, 0, -1):
+        parameters["n_jobs"] = None  # any large number of threads is right
+    with contextlib.suppress(ValueError):
+        model = StructRankSVM(**parameters).fit([[0.0], [1.0], [0.5]], [0, 1, 0])
+        assert model.certificate_.dual <= model.certificate_.primal
+
+
+def test_the_fuzzer_finds_nothing():
+    fuzzer = Path(__file__).parent / "fuzz.py"
+    result = subprocess.run([sys.executable, fuzzer, "400"], capture_output=True, text=True, timeout=300, check=False)
+    assert result.stdout.startswith("400 inputs, 0 failures"), result.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, few):
+    """A folder with data, a model, scores, and files that are neither."""
+    X, y, qid = few
+    folder = tmp_path_factory.mktemp("command-line")
+    lines = [
+        f"{label} qid:{query} " + " ".join(f"{number}:{value}" for number, value in enumerate(row, 1))
+        for row, label, query in zip(X[:24], y[:24], qid[:24], strict=True)
+    ]
+    (folder / "data").write_text("\n".join(lines))
+    fitted(X, y, qid).save(folder / "model")
+    (folder / "scores").write_text("0.5\n" * 24)
+    (folder / "noise").write_bytes(bytes(range(256)))
+    (folder / "empty").touch()
+    return folder
+
+
+WORDS = [
+    *("train", "predict", "evaluate", "inspect", "compare", "data", "model", "scores", "noise", "empty", "none", ".", ""),
+    *("-o", "new", "-C", "1", "nan", "1e400", "-1", "--criterion", "auc", "é", "--k", "none", "--json", "--sparse", "--null"),
+    *("min", "--measures", "ndcg@3", "ndcg@0", "--per-query", "--zero-based", "--tol", "--format", "trec", "--slack", "--"),
+    *("--relevant-from", "--feature-map", "po", "--validation", "--gain", "linear", "--discount", "--help", "\x00", "-"),
+]
+BEGINNINGS = [
+    [], ["train", "data", "-o", "new"], ["predict", "model", "data"], ["evaluate", "data", "scores"], ["inspect", "model"]
+]  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(beginning=st.sampled_from(BEGINNINGS), words=st.lists(st.sampled_from(WORDS), max_size=5))
+def test_any_command_line_ends_with_a_result_or_a_line_that_says_why_not(folder, beginning, words):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = cli.main([*beginning, *words])
+    assert code in (0, 2)
+    assert "Traceback" not in err.getvalue()
+    assert (code == 0) == bool(out.getvalue()) or "-o" in beginning
+    if code == 2:
+        assert "error: " in err.getvalue()
+
+
+# ---- Failing machines
+
+
+def run(code, *arguments, **settings):
+    """Run code in a process of its own."""
+    result = subprocess.run(
+        [*settings.pop("before", []), sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True, text=True, timeout=300, **settings,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
+def test_without_memory_to_save_the_earlier_model_stays(few, tmp_path):
+    path = tmp_path / "m"
+    fitted(*few).save(path)
+    before = path.read_bytes()
+    code = """
+import resource, sys
+import numpy as np
+from structrank import load_model
+model = load_model(sys.argv[1])
+model.coef_ = np.zeros(40_000_000)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, used + 2**26))
+try:
+    model.save(sys.argv[1])
+except MemoryError:
+    print("no memory")
+"""
+    assert run(code, path) == "no memory\n"
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_devices_are_not_replaced_by_models(few):
+    with pytest.raises(OSError, match="cannot save the model: not a regular file"):
+        fitted(*few).save(os.devnull)
+    assert not Path(os.devnull).is_file()
+
+
+def test_on_a_full_disk_finished_cells_of_a_comparison_stay(fold, tmp_path, monkeypatch):
+    rows, sync, synced = ["AUC", "MAP"], os.fsync, []
+
+    def fill_up(handle):
+        if synced:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        synced.append(handle)
+        sync(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fill_up)
+        with pytest.raises(OSError, match="No space left on device"):
+            compare({"made": fold}, rows, "map", Cs=[1.0], results=tmp_path)
+    kept = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    assert len(kept) == 1
+    table = compare({"made": fold}, rows, "map", Cs=[1.0], results=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+    assert all(path.read_bytes() == content for path, content in kept.items())
+    assert table.to_frame().equals(compare({"made": fold}, rows, "map", Cs=[1.0]).to_frame())
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_that_stdout_is_full_is_said_in_one_line(folder):
+    code = """
+import sys
+from structrank import cli
+sys.exit(cli.main())
+"""
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [sys.executable, "-c", code, "predict", folder / "model", folder / "data"],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False,
+        )  # fmt: skip
+    assert result.returncode == 2
+    assert result.stderr.endswith("structrank predict: error: [Errno 28] No space left on device\n")
+    assert "Traceback" not in result.stderr
+
+
+def test_fits_at_the_same_time_in_threads_give_the_same_bits(few):
+    X, y, qid = few
+    alone = [fitted(X, y, qid, criterion=criterion).coef_.tobytes() for criterion in CRITERIA]
+
+    def train(criterion):
+        return StructRankSVM(criterion, n_jobs=2).fit(X, y, qid=qid).coef_.tobytes()
+
+    with warnings.catch_warnings(), ThreadPoolExecutor(6) as pool:
+        warnings.simplefilter("ignore", StructRankWarning)
+        assert list(pool.map(train, CRITERIA * 2)) == alone * 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fits_in_forked_and_spawned_processes_give_the_same_bits(tmp_path):
+    (tmp_path / "fits.py").write_text("""
+import multiprocessing
+from structrank import StructRankSVM, datasets
+
+def fit(criterion):
+    part = datasets.make_ranking(n_queries=20, n_docs=6, n_features=3, random_state=0).train
+    return StructRankSVM(criterion, n_jobs=2).fit(part.X, part.y, qid=part.qid).coef_.tobytes()
+
+if __name__ == "__main__":
+    alone = [fit("auc"), fit("map")]
+    for method in ("fork", "spawn"):
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            assert pool.map(fit, ["auc", "map"]) == alone, method
+    print("same")
+""")
+    result = subprocess.run([sys.executable, tmp_path / "fits.py"], capture_output=True, text=True, timeout=300, check=False)
+    assert result.stdout == "same\n", result.stderr
+
+
+def test_read_only_install_and_home_are_no_obstacle(tmp_path):
+    if os.geteuid() == 0 and shutil.which("setpriv") is None:
+        pytest.skip("root can write everywhere")
+    root, place = Path(structrank.__file__).parent, tmp_path / "read-only"
+    shutil.copytree(root, place / "structrank", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("solvers", "datasets"):
+        home = Path(sys.modules["structrank"].__getattr__(name).__file__).parent
+        shutil.copytree(
+            home, place / "structrank" / name, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+        )
+    folders = [place, *(path for path in place.rglob("*") if path.is_dir())]
+    for each in folders:
+        each.chmod(0o555)
+    code = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import structrank
+assert structrank.__file__.startswith(sys.argv[1])
+from structrank._kernels import linear
+from structrank.solvers import dual
+from structrank.datasets import _letor_parser
+assert os.path.isdir(os.environ["NUMBA_CACHE_DIR"])
+print(os.environ["NUMBA_CACHE_DIR"])
+"""
+    environment = {key: value for key, value in os.environ.items() if key not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    powerless = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    try:
+        given = run(code, place, before=powerless, env={**environment, "HOME": str(place)}, cwd=tmp_path)
+        assert not os.path.exists(given.strip())
+    finally:
+        for each in folders:
+            each.chmod(0o755)

@@ -36,10 +36,13 @@ def ask_interior():
             return None, None, "too many features"
         # With w = sqrt(C) v and the objective divided by C, all unknowns are of a size.
         scale = np.sqrt(problem.C)
-        with _one_blas_thread():
+        # Features of extreme scale overflow here; what comes out is then left to another method.
+        with _one_blas_thread(), np.errstate(all="ignore"):
             v, multipliers, n_steps = _solve(
                 scale * slopes, problem.offsets, problem.slack_of, problem.weights, 0.3 * accuracy / problem.C
             )
+        if not (np.isfinite(v).all() and np.isfinite(multipliers).all()):
+            return None, None, "numbers too large"
         w = scale * (v if basis is None else basis @ v)
         return w, problem.C * multipliers, f"{n_steps} steps"
 

@@ -289,7 +289,7 @@ def _check_fold(where, fold, trainers, measures, choice, relevant_from):
     structured = [trainer for trainer in trainers.values() if isinstance(trainer, StructRankSVM)]
     for least in {relevant_from, *(trainer.relevant_from for trainer in structured)}:
         wanted = "different labels" if least is None else f"both good (label >= {least:g}) and bad documents"
-        usable = _usable_queries(data["train"], least).sum()
+        usable = usable_queries(data["train"], least).sum()
         if usable == 0:
             raise ValueError(f"{where}: no query of the train part has {wanted}, so there is nothing to learn from.")
         if not structured or len(choice.Cs) == 1:
@@ -299,11 +299,11 @@ def _check_fold(where, fold, trainers, measures, choice, relevant_from):
                 f"{where}: only one query of the train part has {wanted}, and there is no validation part to choose C on. "
                 "Give one, or a single C."
             )
-        if "validation" in data and not _usable_queries(data["validation"], least).any():
+        if "validation" in data and not usable_queries(data["validation"], least).any():
             raise ValueError(f"{where}: no query of the validation part has {wanted}, so C cannot be chosen on it.")
 
 
-def _usable_queries(data, relevant_from):
+def usable_queries(data, relevant_from):
     """Tell which queries one can learn from: those with good and bad documents (different labels, where graded)."""
     labels = data.labels[data.grouping.rows]
     kinds = labels if relevant_from is None else labels >= relevant_from
@@ -383,7 +383,7 @@ def _train_best(trainer, fold, choice):
     best, reached = 0, None
     if len(choice.Cs) > 1:
         reached = 0.0
-        for weight, learn, check in _inner_folds(fold.train, trainer.relevant_from, choice.random_state):
+        for weight, learn, check in inner_folds(fold.train, trainer.relevant_from, choice.random_state):
             models = fit_whole_path(trainer, learn, choice.Cs)
             reached = reached + weight * np.array([choice.judge(model, check) for model in models])
         best = int(np.argmax(reached))
@@ -403,12 +403,12 @@ def fit_whole_path(trainer, part, Cs):
     return models
 
 
-def _inner_folds(part, relevant_from, random_state):
+def inner_folds(part, relevant_from, random_state):
     """Deal the usable queries into folds; yield (share of the queries to check on, part to learn from, part to check on)."""
     from sklearn.model_selection import GroupKFold
 
     data = RankingData(part.X, part.y, part.qid)
-    usable = _usable_queries(data, relevant_from)
+    usable = usable_queries(data, relevant_from)
     query = data.grouping.query_of_row()
     rows = np.flatnonzero(usable[query])
     splitter = GroupKFold(min(_INNER_FOLDS, int(usable.sum())), shuffle=True, random_state=random_state)

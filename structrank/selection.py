@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank import _validation, criteria, metrics
 from structrank._progress import ProgressLine
-from structrank.comparison import _inner_folds, _usable_queries, default_trainers, fit_whole_path
+from structrank.comparison import default_trainers, fit_whole_path, inner_folds, usable_queries
 from structrank.data import RankingData
 from structrank.datasets.containers import Dataset
 from structrank.ranker import Ranker
@@ -258,7 +258,7 @@ def _splits(train, validation, measure, relevant_from, random_state):
             metrics.evaluate(part.y, np.zeros(len(data[name].labels)), part.qid, measure)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name} part: {error}") from None
-        usable = int(_usable_queries(data[name], relevant_from).sum())
+        usable = int(usable_queries(data[name], relevant_from).sum())
         least = 2 if validation is None else 1
         if usable < least:
             raise ValueError(
@@ -266,7 +266,7 @@ def _splits(train, validation, measure, relevant_from, random_state):
                 f"expected at least {least}" + (", or a validation part to choose on." if least == 2 else ".")
             )
     if validation is None:
-        return [(learn, check) for _, learn, check in _inner_folds(train, relevant_from, random_state)]
+        return [(learn, check) for _, learn, check in inner_folds(train, relevant_from, random_state)]
     widths = [data[name].n_features for name in ("train", "validation")]
     if widths[0] != widths[1]:
         raise ValueError(

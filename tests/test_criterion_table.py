@@ -143,7 +143,7 @@ def test_inner_folds_deal_whole_usable_queries():
     part = Dataset(np.arange(30.0)[:, None], y, qid)
     seen = []
     shares = 0.0
-    for share, learn, check in comparison._inner_folds(part, 1, random_state=0):
+    for share, learn, check in comparison.inner_folds(part, 1, random_state=0):
         learned, checked = (set(qid[some.X[:, 0].astype(int)]) for some in (learn, check))
         assert not learned & checked
         assert learned | checked == set("abcd")

@@ -527,7 +527,7 @@ def test_a_file_that_cannot_be_written_leaves_the_earlier_one(tmp_path):
 def test_the_page_on_production_runs_from_top_to_bottom(tmp_path, monkeypatch):
     page = pathlib.Path(__file__).parent.parent / "docs" / "production.md"
     blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     (tmp_path / "page.py").write_text("\n".join(blocks), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     names = runpy.run_path("page.py")

@@ -12,7 +12,7 @@ import shutil
 import numpy as np
 import pytest
 
-from structrank import compare, metrics
+from structrank import StructRankSVM, compare, metrics
 from structrank.cells import Cell
 from structrank.criterion_table import CriterionTable
 from structrank.datasets import Dataset, Fold, make_ranking
@@ -56,7 +56,8 @@ def folds():
 @pytest.fixture(scope="module")
 def table(folds):
     trainers = {"first feature": Feature(0), "second feature": Feature(1), "third feature": Feature(2)}
-    cells = compare(folds, trainers=["AUC", "DORM"], Cs=[0.1, 10.0]).cells + compare(folds, trainers=trainers).cells
+    ours = {"AUC": StructRankSVM("auc"), "DORM": StructRankSVM("dorm", decay="sqrt@30")}  # the second warns
+    cells = compare(folds, trainers=ours, Cs=[0.1, 10.0]).cells + compare(folds, trainers=trainers).cells
     tests = {name: [fold.test for fold in some] for name, some in folds.items()}
     return CriterionTable(cells, tests, MEASURES)
 

@@ -12,6 +12,7 @@ class ClickRanker(Ranker):
 
     Examples
     --------
+    >>> import numpy as np
     >>> class ByLength(ClickRanker):
     ...     def predict(self, queries, urls):
     ...         return np.array([-len(url) for url in urls])

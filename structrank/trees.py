@@ -247,7 +247,7 @@ class XGBoostRanker(TreeRanker):
     def _train(self, library, X, labels, grouping, query_weights):
         model = library.XGBRanker(**self._settings())
         numbers = np.repeat(np.arange(grouping.n_queries), grouping.sizes)
-        model.fit(_dense(X), labels, qid=numbers, sample_weight=query_weights)
+        model.fit(_dense(X), labels, qid=numbers, sample_weight=query_weights if np.ptp(query_weights) else None)
         return bytes(model.get_booster().save_raw("json")).decode()
 
     def _read(self, library, text):

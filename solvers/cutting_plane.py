@@ -156,6 +156,10 @@ _QP_SHARE = 0.2
 _QP_FINEST = 0.1
 # A new plane is made at least this far from the best point towards the solution of the QP.
 _LEAST_STRIDE = 0.1
+# While there are few planes, a large C sends w far off to places that no plane knows. So a run that starts from nothing goes
+# by way of a C smaller by this factor, to a tolerance larger by it: in trials with C from 25 to 10,000 that mostly took 0.6 to
+# 1.1 times the time, and 0.7 to 1.2 times the passes.
+_CLIMB = 10.0
 
 
 class CuttingPlanes:
@@ -163,7 +167,7 @@ class CuttingPlanes:
 
     Far from the optimum the QP's solution overshoots, the more so the larger C. So planes are made between the best point so
     far and the QP's solution, where the objective should be least: how far along, the slopes found at both ends of the last
-    step tell (a secant).
+    step tell (a secant). For the same reason a run without earlier points begins with a smaller C and a larger tolerance.
 
     Parameters
     ----------
@@ -204,11 +208,17 @@ class CuttingPlanes:
         if start is not None or not self.points:
             w = np.zeros(risk.n_features) if start is None else np.array(start, dtype=np.float64)
             self._visit(w)
-        self._best = min(self.points, key=lambda point: point.objective(C))
+        from_nothing = len(self.points) == 1 and not self.points[0].w.any()
+        self._stage_C, self._stage_tol = (C / _CLIMB, _CLIMB * tol) if from_nothing else (C, tol)
+        self._stage_bound = 0.0
+        self._best = self._best_for(self._stage_C)
         self._warm = self._best.w
         self._stride = 1.0
         self._backend = solver
         self._reason = ""
+
+    def _best_for(self, C):
+        return min(self.points, key=lambda point: point.objective(C))
 
     @property
     def w(self):
@@ -229,16 +239,20 @@ class CuttingPlanes:
             Empty, or why this was the last step: "converged" or "stalled".
         """
         started = time.perf_counter()
-        missing = self._best.objective(self.C) - self.bound
-        accuracy = max(_QP_FINEST * self.C * self.tol, _QP_SHARE * missing)
-        problem = self.working_set.problem(self.C)
+        C, tolerated = self._stage_C, self._stage_C * self._stage_tol
+        missing = self._best.objective(C) - self._stage_bound
+        accuracy = max(_QP_FINEST * tolerated, _QP_SHARE * missing)
+        problem = self.working_set.problem(C)
         solution = qp.solve(problem, accuracy, (self._warm, self.working_set.multipliers), self._backend)
         if self.solver == "auto" and solution.backend == "interior":
             self._backend = "interior"
         n_planes = len(self.working_set)
         self.working_set.record(solution.multipliers)
         self._warm = solution.w
-        self.bound = max(self.bound, solution.dual)
+        self._stage_bound = max(self._stage_bound, solution.dual)
+        # A dual point that is feasible for a smaller C is feasible for this one, and may have room to grow.
+        dual = solution.dual if C == self.C else problem.at(self.C).feasible_dual(solution.multipliers)[1]
+        self.bound = max(self.bound, dual)
         direction = solution.w - self._best.w
         w = solution.w if self._stride == 1.0 else self._best.w + self._stride * direction
         expected = float(self.risk.weights @ problem.slacks(w))
@@ -246,20 +260,22 @@ class CuttingPlanes:
 
         point, seconds = self._visit(w)
         objective = point.objective(self.C)
-        gap = max(objective - self.bound, 0.0)
         self.history.append(
             Iteration(
-                len(self.history) + 1, objective, self.bound, gap, point.risk - expected, n_planes,
-                {"qp": seconds_qp, **seconds}, solution.backend, solution.note,
+                len(self.history) + 1, objective, self.bound, max(objective - self.bound, 0.0), point.risk - expected,
+                n_planes, {"qp": seconds_qp, **seconds}, solution.backend, solution.note,
             )
         )  # fmt: skip
-        stalled = solution.gap > accuracy and gap > self.C * self.tol and point.risk - expected <= 0.1 * self.tol
         self._learn_stride(point, direction)
-        if gap <= self.C * self.tol or objective <= self._best.objective(self.C):
+        reached = point.objective(C) - self._stage_bound <= tolerated
+        if reached or point.objective(C) <= self._best.objective(C):
             self._best = point
-        if gap <= self.C * self.tol:
+        if reached and C == self.C:
             self._reason = "converged"
-        elif stalled:
+        elif reached:
+            self._stage_C, self._stage_tol, self._stage_bound = self.C, self.tol, self.bound
+            self._best, self._stride = self._best_for(self.C), 1.0
+        elif solution.gap > accuracy and point.risk - expected <= 0.1 * self.tol:
             self._reason = "stalled"
         return self._reason
 
@@ -270,6 +286,7 @@ class CuttingPlanes:
         }
         return {
             "bound": self.bound,
+            "stage": [self._stage_C, self._stage_tol, self._stage_bound],
             "best": next(number for number, point in enumerate(self.points) if point is self._best),
             "warm": self._warm,
             "stride": self._stride,
@@ -283,6 +300,7 @@ class CuttingPlanes:
     def restore(self, state):
         """Take over what `state` gave."""
         self.bound, self._warm, self._stride = state["bound"], state["warm"], state["stride"]
+        self._stage_C, self._stage_tol, self._stage_bound = state["stage"]
         self._backend, self._reason, self.history = state["backend"], state["reason"], list(state["history"])
         points = state["points"]
         self.points[:] = [
@@ -315,6 +333,7 @@ class CuttingPlanes:
             if not self.history:
                 raise
             reason = "interrupted"
+        self._best = self._best if reason == "converged" else self._best_for(self.C)
         objective = self._best.objective(self.C)
         # The bound may be above the objective by rounding.
         certificate = Certificate(objective, min(self.bound, objective))
@@ -332,8 +351,8 @@ class CuttingPlanes:
 
     def _learn_stride(self, point, direction):
         """Set the stride to where the last step should have ended, by the slopes at both its ends."""
-        at_best = self._best.steepness(self.C, direction)
-        at_point = point.steepness(self.C, direction)
+        at_best = self._best.steepness(self._stage_C, direction)
+        at_point = point.steepness(self._stage_C, direction)
         if at_best < 0.0 and at_point > at_best:
             root = self._stride * at_best / (at_best - at_point)
             self._stride = float(np.clip(root, _LEAST_STRIDE, 1.0))

@@ -154,6 +154,8 @@ class Point:
 _QP_SHARE = 0.2
 # ... but at the end finer than the tolerance.
 _QP_FINEST = 0.1
+# Up to this many features a solution by interior points costs less than the dual spends before it gives up.
+_CHEAP_INTERIOR = 100
 # A new plane is made at least this far from the best point towards the solution of the QP.
 _LEAST_STRIDE = 0.1
 # While there are few planes, a large C sends w far off to places that no plane knows. So a run that starts from nothing goes
@@ -178,8 +180,8 @@ class CuttingPlanes:
     tol : float
         Stop when the gap is at most C tol.
     solver : str
-        "auto", "dual", "interior", "osqp", "cvxpy" or "cvxpy:NAME"; "auto" asks the dual until a QP is too hard for it, and
-        from then on the interior-point method.
+        "auto", "dual", "interior", "osqp", "cvxpy" or "cvxpy:NAME"; "auto" asks the dual first, and the interior-point method
+        where a QP is too hard for it; with few features also for all that come after that.
     working_set : WorkingSet, default None
         Planes to start with; it is added to, so that runs with other C can share it.
     points : list of Point, default None
@@ -246,10 +248,9 @@ class CuttingPlanes:
         accuracy = max(_QP_FINEST * tolerated, _QP_SHARE * missing)
         problem = self.working_set.problem(C)
         solution = qp.solve(problem, accuracy, (self._warm, self.working_set.multipliers), self._backend)
-        if self.solver == "auto" and solution.backend == "interior":
+        if self.solver == "auto" and solution.backend == "interior" and self.risk.n_features <= _CHEAP_INTERIOR:
             self._backend = "interior"
         n_planes = len(self.working_set)
-        self.working_set.record(solution.multipliers)
         self._warm = solution.w
         self._stage_bound = max(self._stage_bound, solution.dual)
         # A dual point that is feasible for a smaller C is feasible for this one, and may have room to grow.
@@ -258,6 +259,7 @@ class CuttingPlanes:
         direction = solution.w - self._best.w
         w = solution.w if self._stride == 1.0 else self._best.w + self._stride * direction
         expected = float(self.risk.weights @ problem.slacks(w))
+        self.working_set.record(solution.multipliers)  # may drop planes, which ends the problem
         seconds_qp = time.perf_counter() - started
 
         point, seconds = self._visit(w)

@@ -14,7 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-_REORDER = {"reassoc", "contract", "nsz"}
+REORDER = {"reassoc", "contract", "nsz"}
+# Steps within a block in one visit.
+_BLOCK_STEPS = 3
 # Sweeps over the planes in use, with climbs on their face between them, for one over all planes.
 _LIVE_SWEEPS = 10
 # Work, in sweeps over all planes, in which the gap must halve: other methods are better at what is too hard for this one.
@@ -38,7 +40,7 @@ def ask_dual(max_work=1000):
     return ask
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@njit(cache=True, nogil=True, fastmath=REORDER)
 def dot(x, y):
     """Give x.y."""
     total = 0.0
@@ -47,8 +49,9 @@ def dot(x, y):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
-def _add(x, factor, y):
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def add(x, factor, y):
+    """Add factor y to x."""
     for i in range(x.shape[0]):
         x[i] += factor * y[i]
 
@@ -130,12 +133,11 @@ def _sweep(
         block_gap = limits[s] * most - used
         gap += block_gap
         if block_gap > 0.1 * accuracy / n_slacks:
-            aim = 0.1 * max(accuracy / n_slacks, 0.1 * block_gap)
-            _balance_block(grams[s], places, gradient[:n], alpha[:n], limits[s], aim, 20 * n)
+            _balance_block(grams[s], places, gradient[:n], alpha[:n], limits[s], 0.1 * block_gap, _BLOCK_STEPS)
             for t in range(n):
                 plane = members[s, places[t]]
                 if alpha[t] != multipliers[plane]:
-                    _add(w, alpha[t] - multipliers[plane], slopes[plane])
+                    add(w, alpha[t] - multipliers[plane], slopes[plane])
                     multipliers[plane] = alpha[t]
         if whole:
             n_live[s] = 0
@@ -222,7 +224,7 @@ def _ascend_on_face(slopes, offsets, members, counts, limits, multipliers, w, ma
         growth[:] = 0.0
         for m in range(n):
             direction[m] = residual[m] + factor * direction[m]
-            _add(moved, direction[m], slopes[active[m]])
+            add(moved, direction[m], slopes[active[m]])
             growth[slack_of[m]] += direction[m]
         curvature = dot(moved, moved)
         step = norm / curvature if curvature > 0.0 else np.inf
@@ -237,7 +239,7 @@ def _ascend_on_face(slopes, offsets, members, counts, limits, multipliers, w, ma
         step = min(step, room)
         if step == np.inf:
             return n * (2 * step_number + 2)
-        _add(w, step, moved)
+        add(w, step, moved)
         for m in range(n):
             multipliers[active[m]] = max(multipliers[active[m]] + step * direction[m], 0.0)
         if blocked:

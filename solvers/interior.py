@@ -1,30 +1,33 @@
 r"""The working-set QP by a primal-dual interior-point method.
 
-It takes about a dozen Newton steps however degenerate the QP is, which is where ascent on the dual stalls: slacks that pull
-against each other so that w = 0, or a C so large that |w|^2 hardly counts. With z_t = xi_s(t) + a_t.w - b_t, a step solves the
-optimality conditions
+It takes about half a dozen Newton steps however degenerate the QP is, which is where ascent on the dual stalls: slacks that
+pull against each other so that w = 0, or a C so large that |w|^2 hardly counts. With z_t = xi_s(t) + a_t.w - b_t, a step
+solves the optimality conditions
 
 .. math:: w = \sum_t \alpha_t a_t, \quad C \pi_s = \sum_{t \in s} \alpha_t + \mu_s, \quad
           \alpha_t z_t = \sigma, \quad \mu_s \xi_s = \sigma
 
 for a falling sigma (Mehrotra's predictor and corrector). The slacks are eliminated one by one, so that a system of the size
-of w is left.
+of w is left. Most planes of a working set are far from touching: the QP is solved over those in use and the next best of each
+slack, and again where the solution violates others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cache
-
 import numpy as np
-import scipy.linalg
-import scipy.sparse
-from threadpoolctl import ThreadpoolController
+from numba import njit
+
+from structrank.solvers.dual import REORDER, add, dot
+from structrank.solvers.working_set import IN_USE
 
 # Larger systems are left to OSQP, which keeps them sparse.
 _MOST_UNKNOWNS = 1500
 _MOST_STEPS = 60
+_MOST_ROUNDS = 20
 _TO_THE_BOUNDARY = 0.995
+_NEXT_BEST = 3
+# The start is as far from the boundary as this share of even multipliers puts it.
+_EVEN = 0.1
 
 
 def ask_interior():
@@ -36,27 +39,17 @@ def ask_interior():
             return None, None, "too many features"
         # With w = sqrt(C) v and the objective divided by C, all unknowns are of a size.
         scale = np.sqrt(problem.C)
-        # Features of extreme scale overflow here; what comes out is then left to another method.
-        with _one_blas_thread(), np.errstate(all="ignore"):
-            v, multipliers, n_steps = _solve(
-                scale * slopes, problem.offsets, problem.slack_of, problem.weights, 0.3 * accuracy / problem.C
-            )
+        multipliers = problem.feasible_dual(warm[1])[0] / problem.C
+        blocks = problem.blocks
+        v, n_steps = _solve(
+            slopes, problem.offsets, blocks.members, blocks.counts, problem.weights, scale, accuracy / problem.C, multipliers
+        )
         if not (np.isfinite(v).all() and np.isfinite(multipliers).all()):
             return None, None, "numbers too large"
         w = scale * (v if basis is None else basis @ v)
         return w, problem.C * multipliers, f"{n_steps} steps"
 
     return ask
-
-
-@cache
-def _blas():
-    return ThreadpoolController()
-
-
-def _one_blas_thread():
-    """Keep BLAS to one thread: more would cost these small systems more than they save."""
-    return _blas().limit(limits=1, user_api="blas")
 
 
 def span(slopes):
@@ -67,96 +60,247 @@ def span(slopes):
     if slopes.shape[0] >= slopes.shape[1]:
         return slopes, None
     basis, triangle = np.linalg.qr(slopes.T)
-    return triangle.T, basis
+    return np.ascontiguousarray(triangle.T), basis
 
 
-@dataclass(frozen=True)
-class _State:
-    """The unknowns: w and the slacks, the multipliers of the planes and of xi >= 0, and the room z that each plane leaves."""
+@njit(cache=True, nogil=True)
+def _solve(slopes, offsets, members, counts, weights, scale, accuracy, multipliers):
+    """Solve min 1/2 |v|^2 + weights.xi, xi_s >= b - scale a.v; `multipliers` are where to start, and changed.
 
-    w: np.ndarray
-    slacks: np.ndarray
-    multipliers: np.ndarray
-    spare: np.ndarray
-    room: np.ndarray
-
-    def products(self, change=None, primal=0.0, dual=0.0):
-        """Sum up the products that are to be 0, here or after a step."""
-        if change is None:
-            return self.multipliers @ self.room + self.spare @ self.slacks
-        return (self.multipliers + dual * change.multipliers) @ (self.room + primal * change.room) + (
-            self.spare + dual * change.spare
-        ) @ (self.slacks + primal * change.slacks)
-
-    def longest(self, change):
-        """Give the longest steps, in the primal and in the dual unknowns, that leave all at least 0."""
-        return (
-            min(_longest(self.slacks, change.slacks), _longest(self.room, change.room)),
-            min(_longest(self.multipliers, change.multipliers), _longest(self.spare, change.spare)),
-        )
-
-
-class _Newton:
-    """The linear system of one step, factored once for predictor and corrector."""
-
-    def __init__(self, slopes, slack_of, belongs, state, off_w, off_sum):
-        self.slopes, self.slack_of, self.belongs = slopes, slack_of, belongs
-        self.off_w, self.off_sum = off_w, off_sum
-        self.stiffness, self.spare_stiffness = state.multipliers / state.room, state.spare / state.slacks
-        weighted = self.stiffness[:, None] * slopes
-        self.own = belongs @ self.stiffness + self.spare_stiffness
-        self.by_slack = belongs @ weighted
-        matrix = slopes.T @ weighted - (self.by_slack / self.own[:, None]).T @ self.by_slack
-        matrix[np.diag_indices_from(matrix)] += 1.0
-        self.factor = scipy.linalg.cho_factor(matrix, check_finite=False)
-
-    def step(self, pull, spare_pull):
-        """Give the step if the multipliers are to change by ``pull - stiffness * (change of room)``."""
-        right_sum = self.belongs @ pull + spare_pull - self.off_sum
-        right = self.off_w + pull @ self.slopes - (right_sum / self.own) @ self.by_slack
-        w = scipy.linalg.cho_solve(self.factor, right, check_finite=False)
-        slacks = (right_sum - self.by_slack @ w) / self.own
-        room = slacks[self.slack_of] + self.slopes @ w
-        return _State(w, slacks, pull - self.stiffness * room, spare_pull - self.spare_stiffness * slacks, room)
-
-
-def _solve(slopes, offsets, slack_of, weights, accuracy):
-    """Solve min 1/2 |w|^2 + weights.xi; gives w, the multipliers and the number of steps."""
-    n_planes, n_slacks = offsets.shape[0], weights.shape[0]
-    belongs = scipy.sparse.csr_array((np.ones(n_planes), (slack_of, np.arange(n_planes))), shape=(n_slacks, n_planes))
-    evenly = weights / (belongs @ np.ones(n_planes) + 1.0)
-    slacks = np.full(n_slacks, 1.5 * max(float(np.abs(offsets).max(initial=0.0)), 1e-3))
-    state = _State(np.zeros(slopes.shape[1]), slacks, evenly[slack_of], evenly, slacks[slack_of] - offsets)
-    for n_steps in range(_MOST_STEPS):
-        products = state.products()
-        mean = products / (n_planes + n_slacks)
-        off_w = state.multipliers @ slopes - state.w
-        off_sum = weights - belongs @ state.multipliers - state.spare
-        if products <= accuracy and 0.5 * (off_w @ off_w) <= accuracy and np.abs(off_sum).max() <= 1e-9:
-            return state.w, state.multipliers, n_steps
-        try:
-            newton = _Newton(slopes, slack_of, belongs, state, off_w, off_sum)
-        except np.linalg.LinAlgError:
+    Returns
+    -------
+    v : (n_features,) array
+    n_steps : int
+    """
+    n_planes, n_features = slopes.shape
+    gradient = np.empty(n_planes)
+    chosen = np.zeros(n_planes, np.bool_)
+    v = np.zeros(n_features)
+    for t in range(n_planes):
+        add(v, scale * multipliers[t], slopes[t])
+    gap = _look(slopes, offsets, members, counts, weights, scale, v, multipliers, gradient)
+    n_steps = 0
+    for _ in range(_MOST_ROUNDS):
+        if not _choose(members, counts, weights, gradient, multipliers, chosen):
             break
-        ahead = newton.step(-state.multipliers, -state.spare)
-        target = mean * (state.products(ahead, *state.longest(ahead)) / products) ** 3
-        change = newton.step(
-            (target - ahead.multipliers * ahead.room) / state.room - state.multipliers,
-            (target - ahead.spare * ahead.slacks) / state.slacks - state.spare,
+        n_steps += _solve_chosen(
+            slopes, offsets, members, counts, weights, scale, 0.5 * accuracy, chosen, gap, v, multipliers, gradient
         )
-        primal, dual = (min(1.0, _TO_THE_BOUNDARY * longest) for longest in state.longest(change))
-        w, slacks = state.w + primal * change.w, state.slacks + primal * change.slacks
-        state = _State(
-            w,
-            slacks,
-            state.multipliers + dual * change.multipliers,
-            state.spare + dual * change.spare,
-            np.maximum(slacks[slack_of] + slopes @ w - offsets, 1e-300),  # rounding must not let the two drift apart
-        )
-    return state.w, state.multipliers, _MOST_STEPS
+        gap = _look(slopes, offsets, members, counts, weights, scale, v, multipliers, gradient)
+        if gap <= 0.9 * accuracy:
+            break
+    return v, n_steps
 
 
+@njit(cache=True, nogil=True)
+def _look(slopes, offsets, members, counts, weights, scale, v, multipliers, gradient):
+    """Compute b - scale a.v of all planes into `gradient`; gives objective minus dual value."""
+    objective = 0.5 * dot(v, v)
+    dual = 0.0
+    combined = np.zeros(v.shape[0])
+    for s in range(weights.shape[0]):
+        slack = 0.0
+        for t in members[s, : counts[s]]:
+            gradient[t] = offsets[t] - scale * dot(slopes[t], v)
+            slack = max(slack, gradient[t])
+            if multipliers[t] > 0.0:
+                dual += multipliers[t] * offsets[t]
+                add(combined, scale * multipliers[t], slopes[t])
+        objective += weights[s] * slack
+    return objective - dual + 0.5 * dot(combined, combined)
+
+
+@njit(cache=True, nogil=True)
+def _choose(members, counts, weights, gradient, multipliers, chosen):
+    """Choose planes that are in use, and of each slack the next best few; says whether there are new ones."""
+    news = False
+    for s in range(weights.shape[0]):
+        planes = members[s, : counts[s]]
+        for t in planes:
+            if not chosen[t] and multipliers[t] > IN_USE * weights[s]:
+                chosen[t] = news = True
+        for _ in range(_NEXT_BEST):
+            best = -1
+            for t in planes:
+                if not chosen[t] and (best < 0 or gradient[t] > gradient[best]):
+                    best = t
+            if best >= 0:
+                chosen[best] = news = True
+    return news
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _solve_chosen(
+    slopes, offsets, members, counts, weights, scale, accuracy, chosen, gap, v, multipliers, gradient
+):
+    """Solve the QP over the chosen planes, from v and the multipliers on, which are changed; gives the number of steps."""
+    n_slacks, n_features = weights.shape[0], v.shape[0]
+    first = np.zeros(n_slacks + 1, np.int64)
+    planes = np.empty(chosen.sum(), np.int64)
+    n = 0
+    for s in range(n_slacks):
+        for t in members[s, : counts[s]]:
+            if chosen[t]:
+                planes[n] = t
+                n += 1
+            else:
+                multipliers[t] = 0.0
+        first[s + 1] = n
+    # The unknowns besides v, and the planes in the order of their slacks.
+    a, b = np.empty((n, n_features)), np.empty(n)
+    alpha, room = np.empty(n), np.empty(n)
+    slacks, spare = np.empty(n_slacks), np.empty(n_slacks)
+    for s in range(n_slacks):
+        even = weights[s] / (first[s + 1] - first[s] + 1)
+        slacks[s] = 0.0
+        spare[s] = weights[s]
+        for m in range(first[s], first[s + 1]):
+            t = planes[m]
+            for i in range(n_features):
+                a[m, i] = scale * slopes[t, i]
+            b[m] = offsets[t]
+            slacks[s] = max(slacks[s], gradient[t])
+            alpha[m] = (1.0 - _EVEN) * multipliers[t] + _EVEN * even
+            spare[s] -= alpha[m]
+        spare[s] = max(spare[s], _EVEN * even)
+        slacks[s] += max(gap, accuracy)
+        for m in range(first[s], first[s + 1]):
+            room[m] = slacks[s] - gradient[planes[m]]
+    n_steps = _newton_steps(a, b, first, weights, accuracy, v, slacks, alpha, spare, room)
+    for m in range(n):
+        multipliers[planes[m]] = alpha[m]
+    return n_steps
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _newton_steps(a, b, first, weights, accuracy, v, slacks, alpha, spare, room):
+    """Take predictor and corrector steps until the products of the pairs are small; changes the unknowns."""
+    n, n_features = a.shape
+    n_slacks = weights.shape[0]
+    matrix = np.empty((n_features, n_features))
+    off_v, off_sum = np.empty(n_features), np.empty(n_slacks)
+    stiffness, spare_stiffness = np.empty(n), np.empty(n_slacks)
+    by_slack, own, minus_inverse = np.empty((n_slacks, n_features)), np.empty(n_slacks), np.empty(n_slacks)
+    pull, spare_pull = np.empty(n), np.empty(n_slacks)
+    d_v, d_slacks, d_alpha, d_spare, d_room = (
+        np.empty(n_features), np.empty(n_slacks), np.empty(n), np.empty(n_slacks), np.empty(n),
+    )  # fmt: skip
+    for n_steps in range(_MOST_STEPS):
+        products = dot(spare, slacks) + dot(alpha, room)
+        worst = 0.0
+        off_v[:] = -v
+        for s in range(n_slacks):
+            off_sum[s] = weights[s] - spare[s]
+            for m in range(first[s], first[s + 1]):
+                off_sum[s] -= alpha[m]
+                add(off_v, alpha[m], a[m])
+            worst = max(worst, abs(off_sum[s]))
+        if products <= accuracy and 0.5 * dot(off_v, off_v) <= accuracy and worst <= 1e-9:
+            return n_steps
+        matrix[:] = 0.0
+        for i in range(n_features):
+            matrix[i, i] = 1.0
+        for s in range(n_slacks):
+            own[s] = spare_stiffness[s] = spare[s] / slacks[s]
+            by_slack[s] = 0.0
+            for m in range(first[s], first[s + 1]):
+                stiffness[m] = alpha[m] / room[m]
+                own[s] += stiffness[m]
+                add(by_slack[s], stiffness[m], a[m])
+            minus_inverse[s] = -1.0 / own[s]
+        _add_squares(matrix, stiffness, a)
+        _add_squares(matrix, minus_inverse, by_slack)
+        if not _factor(matrix):
+            return n_steps
+        for corrector in range(2):
+            if corrector:
+                primal = min(_longest(slacks, d_slacks), _longest(room, d_room))
+                dual = min(_longest(alpha, d_alpha), _longest(spare, d_spare))
+                ahead = 0.0
+                for m in range(n):
+                    ahead += (alpha[m] + dual * d_alpha[m]) * (room[m] + primal * d_room[m])
+                for s in range(n_slacks):
+                    ahead += (spare[s] + dual * d_spare[s]) * (slacks[s] + primal * d_slacks[s])
+                target = products / (n + n_slacks) * (ahead / products) ** 3
+                for m in range(n):
+                    pull[m] = (target - d_alpha[m] * d_room[m]) / room[m] - alpha[m]
+                for s in range(n_slacks):
+                    spare_pull[s] = (target - d_spare[s] * d_slacks[s]) / slacks[s] - spare[s]
+            else:
+                pull[:] = -alpha
+                spare_pull[:] = -spare
+            # The multipliers are to change by pull - stiffness * (change of room).
+            d_v[:] = off_v
+            for s in range(n_slacks):
+                d_slacks[s] = spare_pull[s] - off_sum[s]
+                for m in range(first[s], first[s + 1]):
+                    d_slacks[s] += pull[m]
+                    add(d_v, pull[m], a[m])
+                add(d_v, -d_slacks[s] / own[s], by_slack[s])
+            _substitute(matrix, d_v)
+            for s in range(n_slacks):
+                d_slacks[s] = (d_slacks[s] - dot(by_slack[s], d_v)) / own[s]
+                d_spare[s] = spare_pull[s] - spare_stiffness[s] * d_slacks[s]
+                for m in range(first[s], first[s + 1]):
+                    d_room[m] = d_slacks[s] + dot(a[m], d_v)
+                    d_alpha[m] = pull[m] - stiffness[m] * d_room[m]
+        primal = min(1.0, _TO_THE_BOUNDARY * min(_longest(slacks, d_slacks), _longest(room, d_room)))
+        dual = min(1.0, _TO_THE_BOUNDARY * min(_longest(alpha, d_alpha), _longest(spare, d_spare)))
+        add(v, primal, d_v)
+        add(slacks, primal, d_slacks)
+        add(alpha, dual, d_alpha)
+        add(spare, dual, d_spare)
+        for s in range(n_slacks):
+            for m in range(first[s], first[s + 1]):
+                # Rounding must not let the two drift apart.
+                room[m] = max(slacks[s] + dot(a[m], v) - b[m], 1e-300)
+    return _MOST_STEPS
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
 def _longest(values, changes):
-    """Give the longest step, up to 1, that leaves all values at least 0."""
-    falls = changes < 0.0
-    return min(1.0, float(np.min(-values[falls] / changes[falls]))) if falls.any() else 1.0
+    """Give the longest step, up to 1/0.995, that leaves all values at least 0."""
+    longest = 1.0 / _TO_THE_BOUNDARY
+    for i in range(values.shape[0]):
+        if changes[i] < 0.0:
+            longest = min(longest, -values[i] / changes[i])
+    return longest
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def _add_squares(matrix, factors, rows):
+    """Add sum_m factors_m rows_m rows_m^T to the lower half of the matrix, four rows at a time."""
+    n = rows.shape[0]
+    for m in range(0, n - n % 4, 4):
+        for i in range(matrix.shape[0]):
+            f0, f1 = factors[m] * rows[m, i], factors[m + 1] * rows[m + 1, i]
+            f2, f3 = factors[m + 2] * rows[m + 2, i], factors[m + 3] * rows[m + 3, i]
+            for j in range(i + 1):
+                matrix[i, j] += f0 * rows[m, j] + f1 * rows[m + 1, j] + f2 * rows[m + 2, j] + f3 * rows[m + 3, j]
+    for m in range(n - n % 4, n):
+        for i in range(matrix.shape[0]):
+            add(matrix[i, : i + 1], factors[m] * rows[m, i], rows[m, : i + 1])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _factor(matrix):
+    """Put the Cholesky factor in the place of the lower half; says whether there is one."""
+    for i in range(matrix.shape[0]):
+        for j in range(i):
+            matrix[i, j] = (matrix[i, j] - dot(matrix[i, :j], matrix[j, :j])) / matrix[j, j]
+        square = matrix[i, i] - dot(matrix[i, :i], matrix[i, :i])
+        if not square > 0.0:
+            return False
+        matrix[i, i] = np.sqrt(square)
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _substitute(factor, x):
+    """Solve factor factor^T x = x."""
+    n = x.shape[0]
+    for i in range(n):
+        x[i] = (x[i] - dot(factor[i, :i], x[:i])) / factor[i, i]
+    for i in range(n - 1, -1, -1):
+        x[i] /= factor[i, i]
+        add(x[:i], -x[i], factor[i, :i])

@@ -8,7 +8,10 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from structrank.solvers.dual import dot
+from structrank.solvers.dual import add, dot
+
+# A plane counts as in use from this share of its slack's weight on: interior points leave a little on each.
+IN_USE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,15 @@ def _enter(slopes, slack_of, first, members, counts, grams):
 
 
 @njit(cache=True, nogil=True)
-def _drop(keep, members, counts, grams):
-    """Leave out planes that are not kept, and number the others anew."""
+def _drop(keep, slopes, offsets, slack_of, multipliers, idle, members, counts, grams):
+    """Leave out planes that are not kept, and move the others up; gives their number."""
     number = np.cumsum(keep) - 1
+    for plane in range(keep.shape[0]):
+        place = number[plane]
+        if keep[plane] and place < plane:
+            slopes[place] = slopes[plane]
+            offsets[place], slack_of[place] = offsets[plane], slack_of[plane]
+            multipliers[place], idle[place] = multipliers[plane], idle[plane]
     kept = np.empty(members.shape[1], np.int64)
     for s in range(counts.shape[0]):
         n = 0
@@ -77,6 +86,42 @@ def _drop(keep, members, counts, grams):
             for u in range(n):
                 grams[s, t, u] = grams[s, kept[t], kept[u]]
         counts[s] = n
+    return number[-1] + 1
+
+
+@njit(cache=True, nogil=True)
+def _slacks(slopes, offsets, slack_of, n_slacks, w):
+    slacks = np.zeros(n_slacks)
+    for t in range(offsets.shape[0]):
+        slack = offsets[t] - dot(slopes[t], w)
+        if slack > slacks[slack_of[t]] or np.isnan(slack):  # what overflowed must not look like a small slack
+            slacks[slack_of[t]] = slack
+    return slacks
+
+
+@njit(cache=True, nogil=True)
+def _feasible_dual(slopes, offsets, slack_of, limits, multipliers):
+    feasible = np.zeros(offsets.shape[0])
+    sums = np.zeros(limits.shape[0])
+    for t in range(offsets.shape[0]):
+        if multipliers[t] > 0.0:
+            feasible[t] = multipliers[t]
+            sums[slack_of[t]] += feasible[t]
+    linear, room = 0.0, np.inf
+    combined = np.zeros(slopes.shape[1])
+    for t in range(offsets.shape[0]):
+        if feasible[t] > 0.0:
+            total, limit = sums[slack_of[t]], limits[slack_of[t]]
+            if total > limit:
+                feasible[t] *= limit / total
+            room = min(room, max(limit / total, 1.0))
+            linear += feasible[t] * offsets[t]
+            add(combined, feasible[t], slopes[t])
+    if linear <= 0.0:
+        return np.zeros_like(feasible), 0.0
+    quadratic = dot(combined, combined)
+    scale = min(linear / quadratic, room) if quadratic > 0.0 else room
+    return scale * feasible, scale * linear - 0.5 * scale**2 * quadratic
 
 
 @dataclass(frozen=True)
@@ -123,9 +168,7 @@ class QPProblem:
 
     def slacks(self, w):
         """Compute the least feasible slacks at w."""
-        slacks = np.zeros(self.weights.shape[0])
-        np.maximum.at(slacks, self.slack_of, self.offsets - self.slopes @ w)
-        return slacks
+        return _slacks(self.slopes, self.offsets, self.slack_of, self.weights.shape[0], w)
 
     def primal(self, w):
         """Compute the objective at w."""
@@ -137,22 +180,7 @@ class QPProblem:
         Multipliers are clipped at 0 and scaled down per slack until they sum to at most C pi_s; then all are scaled together
         to where the bound is largest.
         """
-        multipliers = np.maximum(multipliers, 0.0)
-        sums = np.bincount(self.slack_of, weights=multipliers, minlength=self.weights.shape[0])
-        limits = self.C * self.weights
-        factors = np.ones_like(sums)
-        over = sums > limits
-        factors[over] = limits[over] / sums[over]
-        multipliers = multipliers * factors[self.slack_of]
-        used = sums > 0
-        room = float(np.min(limits[used] / (sums * factors)[used], initial=np.inf))
-        linear = float(self.offsets @ multipliers)
-        combined = multipliers @ self.slopes
-        quadratic = float(combined @ combined)
-        if linear <= 0.0:
-            return np.zeros_like(multipliers), 0.0
-        scale = min(linear / quadratic, room) if quadratic > 0.0 else room
-        return scale * multipliers, scale * linear - 0.5 * scale**2 * quadratic
+        return _feasible_dual(self.slopes, self.offsets, self.slack_of, self.C * self.weights, multipliers)
 
 
 @dataclass(frozen=True)
@@ -162,8 +190,6 @@ class QPSolution:
     Attributes
     ----------
     w : (n_features,) array
-    slacks : (n_slacks,) array
-        The least feasible ones at w.
     multipliers : (n_planes,) array
         A feasible dual point.
     dual : float
@@ -177,7 +203,6 @@ class QPSolution:
     """
 
     w: np.ndarray
-    slacks: np.ndarray
     multipliers: np.ndarray
     dual: float
     gap: float
@@ -192,8 +217,7 @@ def certify(problem, w, multipliers, backend):
     candidates = [np.ascontiguousarray(w), multipliers @ problem.slopes]
     objectives = [problem.primal(candidate) for candidate in candidates]
     best = int(np.argmin(objectives))
-    w = candidates[best]
-    return QPSolution(w, problem.slacks(w), multipliers, dual, objectives[best] - dual, backend)
+    return QPSolution(candidates[best], multipliers, dual, objectives[best] - dual, backend)
 
 
 class WorkingSet:
@@ -258,23 +282,21 @@ class WorkingSet:
         _enter(self._room, self.slack_of, before, blocks.members, blocks.counts, blocks.grams)
 
     def problem(self, C):
-        """Give the QP over the planes."""
+        """Give the QP over the planes; it holds until planes are added or recorded."""
         return QPProblem(self.slopes, self.offsets, self.slack_of, self.weights, C, self._blocks)
 
     def record(self, multipliers):
-        """Take note of a solution's multipliers, and drop planes that have been idle for long."""
+        """Take over a solution's multipliers, and drop planes that have been idle for long."""
         limits = self.weights[self.slack_of]
-        # An interior-point method leaves next to nothing on planes that are not in use.
-        used = multipliers > 1e-5 * limits * max(multipliers.sum(), 1e-300) / self.weights.sum()
+        used = multipliers > IN_USE * limits * max(multipliers.sum(), 1e-300) / self.weights.sum()
         self.multipliers = multipliers
         self._idle = np.where(used, 0, self._idle + 1)
         keep = self._idle <= self.patience
         if not keep.all():
-            _drop(keep, self._blocks.members, self._blocks.counts, self._blocks.grams)
-            kept = self.slopes[keep]
-            self._room[: kept.shape[0]] = kept
-            self.offsets, self.slack_of = self.offsets[keep], self.slack_of[keep]
-            self.multipliers, self._idle = self.multipliers[keep], self._idle[keep]
+            columns = (self.offsets, self.slack_of, self.multipliers, self._idle)
+            blocks = self._blocks
+            n = _drop(keep, self._room, *columns, blocks.members, blocks.counts, blocks.grams)
+            self.offsets, self.slack_of, self.multipliers, self._idle = (column[:n] for column in columns)
 
     def state(self):
         """Give the planes and what is known of them, as arrays."""

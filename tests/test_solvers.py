@@ -1,5 +1,7 @@
 """The solvers alone: a driver that knows nothing of ranking, and a QP whose answers are never taken on trust."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -160,6 +162,21 @@ def test_auto_stays_with_the_interior_point_method_once_the_dual_has_stalled(mon
     assert outcome.reason == "converged"
     assert {one.solver for one in outcome.history} == {"interior"}
     assert asked == ["dual"]
+
+
+def test_no_bound_is_taken_from_planes_that_were_dropped():
+    class Shredding(WorkingSet):
+        def record(self, multipliers):
+            super().record(multipliers)
+            self._room[len(self) :] = np.nan
+
+    risk = hinges()
+    planes = Shredding(risk.weights, risk.n_features, patience=0)
+    history = CuttingPlanes(risk, 100.0, 1e-6, working_set=planes).run(500).history
+    assert any(after.planes < before.planes + risk.weights.shape[0] for before, after in itertools.pairwise(history))
+    assert np.isfinite([one.violation for one in history]).all()
+    best = min(one.objective for one in history)
+    assert all(0.0 <= one.bound <= best + 1e-9 for one in history)
 
 
 @pytest.mark.parametrize("C", [1.0, 1e5])

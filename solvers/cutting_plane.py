@@ -158,6 +158,8 @@ _QP_FINEST = 0.1
 _CHEAP_INTERIOR = 100
 # A new plane is made at least this far from the best point towards the solution of the QP.
 _LEAST_STRIDE = 0.1
+# The first step after C has grown overshoots by most: planes that were enough for the smaller C know little of where it leads.
+_STRIDE_TO_LARGER_C = 0.3
 # While there are few planes, a large C sends w far off to places that no plane knows. So a run that starts from nothing goes
 # by way of a C smaller by this factor, until the gap is this share of the objective there: in trials with C from 25 to 10,000
 # that mostly took 0.6 to 1.1 times the time, and 0.7 to 1.2 times the passes.
@@ -278,7 +280,7 @@ class CuttingPlanes:
             self._reason = "converged"
         elif reached:
             self._stage_C, self._stage_bound = self.C, self.bound
-            self._best, self._stride = self._best_for(self.C), 1.0
+            self._best, self._stride = self._best_for(self.C), _STRIDE_TO_LARGER_C
         elif solution.gap > accuracy and point.risk - expected <= 0.1 * self.tol:
             self._reason = "stalled"
         return self._reason

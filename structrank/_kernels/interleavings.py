@@ -70,6 +70,9 @@ def _split_good(good, bad, credit, discount, scale, per_credit, first_bad, stop_
     while depth > 0:
         depth -= 1
         low, high, fewest, most = stack[depth]
+        if fewest == most:
+            split[low:high] = most
+            continue
         j = (low + high) // 2
         amount, best, choice = 0.0, 0.0, most
         for i in range(most - 1, fewest - 1, -1):

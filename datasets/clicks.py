@@ -1,5 +1,6 @@
 """Click logs made to order, with the relevance that the clicks came from."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -42,10 +43,10 @@ class Clicks:
     clicked: np.ndarray
     documents: Dataset
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.query.shape[0]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[int, list[int], list[int]]]:
         lists = (self.query.tolist(), self.shown.tolist(), self.clicked)
         for query, urls, clicked in zip(*lists, strict=True):
             yield query, urls, np.flatnonzero(clicked).tolist()
@@ -56,25 +57,27 @@ class Clicks:
 
 
 def make_clicks(
-    n_queries=1000,
-    n_urls=2000,
-    n_sessions=10_000,
+    n_queries: int = 1000,
+    n_urls: int = 2000,
+    n_sessions: int = 10_000,
     *,
-    n_topics=20,
-    n_factors=8,
-    n_docs=20,
-    n_shown=10,
-    similarity=0.8,
-    relevant_share=0.2,
-    skew=1.0,
-    model="position",
-    bias=1.0,
-    stop=0.5,
-    engine=0.5,
-    churn=0.5,
-    feature_noise=0.5,
-    random_state=None,
-):
+    n_topics: int = 20,
+    n_factors: int = 8,
+    n_docs: int = 20,
+    n_shown: int = 10,
+    similarity: float = 0.8,
+    relevant_share: float = 0.2,
+    skew: float = 1.0,
+    model: str = "position",
+    bias: float = 1.0,
+    stop: float = 0.5,
+    engine: float = 0.5,
+    churn: float = 0.5,
+    hubs: float = 0.0,
+    authority: float = 1.0,
+    feature_noise: float = 0.5,
+    random_state: int | np.random.Generator | None = None,
+) -> Clicks:
     """Generate a click log from a known relevance, by a click model with position bias.
 
     **Relevance.** Queries belong to topics, and those of a topic are alike: with standard normal vectors c (of a topic), e (of
@@ -85,13 +88,15 @@ def make_clicks(
 
     with t such that a share `relevant_share` of the utilities lies above it, where the relevance is more than 1/2. The urls are
     dealt to the topics in equal parts, and a query draws its `n_docs` candidates from those of its topic, so that queries of a
-    topic have urls in common.
+    topic have urls in common. With `hubs` above 0, `n_docs` of the urls (fewer where topics would run short) are hubs instead,
+    sites that every topic has, and a query draws that share of its candidates from the hubs.
 
     **Lists.** The search engine knows something of it: it ranks by ::
 
-        engine utility_ij + sqrt(1 - engine^2) (sqrt(1 - churn) g_ij + sqrt(churn) h_ijs)
+        engine utility_ij + authority [j is a hub] + sqrt(1 - engine^2) (sqrt(1 - churn) g_ij + sqrt(churn) h_ijs)
 
-    with standard normal g, fixed for a query and a url, and h, drawn anew in each session s; it shows the first `n_shown`.
+    with standard normal g, fixed for a query and a url, and h, drawn anew in each session s; it shows the first `n_shown`. Hubs
+    are no better than other urls, but stand high and are clicked for it, by queries that have nothing else in common.
     Queries are asked unequally often: query i with probability proportional to ``(1 + i) ** -skew``, each at least once while
     sessions last, so that most queries have few sessions.
 
@@ -135,6 +140,10 @@ def make_clicks(
     churn : float, default 0.5
         Share of the engine's error that changes from session to session, from 0 to 1. At 0 a query always shows the same list,
         and position and relevance cannot be told apart by counting clicks.
+    hubs : float, default 0.0
+        Share of a query's candidates that are hubs, from 0 to 1.
+    authority : float, default 1.0
+        By how much the engine prefers hubs, in standard deviations of the utility; at least 0.
     feature_noise : float, default 0.5
         Of the features, at least 0.
     random_state : int, numpy.random.Generator or None, default None
@@ -152,7 +161,7 @@ def make_clicks(
     >>> len(log), len(log.queries)
     (1000, 100)
     """
-    for name, value, least in (
+    for name, count, least in (
         ("n_queries", n_queries, 1),
         ("n_sessions", n_sessions, 1),
         ("n_topics", n_topics, 1),
@@ -160,27 +169,27 @@ def make_clicks(
         ("n_docs", n_docs, 2),
         ("n_shown", n_shown, 1),
     ):
-        _require(isinstance(value, Integral) and value >= least, name, value, f"an integer of at least {least}")
+        _require(isinstance(count, Integral) and count >= least, name, count, f"an integer of at least {least}")
     _require(n_topics <= n_queries, "n_topics", n_topics, f"at most n_queries={n_queries}")
     _require(n_shown <= n_docs, "n_shown", n_shown, f"at most n_docs={n_docs}")
     good = isinstance(n_urls, Integral) and n_urls >= n_topics * n_docs
     _require(good, "n_urls", n_urls, f"an integer of at least n_topics * n_docs = {n_topics * n_docs}")
-    for name, value in (("similarity", similarity), ("stop", stop), ("engine", engine), ("churn", churn)):
+    shares = {"similarity": similarity, "stop": stop, "engine": engine, "churn": churn, "hubs": hubs}
+    for name, value in shares.items():
         _require(isinstance(value, Real) and 0 <= value <= 1, name, value, "a number from 0 to 1")
     good = isinstance(relevant_share, Real) and 0 < relevant_share < 1
     _require(good, "relevant_share", relevant_share, "a number between 0 and 1, both excluded")
-    for name, value in (("skew", skew), ("bias", bias), ("feature_noise", feature_noise)):
+    for name, value in {"skew": skew, "bias": bias, "authority": authority, "feature_noise": feature_noise}.items():
         _require(isinstance(value, Real) and 0 <= value < np.inf, name, value, "a finite number of at least 0")
     _require(isinstance(model, str) and model in _MODELS, "model", model, f"one of {', '.join(map(repr, _MODELS))}")
 
-    rng = np.random.default_rng(random_state)
+    rng, n_hubs = np.random.default_rng(random_state), round(hubs * n_docs)
     topic = rng.permutation(np.arange(n_queries) % n_topics)
     tastes = np.sqrt(similarity) * rng.standard_normal((n_topics, n_factors))[topic]
     tastes += np.sqrt(1 - similarity) * rng.standard_normal((n_queries, n_factors))
     tastes /= np.linalg.norm(tastes, axis=1, keepdims=True)
     urls = rng.standard_normal((n_urls, n_factors))
-    pools = np.array_split(rng.permutation(n_urls), n_topics)
-    candidates = np.stack([rng.choice(pools[its], n_docs, replace=False) for its in topic])
+    candidates = _draw_candidates(topic, n_urls, n_docs, n_hubs, rng)
 
     products = tastes[:, None, :] * urls[candidates]
     utility = products.sum(axis=2)
@@ -195,11 +204,21 @@ def make_clicks(
 
     query = _draw_queries(n_queries, n_sessions, skew, rng)
     fixed = engine * utility + np.sqrt((1 - engine**2) * (1 - churn)) * rng.standard_normal(utility.shape)
+    fixed[:, :n_hubs] += authority
     score = fixed[query] + np.sqrt((1 - engine**2) * churn) * rng.standard_normal((n_sessions, n_docs))
     places = np.argsort(-score, axis=1, kind="stable")[:, :n_shown]
     attraction = np.take_along_axis(relevance[query], places, axis=1)
     clicked = _position_clicks(attraction, bias, rng) if model == "position" else _cascade_clicks(attraction, bias, stop, rng)
     return Clicks(query, np.take_along_axis(candidates[query], places, axis=1), clicked, documents)
+
+
+def _draw_candidates(topic, n_urls, n_docs, n_hubs, rng):
+    """Give the urls that each query can show, its `n_hubs` hubs first."""
+    n_topics, n_own = topic.max() + 1, n_docs - n_hubs
+    shared, others = np.split(rng.permutation(n_urls), [min(n_docs, n_urls - n_topics * n_own) if n_hubs else 0])
+    pools = np.array_split(others, n_topics)
+    drawn = [(rng.choice(shared, n_hubs, replace=False), rng.choice(pools[its], n_own, replace=False)) for its in topic]
+    return np.stack([np.concatenate(parts) for parts in drawn])
 
 
 def _draw_queries(n_queries, n_sessions, skew, rng):

@@ -10,7 +10,7 @@ from structrank import StructRankWarning
 from structrank.clicks.counts import ClickCounter, click_counts
 from structrank.clicks.ids import GrowingIds, Ids, as_id_array, dense_pairs
 from structrank.clicks.log import ClickLog, LogReport
-from structrank.clicks.readers import stream_sessions
+from structrank.clicks.sessions import stream_sessions
 
 
 def messy_sessions(rng, n=300, n_queries=12, n_urls=9):

@@ -1,24 +1,27 @@
 """Readers give what plain Python reads from the same text, whatever the blocks, and name what they cannot read."""
 
+import ast
 import bz2
 import gzip
 import json
 import lzma
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars
 import pytest
 
+import structrank.clicks
 from structrank import StructRankWarning
 from structrank.clicks.counts import click_counts
+from structrank.clicks.frames import read_frame
 from structrank.clicks.ids import TextIds
 from structrank.clicks.log import ClickLog
 from structrank.clicks.preferences import preference_pairs
 from structrank.clicks.readers import (
-    read_frame,
     read_jsonl,
     read_tsv,
     read_yandex,
@@ -446,3 +449,10 @@ def test_importing_the_clicks_is_light():
         "assert 'ClickLog' in dir(structrank.clicks)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_type_checkers_are_told_the_same_names():
+    tree = ast.parse(Path(structrank.clicks.__file__).read_text())
+    told = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and "structrank.clicks." in node.module]
+    homes = {node.names[0].asname: node.module.removeprefix("structrank.clicks.") for node in told}
+    assert homes == structrank.clicks._HOME

@@ -98,6 +98,29 @@ def test_a_share_of_the_candidates_is_relevant():
     assert ((documents.y > 0) & (documents.y < 1)).all()
 
 
+def test_hubs_are_candidates_of_every_topic_and_no_better_than_others():
+    documents = make_clicks(300, 1000, 300, n_topics=10, hubs=0.25, random_state=0).documents
+    uses = np.bincount(documents.docid, minlength=1000)
+    hubs = np.argsort(-uses)[:20]
+    assert uses[hubs].min() > 4 * np.delete(uses, hubs).max()
+    is_hub = np.isin(documents.docid, hubs)
+    assert (np.bincount(documents.qid, weights=is_hub) == 5).all(), "a quarter of 20 candidates"
+    assert documents.y[is_hub].mean() == pytest.approx(documents.y[~is_hub].mean(), abs=0.1)
+    few = make_clicks(10, 40, 10, n_topics=2, hubs=0.25, random_state=0).documents
+    assert np.unique(few.docid).size <= 40, "topics that would run short leave fewer hubs"
+
+
+def test_the_engine_prefers_hubs_as_much_as_asked():
+    def mean_rank(authority):
+        made = make_clicks(300, 1000, 3000, n_topics=10, hubs=0.25, authority=authority, engine=0.0, random_state=0)
+        hubs = np.argsort(-np.bincount(made.documents.docid, minlength=1000))[:20]
+        return np.where(np.isin(made.shown, hubs))[1].mean()
+
+    assert mean_rank(0.0) == pytest.approx(4.5, abs=0.3)
+    assert 2 < mean_rank(1.0) < 4
+    assert mean_rank(10.0) == 2.0
+
+
 def test_every_query_is_asked_and_some_more_than_others():
     even = np.bincount(make_clicks(100, 400, 10_000, skew=0.0, random_state=0).query, minlength=100)
     assert even.min() > 60
@@ -152,6 +175,8 @@ def test_seeds_repeat():
         ({"skew": float("inf")}, "skew=inf"),
         ({"model": "dcm"}, "model='dcm' is not valid: expected one of 'position', 'cascade'"),
         ({"churn": "much"}, "churn='much'"),
+        ({"hubs": 1.5}, "hubs=1.5 is not valid: expected a number from 0 to 1"),
+        ({"authority": -1}, "authority=-1 is not valid: expected a finite number of at least 0"),
     ],
     ids=str,
 )

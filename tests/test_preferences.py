@@ -7,7 +7,7 @@ import pytest
 
 from structrank.clicks.log import ClickLog
 from structrank.clicks.preferences import RULES, PairCounter, preference_pairs
-from structrank.clicks.readers import stream_sessions
+from structrank.clicks.sessions import stream_sessions
 
 URLS = ["url 1", "url 2", "url 3"]
 # Figure 2 of Cao, Shen, Wang and Yang (AAAI 2010): what was clicked of the list url 1, url 2, url 3.

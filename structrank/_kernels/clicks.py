@@ -2,7 +2,7 @@
 
 Pairs stand query after query: query i prefers ``winner[p]`` to ``loser[p]`` for p from ``indptr[i]`` to
 ``indptr[i + 1]``, with margin x = expected[p] + q_i . (u_winner - u_loser), and log(1 / (1 + exp(-x))) is to be large.
-Where nothing is expected beforehand, `expected` is empty. Pairs of weight 0 are passed over.
+Where nothing is expected beforehand, `expected` is empty. Training passes over pairs of weight below 0: they are held out.
 """
 
 import numpy as np
@@ -21,6 +21,24 @@ def pair_margins(query_factors, url_factors, query, winner, loser, out):
         for f in range(q.shape[0]):
             total += q[f] * (u[f] - v[f])
         out[p] = total
+
+
+@njit(cache=True, nogil=True, fastmath=_REORDER)
+def held_out_likelihood(query_factors, url_factors, query, winner, loser, weight, expected):
+    """Give the log-likelihood of the pairs held out, by minus their weight, and the sum of these."""
+    total, total_weight = 0.0, 0.0
+    for p in range(query.shape[0]):
+        if weight[p] >= 0:
+            continue
+        q, u, v = query_factors[query[p]], url_factors[winner[p]], url_factors[loser[p]]
+        margin = 0.0
+        for f in range(q.shape[0]):
+            margin += q[f] * (u[f] - v[f])
+        if expected.shape[0]:
+            margin += expected[p]
+        total -= weight[p] * (min(margin, 0.0) - np.log1p(np.exp(-abs(margin))))
+        total_weight -= weight[p]
+    return total, total_weight
 
 
 @njit(cache=True, nogil=True)
@@ -73,7 +91,7 @@ def sgd(
         q = query_factors[i]
         total = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            if weight[p] == zero:
+            if weight[p] <= zero:
                 continue
             j, k = winner[p], loser[p]
             u, v = url_factors[j], url_factors[k]
@@ -166,7 +184,7 @@ def adam(
         q = query_factors[i]
         total = 0.0
         for p in range(indptr[i], indptr[i + 1]):
-            if weight[p] == np.float32(0.0):
+            if weight[p] <= np.float32(0.0):
                 continue
             u, v = url_factors[winner[p]], url_factors[loser[p]]
             margin = expected[p] if expected.shape[0] else np.float32(0.0)

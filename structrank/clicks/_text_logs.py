@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
 
+from structrank import _validation
 from structrank._kernels import click_logs as kernels
 from structrank.clicks.ids import TextIds
-from structrank.clicks.log import MOST_EXAMPLES, LogReport, assemble, starts_of
+from structrank.clicks.log import MALFORMED, MOST_EXAMPLES, LogReport, assemble, starts_of
+from structrank.clicks.sessions import Sessions, abbreviated
 
 _EXPECTED = {
     kernels.NO_QUERY: "a query",
@@ -20,37 +23,66 @@ _EXPECTED = {
     kernels.NO_CLICKED_URL: "the url that was clicked",
     kernels.NO_REGION: "a region after the query, and then urls",
 }
-
-
 _TYPES = {name: np.int32 if name in ("query", "shown") else np.int64 for name in kernels.Lines._fields}
 
 
-class _TextLines:
-    """What the readers of lines share: ids, buffers, columns that wait to be taken, the count of malformed lines.
+class JsonLines:
+    """Lines ``{"query": ..., "urls": [...], "clicks": [...]}``."""
 
-    Parameters
-    ----------
-    malformed : {"skip", "error"}
+    def __init__(self, malformed):
+        self._sessions = Sessions(malformed)
+
+    def __len__(self):
+        return len(self._sessions)
+
+    def add(self, path, block):
+        """Read a block of lines."""
+        for number, line in enumerate(bytes(block.text[: block.size - 1]).split(b"\n"), start=block.first_line):
+            if line.strip():
+                self._add_line(line, f"{path}:{number}")
+
+    def _add_line(self, line, place):
+        try:
+            found = json.loads(line)
+            session = (found["query"], found["urls"], found["clicks"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            text = line.strip().decode("utf-8", "backslashreplace")
+            expected = '{"query": ..., "urls": [...], "clicks": [...]}'
+            self._sessions.refuse(f"{place}: found {abbreviated(text)}, expected {expected}.")
+        else:
+            self._sessions.add(session, place)
+
+    def take(self, end=False):
+        """Give what was read since the last time as a log."""
+        return self._sessions.take()
+
+
+class _CompiledLines:
+    """What the compiled readers share: ids, buffers, columns that wait to be taken, the count of malformed lines.
+
+    Subclasses name the columns that have an entry for each line and for each click, and have ``_read(text, size, queries,
+    urls, lines)``, which fills the buffers and returns how many lines, urls, clicks and malformed lines it found.
     """
 
     def __init__(self, malformed):
-        self._malformed = malformed
+        self._malformed = _validation.check_choice("malformed", malformed, MALFORMED)
         self._queries, self._urls = TextIds(), TextIds()
-        self._report, self._lines = LogReport(), None
-        self._clear()
-
-    def _clear(self):
-        self._waiting = {name: [np.empty(0, dtype)] for name, dtype in _TYPES.items()}
+        self._report, self._buffers = LogReport(), None
+        self._waiting = {name: [np.empty(0, _TYPES[name])] for name in (*self._of_lines, "shown", *self._of_clicks)}
 
     def __len__(self):
         return sum(map(len, self._waiting["query"]))
 
     def add(self, path, block):
         """Read a block of lines."""
-        lines = self._buffers(block.size)
-        text = np.frombuffer(block.text, dtype=np.uint8)
-        queries, urls = self._queries.room(block.size), self._urls.room(block.size)
-        n_wrong = self._read(text, block.size, queries, urls, lines)
+        size = block.size // 2 + 1  # no text of this length can overfill these buffers; what stays unused costs no memory
+        if self._buffers is None or self._buffers.query.shape[0] < size:
+            self._buffers = kernels.Lines(*(np.empty(size, _TYPES[name]) for name in kernels.Lines._fields))
+        text, lines = np.frombuffer(block.text, dtype=np.uint8), self._buffers
+        ids = self._queries.room(block.size), self._urls.room(block.size)
+        *found, n_wrong = self._read(text, block.size, *ids, lines)
+        for name, stop in self._ends(*found):
+            self._waiting[name].append(getattr(lines, name)[:stop].copy())
         if n_wrong:
             few = min(n_wrong, MOST_EXAMPLES)
             wrong = zip(lines.wrong[:few].tolist(), lines.wrong_at[:few].tolist(), strict=True)
@@ -59,21 +91,10 @@ class _TextLines:
                 raise ValueError(messages[0])
             self._report += LogReport(malformed=n_wrong, examples=messages)
 
-    def _buffers(self, n_bytes):
-        """Give buffers that no text of `n_bytes` can overfill; what stays unused costs no memory."""
-        size = n_bytes // 2 + 1
-        if self._lines is None or self._lines.query.shape[0] < size:
-            self._lines = kernels.Lines(*(np.empty(size, _TYPES[name]) for name in kernels.Lines._fields))
-        return self._lines
-
-    def _keep(self, columns):
-        for name, values in columns.items():
-            self._waiting[name].append(values.copy())
-
-    def _take_columns(self):
-        columns = {name: np.concatenate(arrays) for name, arrays in self._waiting.items()}
-        self._clear()
-        return columns
+    def _ends(self, n, n_shown, n_clicks):
+        """Yield each column and how much of it belongs to so many lines, urls and clicks."""
+        for names, stop in ((self._of_lines, n), (("shown",), n_shown), (self._of_clicks, n_clicks)):
+            yield from ((name, stop) for name in names)
 
     def _take_report(self):
         report, self._report = self._report, LogReport()
@@ -87,38 +108,28 @@ def _worded(path, block, kind, at):
     return f"{path}:{block.line_of(at)}: found {found}, expected {_EXPECTED[kind]}."
 
 
-class TsvLines(_TextLines):
+class TsvLines(_CompiledLines):
     """Lines ``query TAB urls TAB positions``."""
 
-    def _read(self, text, size, queries, urls, lines):
-        n, n_shown, n_clicks, n_wrong = kernels.read_tsv(text, size, queries, urls, lines)
-        ends = {"query": n, "size": n, "shown": n_shown, "n_clicks": n, "clicks": n_clicks}
-        self._keep({name: getattr(lines, name)[:end] for name, end in ends.items()})
-        return n_wrong
+    _of_lines, _of_clicks = ("query", "size", "n_clicks"), ("clicks",)
+    _read = staticmethod(kernels.read_tsv)
 
-    def take(self):
+    def take(self, end=False):
         """Give what was read since the last time as a log."""
-        its = self._take_columns()
-        return assemble(
-            self._queries,
-            self._urls,
-            its["query"],
-            starts_of(its["size"]),
-            its["shown"],
-            starts_of(its["n_clicks"]),
-            its["clicks"],
-            self._take_report(),
-        )
-
-    take_rest = take
+        its = {name: np.concatenate(arrays) for name, arrays in self._waiting.items()}
+        self._waiting = {name: [values[:0]] for name, values in its.items()}
+        columns = (its[name] for name in ("query", "size", "shown", "n_clicks", "clicks"))
+        return assemble(self._queries, self._urls, *columns, self._take_report())
 
 
-class YandexLines(_TextLines):
+class YandexLines(_CompiledLines):
     """Lines ``session time Q query region urls`` and ``session time C url``."""
+
+    _of_lines, _of_clicks = ("query", "size", "run", "time"), ("clicks", "click_run", "click_time")
 
     def __init__(self, malformed):
         super().__init__(malformed)
-        self._session = np.zeros(2, dtype=np.uint64)
+        self._session = np.zeros(2, dtype=np.uint64)  # number and key of the last one read
 
     def add(self, path, block):
         """Read a block of lines."""
@@ -126,35 +137,20 @@ class YandexLines(_TextLines):
             self._session[1] ^= np.uint64(1)  # no session goes on from the file before
         super().add(path, block)
 
-    def _read(self, text, size, queries, urls, lines):
-        *filled, n_wrong = kernels.read_yandex(text, size, queries, urls, lines, self._session)
-        ends = self._ends(*filled)
-        self._keep({name: getattr(lines, name)[:end] for name, end in ends.items()})
-        return n_wrong
+    def _read(self, *arguments):
+        return kernels.read_yandex(*arguments, self._session)
 
-    @staticmethod
-    def _ends(n, n_shown, n_clicks):
-        """Give how much of each column belongs to the first `n` query lines, which show `n_shown`, and `n_clicks` clicks."""
-        of_queries, of_clicks = ("query", "size", "run", "time"), ("clicks", "click_run", "click_time")
-        return {**dict.fromkeys(of_queries, n), "shown": n_shown, **dict.fromkeys(of_clicks, n_clicks)}
-
-    def take(self):
-        """Give the sessions that are complete as a log; lines of the last one may still come."""
-        return self._take(before=int(self._session[0]))
-
-    def take_rest(self):
-        """Give all that is left as a log."""
-        return self._take(before=int(self._session[0]) + 1)
-
-    def _take(self, before):
-        its = self._take_columns()
-        n, n_clicks = np.searchsorted(its["run"], before), np.searchsorted(its["click_run"], before)
+    def take(self, end=False):
+        """Give the sessions that are complete as a log; until the `end`, lines of the last one may still come."""
+        its = {name: np.concatenate(arrays) for name, arrays in self._waiting.items()}
+        last = int(self._session[0]) + end
+        n, n_clicks = np.searchsorted(its["run"], last), np.searchsorted(its["click_run"], last)
         indptr = starts_of(its["size"][:n])
-        ends = self._ends(n, indptr[-1], n_clicks)
-        self._keep({name: its[name][end:] for name, end in ends.items()})
-        its = {name: its[name][:end] for name, end in ends.items()}
+        for name, stop in self._ends(n, indptr[-1], n_clicks):
+            its[name], self._waiting[name] = its[name][:stop], [its[name][stop:].copy()]
         click_indptr, clicks, not_shown, without_query = kernels.attach_clicks(
             its["run"], its["time"], indptr, its["shown"], its["click_run"], its["click_time"], its["clicks"]
         )
         report = self._take_report() + LogReport(not_shown=not_shown, without_query=without_query)
-        return assemble(self._queries, self._urls, its["query"], indptr, its["shown"], click_indptr, clicks, report)
+        columns = (its["query"], its["size"], its["shown"], np.diff(click_indptr), clicks)
+        return assemble(self._queries, self._urls, *columns, report)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Self
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from structrank.clicks.counts import click_counts
+from structrank.clicks.counts import ClickCounts, click_counts
 from structrank.clicks.ids import dense_pairs
+from structrank.clicks.log import ClickLog
 from structrank.clicks.ranker import ClickRanker
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 class _Counted(ClickRanker):
     """Scores that are a ratio of counts; subclasses have ``_numerator(counts)``."""
 
-    def fit(self, log):
+    def fit(self, log: ClickLog | Iterable | ClickCounts) -> Self:
         """Count.
 
         Parameters
@@ -27,7 +34,7 @@ class _Counted(ClickRanker):
         self.counts_ = click_counts(log)
         return self
 
-    def predict(self, queries, urls):
+    def predict(self, queries: ArrayLike, urls: ArrayLike) -> np.ndarray:
         """Give scores, higher is better.
 
         Parameters

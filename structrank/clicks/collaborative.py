@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -19,12 +20,15 @@ from structrank.clicks.factorization import (
     best_query_factors,
     count_uses,
     group_pairs,
-    likelihood,
+    held_out_likelihood,
 )
 from structrank.clicks.ids import Ids, dense_pairs
 from structrank.clicks.log import random_mask
 from structrank.clicks.preferences import Preferences
 from structrank.clicks.ranker import ClickRanker
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _RATES = {"sgd": 0.5, "adam": 0.01, "batch": 0.1}
 _START_SD = 0.1  # of the factors before training: at 0 the gradient vanishes
@@ -132,8 +136,9 @@ class CollaborativeRanker(ClickRanker):
     """
 
     def __init__(
-        self, factors=50, solver="sgd", learning_rate=None, query_mean=1.0, query_sd=0.3, url_sd=2.0, max_iter=50,
-        validation_fraction=0.1, patience=2, n_jobs=None, warm_start=False, random_state=0, verbose=0,
+        self, factors: int = 50, solver: str = "sgd", learning_rate: float | None = None, query_mean: float = 1.0,
+        query_sd: float = 0.3, url_sd: float = 2.0, max_iter: int = 50, validation_fraction: float = 0.1, patience: int = 2,
+        n_jobs: int | None = None, warm_start: bool = False, random_state: int = 0, verbose: int = 0,
     ):  # fmt: skip
         self.factors = factors
         self.solver = solver
@@ -149,7 +154,7 @@ class CollaborativeRanker(ClickRanker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, pairs, validation=None):
+    def fit(self, pairs: Preferences, validation: Preferences | None = None) -> Self:
         """Train.
 
         Parameters
@@ -177,12 +182,9 @@ class CollaborativeRanker(ClickRanker):
         rng = np.random.default_rng(self.random_state)
         weight = np.array(pairs.weight, dtype=np.float32)
         if validation is None and 0 < round(self.validation_fraction * len(pairs)) < len(pairs):
-            # Weight 0 takes pairs out of training where they stand: a copy of the others would take as much again.
-            mask = random_mask(len(pairs), self.validation_fraction, self.random_state, "pairs")
-            validation = pairs.subset(mask)
-            weight[mask] = 0
+            weight[random_mask(len(pairs), self.validation_fraction, self.random_state, "pairs")] *= -1
         grouped = _grouped(pairs, weight, expected)
-        held_out = None if validation is None else _grouped(validation, validation.weight, expected)
+        held_out = grouped if validation is None else _grouped(validation, -validation.weight, expected)
         Q, U = self._start(pairs, grouped, rng)
         if self.solver == "batch":
             ascent = BatchAscent(Q, U, grouped, self._priors(), self._rate())
@@ -190,14 +192,15 @@ class CollaborativeRanker(ClickRanker):
             ascent = StochasticAscent(
                 Q, U, grouped, self._priors(), self._rate(), rng, n_threads(self.n_jobs), self.solver == "adam"
             )
-        history, reason = self._ascend(ascent, grouped, held_out)
+        total = float(weight.sum(where=weight > 0, dtype=np.float64))
+        history, reason = self._ascend(ascent, total, held_out)
         self.queries_, self.urls_ = pairs.queries, pairs.urls
         self.query_factors_ = ascent.query_factors.astype(np.float32, copy=False)
         self.url_factors_ = ascent.url_factors.astype(np.float32, copy=False)
         self.history_, self.n_iter_, self.stop_reason_ = history, len(history), reason
         return self
 
-    def fold_in(self, pairs):
+    def fold_in(self, pairs: Preferences) -> Self:
         """Give new queries their factors, with the urls as they are: nothing is retrained.
 
         For each query the posterior is concave in its factors, and Newton's method finds the maximum.
@@ -249,7 +252,7 @@ class CollaborativeRanker(ClickRanker):
         self.queries_ = _joined(self.queries_, names[new])
         return self
 
-    def predict(self, queries, urls):
+    def predict(self, queries: ArrayLike, urls: ArrayLike) -> np.ndarray:
         """Score urls for queries, q_i . u_j; higher is better.
 
         Parameters
@@ -322,22 +325,21 @@ class CollaborativeRanker(ClickRanker):
             both.append(factors)
         return both
 
-    def _ascend(self, ascent, grouped, held_out):
+    def _ascend(self, ascent, total, held_out):
         """Pass over the pairs until there is nothing more to gain; give the history and why it ended."""
         line = ProgressLine() if self.verbose else None
-        total = float(grouped.weight.sum(dtype=np.float64))
         started = time.perf_counter()
         history, best, reason = [], 0, "max_iter"
         try:
             for number in range(1, self.max_iter + 1):
                 ascent.epoch()
-                left_out = np.nan if held_out is None else _mean_likelihood(ascent, held_out)
+                left_out = held_out_likelihood(ascent.query_factors, ascent.url_factors, held_out)
                 history.append(Epoch(number, ascent.likelihood() / total, left_out, time.perf_counter() - started))
                 if line is not None:
                     line.update(_text(history[-1]))
                 if left_out > history[best].held_out:
                     best = number - 1
-                if number - 1 - best >= self.patience and held_out is not None:
+                if number - 1 - best >= self.patience and not np.isnan(left_out):
                     reason = "converged"
                     break
         except KeyboardInterrupt:
@@ -377,7 +379,8 @@ def known_pairs(query_ids, url_ids, queries, urls):
     if not known.all():
         warnings.warn(
             f"{(~known).sum()} of {known.shape[0]} entries have a query or a url that the model does not know "
-            f"({(query < 0).sum()} queries, {(url < 0).sum()} urls); their scores are nan.",
+            f"({(query < 0).sum()} queries, {(url < 0).sum()} urls); their scores are nan. A query that it knows is "
+            f"{query_ids.values[:1].tolist()[0]!r}, a url {url_ids.values[:1].tolist()[0]!r}.",
             _validation.StructRankWarning,
             stacklevel=3,
         )
@@ -387,10 +390,6 @@ def known_pairs(query_ids, url_ids, queries, urls):
 def _grouped(pairs, weight, expected):
     margins = None if expected is None else expected(pairs)
     return group_pairs(pairs.query, pairs.winner, pairs.loser, weight, len(pairs.queries), margins)
-
-
-def _mean_likelihood(ascent, pairs):
-    return likelihood(ascent.query_factors, ascent.url_factors, pairs) / float(pairs.weight.sum(dtype=np.float64))
 
 
 def _text(epoch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,9 +93,10 @@ class ClickCounter:
     """
 
     def __init__(self):
-        self._sums, self._first = KeySums(3), None
+        self._sums = KeySums(3)
+        self._first: ClickLog | None = None
 
-    def add(self, log):
+    def add(self, log: ClickLog) -> None:
         """Count the sessions of a part.
 
         Parameters
@@ -110,7 +112,7 @@ class ClickCounter:
             values = np.column_stack([part.clicked(), np.ones(part.shown.shape[0]), position])
             self._sums.add(np.repeat(part.query, sizes), part.shown.astype(np.int64), values)
 
-    def finish(self):
+    def finish(self) -> ClickCounts:
         """Give what was counted.
 
         Returns
@@ -128,7 +130,7 @@ class ClickCounter:
         return ClickCounts(queries, urls, *matrices)
 
 
-def click_counts(log):
+def click_counts(log: ClickLog | Iterable | ClickCounts) -> ClickCounts:
     """Count how often each url was shown and clicked for each query.
 
     Parameters

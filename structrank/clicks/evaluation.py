@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, overload
+
 import numpy as np
 
 from structrank import _validation
 from structrank.clicks.preferences import Preferences
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-def pair_accuracy(pairs, scores, per_query=False):
+    from structrank.clicks.ranker import ClickRanker
+
+
+@overload
+def pair_accuracy(
+    pairs: Preferences, scores: ClickRanker | Callable | ArrayLike, per_query: Literal[False] = False
+) -> float: ...
+
+
+@overload
+def pair_accuracy(pairs: Preferences, scores: ClickRanker | Callable | ArrayLike, per_query: bool) -> float | np.ndarray: ...
+
+
+def pair_accuracy(
+    pairs: Preferences, scores: ClickRanker | Callable | ArrayLike, per_query: bool = False
+) -> float | np.ndarray:
     """Compute the weighted share of preferences that scores agree with; ties count half.
 
     ::
@@ -42,9 +62,9 @@ def pair_accuracy(pairs, scores, per_query=False):
     """
     if not isinstance(pairs, Preferences):
         raise ValueError(f"pairs is a {type(pairs).__name__}; expected Preferences, as preference_pairs gives them.")
-    scores = _pair_scores(pairs, scores)
-    won = (scores[:, 0] > scores[:, 1]).astype(np.float64)
-    won[(scores[:, 0] == scores[:, 1]) | np.isnan(scores).any(axis=1)] = 0.5
+    both = _pair_scores(pairs, scores)
+    won = (both[:, 0] > both[:, 1]).astype(np.float64)
+    won[(both[:, 0] == both[:, 1]) | np.isnan(both).any(axis=1)] = 0.5
     query = pairs.query if per_query else np.zeros(len(pairs), dtype=np.int64)
     n_values = len(pairs.queries) if per_query else 1
     agreed = np.bincount(query, weights=won * pairs.weight, minlength=n_values)

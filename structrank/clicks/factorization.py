@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +29,7 @@ class GroupedPairs:
     query, winner, loser : (n_pairs,) arrays of int32
         Rows of the factors.
     weight : (n_pairs,) array of float32
+        A pair of weight below 0 is held out. It stays where it is: copies would take as much memory again.
     expected : (n_pairs,) or (0,) array of float32
         Margins that are there before the factors add theirs; empty for none.
     indptr : (n_queries + 1,) array of int64
@@ -177,6 +178,21 @@ def likelihood(query_factors, url_factors, pairs):
     return float(pairs.weight @ log_expit(margins(query_factors, url_factors, pairs)))
 
 
+def held_out_likelihood(query_factors, url_factors, pairs):
+    """Compute the mean log-likelihood, by weight, of the pairs that are held out; nan where there are none.
+
+    Examples
+    --------
+    >>> pairs = group_pairs(np.array([0, 0]), np.array([1, 2]), np.array([0, 0]), np.array([1.0, -3.0]), n_queries=1)
+    >>> bool(np.isclose(held_out_likelihood(np.zeros((1, 2)), np.zeros((3, 2)), pairs), np.log(0.5)))
+    True
+    """
+    total, weight = kernels.held_out_likelihood(
+        query_factors, url_factors, pairs.query, pairs.winner, pairs.loser, pairs.weight, pairs.expected
+    )
+    return total / weight if weight else np.nan
+
+
 def query_gradient(query_factors, url_factors, pairs, priors):
     """Compute equation 5 for all queries, the derivative of `log_posterior` in Q; the shape is that of Q.
 
@@ -237,8 +253,9 @@ class BatchAscent:
     def __init__(self, query_factors, url_factors, pairs, priors, rate):
         self.query_factors = query_factors.astype(np.float64)
         self.url_factors = url_factors.astype(np.float64)
-        self.pairs, self.priors, self.rate = pairs, priors, rate
-        self.objective = log_posterior(self.query_factors, self.url_factors, pairs, priors)
+        self.pairs = replace(pairs, weight=np.maximum(pairs.weight, 0))
+        self.priors, self.rate = priors, rate
+        self.objective = log_posterior(self.query_factors, self.url_factors, self.pairs, priors)
 
     def epoch(self):
         """Make one step that does not lead down; none where the rate has become too small to move anything."""

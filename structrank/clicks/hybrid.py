@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -13,13 +15,17 @@ from structrank import _validation
 from structrank.clicks.collaborative import CollaborativeRanker, check_pairs, known_pairs
 from structrank.clicks.counts import ClickCounts, click_counts
 from structrank.clicks.evaluation import pair_accuracy
-from structrank.clicks.log import ClickLog
+from structrank.clicks.log import ClickLog, random_mask
 from structrank.clicks.preferences import RULES, Preferences, preference_pairs
 from structrank.clicks.ranker import ClickRanker
 from structrank.clicks.walks import RandomWalkRanker
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 THETAS = tuple(np.linspace(0.0, 1.0, 21).round(2).tolist())
 STRENGTHS = (0.0, 0.25, 0.5, 1.0, 2.0)
+_WALKS = (("backward", 11), ("backward", 101), ("forward", 11), ("forward", 101))
 _FLOOR = 1e-4  # what is added to the probabilities of a walk before their logarithm is taken
 _ENOUGH = 20_000  # pairs, to tell one theta from another
 _POOLED = 10  # as many urls of an average query stand by each query when its spread is estimated
@@ -73,7 +79,8 @@ class HybridRanker(ClickRanker):
     collaborative : CollaborativeRanker or None, default None
         Parameters of the factors; None takes the defaults.
     walk : RandomWalkRanker or None, default None
-        Parameters of the walk; None takes the better of forward ones of 11 and of 101 steps, and 101 where theta is given.
+        Parameters of the walk; None takes the best of forward and backward ones of 11 and of 101 steps, and the longer forward
+        one where theta is given.
     theta : float or None, default None
         Weight of the walk, from 0 to 1; None chooses the best on pairs held out.
     combine : {"sum", "prior"}, default "sum"
@@ -115,8 +122,15 @@ class HybridRanker(ClickRanker):
     """
 
     def __init__(
-        self, collaborative=None, walk=None, theta=None, combine="sum", rule="clicked>skipped-above", folds=5, random_state=0
-    ):  # fmt: skip
+        self,
+        collaborative: CollaborativeRanker | None = None,
+        walk: RandomWalkRanker | None = None,
+        theta: float | None = None,
+        combine: str = "sum",
+        rule: str = "clicked>skipped-above",
+        folds: int = 5,
+        random_state: int = 0,
+    ):
         self.collaborative = collaborative
         self.walk = walk
         self.theta = theta
@@ -125,7 +139,7 @@ class HybridRanker(ClickRanker):
         self.folds = folds
         self.random_state = random_state
 
-    def fit(self, log, pairs=None):
+    def fit(self, log: ClickLog | ClickCounts, pairs: Preferences | None = None) -> Self:
         """Train both models, and choose theta.
 
         Parameters
@@ -142,21 +156,24 @@ class HybridRanker(ClickRanker):
         """
         self._check_parameters(log, pairs)
         factors = CollaborativeRanker() if self.collaborative is None else clone(self.collaborative)
-        walks = [RandomWalkRanker("forward", steps) for steps in (11, 101)] if self.walk is None else [clone(self.walk)]
+        walks = [RandomWalkRanker(*each) for each in _WALKS] if self.walk is None else [clone(self.walk)]
         walk, theta, curve = walks[-1], self.theta, []
         if theta is None:
-            walk, theta, curve, passes = self._choose(factors, walks, log, pairs)
+            walk, theta, curve, passes = self._choose("sum", factors, walks, log, pairs)
+            if self.combine == "prior":  # of the walk that serves the sum best: trying all would take four times as long
+                walk, theta, curve, passes = self._choose("prior", factors, [walk], log, pairs)
             factors.set_params(max_iter=passes, validation_fraction=0)
         counts = click_counts(log)
-        pairs = preference_pairs(log, self.rule) if pairs is None else _over_ids_of(counts, pairs)
-        clicks = _Normalised.walk(walk.fit(counts), counts)
+        # Of counts, pairs were given: that has been checked.
+        pairs = preference_pairs(log, self.rule) if pairs is None else _over_ids_of(counts, pairs)  # type: ignore[arg-type]
+        clicks = _Normalised.walk(walk.fit(counts), counts.impressions)
         factors._fit(pairs, expected=clicks.margins(theta) if self.combine == "prior" else None)
         self.collaborative_, self.walk_, self.walk_scale_ = factors, walk, clicks.scale
-        self.collaborative_scale_ = _Normalised.factors(factors, counts).scale
+        self.collaborative_scale_ = _Normalised.factors(factors, counts.impressions).scale
         self.theta_, self.curve_ = float(theta), curve
         return self
 
-    def predict(self, queries, urls):
+    def predict(self, queries: ArrayLike, urls: ArrayLike) -> np.ndarray:
         """Score urls for queries; higher is better.
 
         Parameters
@@ -219,20 +236,23 @@ class HybridRanker(ClickRanker):
             for number in range(self.folds):
                 yield pairs.subset(part != number), counts, pairs.subset(part == number)
 
-    def _choose(self, factors, walks, log, pairs):
+    def _choose(self, combine, factors, walks, log, pairs):
         """Cross-validate; give the best walk and theta, the accuracy of each theta, and the passes that the factors took."""
-        thetas = THETAS if self.combine == "sum" else STRENGTHS
-        agreed, passes = np.zeros((2, len(walks), len(thetas)))
+        thetas, attempt = (THETAS, _try_sums) if combine == "sum" else (STRENGTHS, _try_priors)
+        agreed, passes = np.zeros((len(walks), len(thetas))), np.zeros(len(thetas))
         weight, judged, n_folds = 0.0, 0, 0
         for known, counts, held_out in self._folds(log, pairs):
             if not len(known) or not len(held_out):
                 continue
-            for number, walk in enumerate(walks):
-                scores, made = self._try(thetas, clone(factors), clone(walk), known, counts, held_out)
-                agreed[number] += [held_out.weight.sum() * pair_accuracy(held_out, each) for each in scores]
-                passes[number] += made
-            weight += held_out.weight.sum()
-            judged += len(held_out)
+            judges, shown = held_out, counts.impressions
+            if combine == "sum":  # a prior is asked for every pair to learn from, and so walks from every query anyway
+                judges, shown = _enough(held_out, counts.impressions, self.random_state)
+            fitted = [_Normalised.walk(clone(walk).fit(counts), shown) for walk in walks]
+            accuracy, made = attempt(thetas, clone(factors), fitted, known, held_out, judges, shown)
+            agreed += judges.weight.sum() * np.array(accuracy)
+            passes += made
+            weight += judges.weight.sum()
+            judged += len(judges)
             n_folds += 1
             if judged >= _ENOUGH:
                 break
@@ -247,21 +267,41 @@ class HybridRanker(ClickRanker):
         smooth = (padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]) / 3
         number, best = np.unravel_index(np.argmax(smooth), smooth.shape)
         curve = list(zip(thetas, accuracy[number].tolist(), strict=True))
-        return walks[number], thetas[best], curve, max(round(passes[number, best] / n_folds), 1)
+        return walks[number], thetas[best], curve, max(round(passes[best] / n_folds), 1)
 
-    def _try(self, thetas, factors, walk, known, counts, held_out):
-        """Train on what is known; give the scores of the pairs held out for each theta, and the passes made."""
-        clicks = _Normalised.walk(walk.fit(counts), counts)
-        clicked = clicks.of_pairs(held_out)
-        if self.combine == "sum":
-            preferred = _Normalised.factors(factors._fit(known, held_out), counts).of_pairs(held_out)
-            return [_mixed("sum", theta, preferred, clicked) for theta in thetas], factors.n_iter_
-        scores, passes = [], []
-        for theta in thetas:
-            factors._fit(known, held_out, clicks.margins(theta))
-            scores.append(_mixed("prior", theta, _of_pairs(factors._scores, held_out), clicked))
-            passes.append(factors.n_iter_)
-        return scores, passes
+
+def _enough(held_out, impressions, random_state):
+    """Give as many of the pairs held out as are needed to judge by, and the impressions of their queries.
+
+    Walks take time for each query, and a large log has more of them than it takes to choose.
+    """
+    if len(held_out) <= _ENOUGH:
+        return held_out, impressions
+    judges = held_out.subset(random_mask(len(held_out), _ENOUGH / len(held_out), random_state, "pairs"))
+    entries = impressions.tocoo()
+    asked = np.isin(entries.row, judges.query)
+    kept = (entries.data[asked], (entries.row[asked], entries.col[asked]))
+    return judges, scipy.sparse.csr_matrix(kept, shape=impressions.shape)
+
+
+def _try_sums(thetas, factors, walks, known, held_out, judges, shown):
+    """Give the accuracy on the judges for each walk and theta, and the passes that the factors took for each theta."""
+    preferred = _Normalised.factors(factors._fit(known, held_out), shown).of_pairs(judges)
+    clicked = [walk.of_pairs(judges) for walk in walks]
+    accuracy = [[pair_accuracy(judges, _mixed("sum", theta, preferred, each)) for theta in thetas] for each in clicked]
+    return accuracy, factors.n_iter_
+
+
+def _try_priors(thetas, factors, walks, known, held_out, judges, shown):
+    """Do what `_try_sums` does, with factors that are trained upon the walk for each theta."""
+    accuracy, passes = [], []
+    (walk,) = walks
+    clicked = walk.of_pairs(judges)
+    for theta in thetas:
+        factors._fit(known, held_out, walk.margins(theta))
+        accuracy.append(pair_accuracy(judges, _mixed("prior", theta, _of_pairs(factors._scores, judges), clicked)))
+        passes.append(factors.n_iter_)
+    return [accuracy], passes
 
 
 @dataclass(frozen=True)
@@ -272,16 +312,16 @@ class _Normalised:
     scale: QueryScale
 
     @classmethod
-    def factors(cls, model, counts):
-        return cls._measured(model._scores, counts)
+    def factors(cls, model, impressions):
+        return cls._measured(model._scores, impressions)
 
     @classmethod
-    def walk(cls, model, counts):
-        return cls._measured(_log_of(model), counts)
+    def walk(cls, model, impressions):
+        return cls._measured(_log_of(model), impressions)
 
     @classmethod
-    def _measured(cls, score, counts):
-        shown = counts.impressions.tocoo()
+    def _measured(cls, score, impressions):
+        shown = impressions.tocoo()
         query = shown.row.astype(np.int64)
         return cls(score, QueryScale.measure(query, score(query, shown.col.astype(np.int64)), shown.shape[0]))
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from structrank import _validation
@@ -9,8 +12,15 @@ from structrank.clicks.ids import as_id_array, dense_pairs
 from structrank.clicks.preferences import Preferences
 from structrank.data import group_by_query
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-def to_labels(source, queries, urls, n_grades=5):
+    from structrank.clicks.ranker import ClickRanker
+
+
+def to_labels(
+    source: Preferences | ClickRanker | Callable | ArrayLike, queries: ArrayLike, urls: ArrayLike, n_grades: int = 5
+) -> np.ndarray:
     """Give documents labels that say what a click log thinks of them, to train `StructRankSVM` or `LambdaMART` on.
 
     Clicks order the urls of a query, but say nothing of how good the best of them is; so the labels grade within each query.
@@ -47,15 +57,15 @@ def to_labels(source, queries, urls, n_grades=5):
     array([0., 0., 0.])
     """
     n_grades = _validation.check_number("n_grades", n_grades, at_least=2, integer=True)
-    queries, urls = as_id_array(queries, "queries"), as_id_array(urls, "urls")
-    n_docs = _validation.count_rows(queries, "queries")
-    urls = _validation.as_column(urls, n_docs, "urls", against="queries")
+    query_ids, url_ids = as_id_array(queries, "queries"), as_id_array(urls, "urls")
+    n_docs = _validation.count_rows(query_ids, "queries")
+    url_ids = _validation.as_column(url_ids, n_docs, "urls", against="queries")
     scores = _validation.as_number_column(
-        _scores(source, queries, urls), n_docs, "scores", "numbers, larger is better", against="queries"
+        _scores(source, query_ids, url_ids), n_docs, "scores", "numbers, larger is better", against="queries"
     )
     labels, known = np.full(n_docs, np.nan), np.flatnonzero(~np.isnan(scores))
     if known.size:
-        grouping = group_by_query(queries[known], known.size, against="queries")
+        grouping = group_by_query(query_ids[known], known.size, against="queries")
         query = grouping.query_of_row()
         labels[known] = n_grades * _number_below(query, scores[known]) // grouping.sizes[query]
     return labels

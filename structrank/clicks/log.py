@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from structrank import _validation
 from structrank._kernels import click_logs as kernels
 from structrank.clicks.ids import Ids
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from structrank.clicks.counts import ClickCounts
 
 MALFORMED = ("skip", "error")
 MOST_EXAMPLES = 5  # of malformed entries, that a report keeps
@@ -60,9 +67,9 @@ class LogReport:
     not_shown: int = 0
     without_query: int = 0
     malformed: int = 0
-    examples: tuple = ()
+    examples: tuple[str, ...] = ()
 
-    def __add__(self, other):
+    def __add__(self, other: LogReport) -> LogReport:
         summed = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
         return LogReport(**{**summed, "examples": summed["examples"][:MOST_EXAMPLES]})
 
@@ -97,7 +104,7 @@ class LogReport:
         if self.without_query:
             warnings.warn(
                 f"{_count(self.without_query, 'click')} left out, of sessions without a query line. The lines of a session "
-                "must follow each other: sort the file by session first.",
+                "must follow each other: sort the file by session first, as `sort -s -k1,1` does.",
                 _validation.StructRankWarning,
                 stacklevel=3,
             )
@@ -146,7 +153,9 @@ class ClickLog:
         self.click_indptr, self.clicks, self.report = click_indptr, clicks, report
 
     @classmethod
-    def from_sessions(cls, sessions, *, malformed="skip"):
+    def from_sessions(
+        cls, sessions: Iterable[tuple[Hashable, Iterable[Hashable], Iterable[int]]], *, malformed: str = "skip"
+    ) -> ClickLog:
         """Build a log from sessions in memory.
 
         Parameters
@@ -166,12 +175,12 @@ class ClickLog:
         >>> log.urls.values.tolist(), log.shown.tolist(), log.clicks.tolist()
         ([10, 20, 30], [2, 0, 0, 1], [1, 0])
         """
-        from structrank.clicks.readers import stream_sessions
+        from structrank.clicks.sessions import stream_sessions
 
         return cls.gather(stream_sessions(sessions, malformed=malformed))
 
     @classmethod
-    def gather(cls, stream):
+    def gather(cls, stream: Iterable[ClickLog]) -> ClickLog:
         """Put the parts that a stream gives into one log.
 
         Parameters
@@ -190,7 +199,7 @@ class ClickLog:
         >>> ClickLog.gather(stream)
         ClickLog(2 sessions, 2 queries, 3 urls, 1 clicks)
         """
-        parts = []
+        parts: list[ClickLog] = []
         for part in stream:
             shared_ids(parts[0] if parts else part, part)
             parts.append(part)
@@ -204,7 +213,7 @@ class ClickLog:
         click_indptr = _joined([part.click_indptr for part in parts])
         return cls(queries, urls, query, indptr, shown, click_indptr, clicks, report)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.query.shape[0]
 
     def __repr__(self):
@@ -213,11 +222,11 @@ class ClickLog:
             f"{self.clicks.shape[0]} clicks)"
         )
 
-    def __getitem__(self, session):
+    def __getitem__(self, session: int) -> tuple[Hashable, list, list[int]]:
         number = range(len(self))[session]
         return self._session(number, self.queries.values, self.urls.values)
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[Hashable, list, list[int]]]:
         queries, urls = self.queries.values, self.urls.values
         return (self._session(number, queries, urls) for number in range(len(self)))
 
@@ -227,7 +236,7 @@ class ClickLog:
         (query,) = queries[self.query[number : number + 1]].tolist()
         return query, urls[shown].tolist(), clicks.tolist()
 
-    def clicked(self):
+    def clicked(self) -> np.ndarray:
         """Tell for each entry of `shown` whether it was clicked.
 
         Returns
@@ -243,7 +252,7 @@ class ClickLog:
         clicked[np.repeat(self.indptr[:-1], np.diff(self.click_indptr)) + self.clicks] = True
         return clicked
 
-    def counts(self):
+    def counts(self) -> ClickCounts:
         """Count clicks and impressions of each query and url; see `click_counts`.
 
         Returns
@@ -254,7 +263,7 @@ class ClickLog:
 
         return click_counts(self)
 
-    def subset(self, mask):
+    def subset(self, mask: ArrayLike) -> ClickLog:
         """Give some of the sessions as a log over the same ids.
 
         Parameters
@@ -272,26 +281,26 @@ class ClickLog:
         >>> log.subset([False, True])[0]
         ('b', [2, 3], [])
         """
-        mask = as_mask(mask, len(self), "sessions")
+        taken = as_mask(mask, len(self), "sessions")
         shown, clicks = np.diff(self.indptr), np.diff(self.click_indptr)
         report = LogReport(
-            sessions=int(mask.sum()),
-            shown=int(shown[mask].sum()),
-            clicks=int(clicks[mask].sum()),
-            without_clicks=int((clicks[mask] == 0).sum()),
+            sessions=int(taken.sum()),
+            shown=int(shown[taken].sum()),
+            clicks=int(clicks[taken].sum()),
+            without_clicks=int((clicks[taken] == 0).sum()),
         )
         return ClickLog(
             self.queries,
             self.urls,
-            self.query[mask],
-            starts_of(shown[mask]),
-            self.shown[np.repeat(mask, shown)],
-            starts_of(clicks[mask]),
-            self.clicks[np.repeat(mask, clicks)],
+            self.query[taken],
+            starts_of(shown[taken]),
+            self.shown[np.repeat(taken, shown)],
+            starts_of(clicks[taken]),
+            self.clicks[np.repeat(taken, clicks)],
             report,
         )
 
-    def split(self, test_size=0.25, random_state=0):
+    def split(self, test_size: float = 0.25, random_state: int = 0) -> tuple[ClickLog, ClickLog]:
         """Split the sessions at random into a log to learn from and one to test on.
 
         Parameters
@@ -317,14 +326,16 @@ class ClickLog:
         return self.subset(~held_out), self.subset(held_out)
 
 
-def assemble(queries, urls, query, indptr, shown, click_indptr, clicks, report):
+def assemble(queries, urls, query, sizes, shown, n_clicks, clicks, report):
     """Make a log from raw arrays: apply the policies that `LogReport` states, and count.
 
     Parameters
     ----------
     queries, urls : Ids, or ids that still grow
-    query, indptr, shown, click_indptr, clicks : arrays
+    query, shown, clicks : arrays
         As in `ClickLog`, but urls and clicks may repeat, lists may be empty, and positions may lie outside the list.
+    sizes, n_clicks : (n_sessions,) arrays
+        How many urls and clicks each session has.
     report : LogReport
         What was counted before.
 
@@ -332,8 +343,8 @@ def assemble(queries, urls, query, indptr, shown, click_indptr, clicks, report):
     -------
     ClickLog
     """
-    arrays = (query.astype(np.int32), indptr, shown.astype(np.int32), click_indptr, clicks.astype(np.int64))
-    *clean, counts = kernels.clean_sessions(*arrays, len(urls))
+    lists = (query.astype(np.int32), starts_of(sizes), shown.astype(np.int32))
+    *clean, counts = kernels.clean_sessions(*lists, starts_of(n_clicks), clicks.astype(np.int64), len(urls))
     names = ("empty", "repeated_urls", "repeated_clicks", "not_shown", "without_clicks")
     report = report + LogReport(
         sessions=clean[0].shape[0],

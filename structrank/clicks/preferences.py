@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +12,10 @@ from structrank import _validation
 from structrank._kernels import click_logs as kernels
 from structrank.clicks.counts import KeySums, as_stream, parts_of
 from structrank.clicks.ids import Ids
-from structrank.clicks.log import as_mask, random_mask, settled, shared_ids
+from structrank.clicks.log import ClickLog, as_mask, random_mask, settled, shared_ids
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 RULES = {
     "clicked>skipped-above": kernels.CLICKED_SKIPPED_ABOVE,
@@ -49,13 +54,13 @@ class Preferences:
     loser: np.ndarray
     weight: np.ndarray
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.query.shape[0]
 
     def __repr__(self):
         return f"Preferences({len(self)} pairs, {len(self.queries)} queries, {len(self.urls)} urls)"
 
-    def subset(self, mask):
+    def subset(self, mask: ArrayLike) -> Preferences:
         """Give some of the pairs, over the same ids.
 
         Parameters
@@ -72,11 +77,11 @@ class Preferences:
         >>> pairs.subset(pairs.loser == 1).loser
         array([1], dtype=int32)
         """
-        mask = as_mask(mask, len(self), "pairs")
+        taken = as_mask(mask, len(self), "pairs")
         arrays = (self.query, self.winner, self.loser, self.weight)
-        return Preferences(self.queries, self.urls, *(array[mask] for array in arrays))
+        return Preferences(self.queries, self.urls, *(array[taken] for array in arrays))
 
-    def split(self, test_size=0.25, random_state=0):
+    def split(self, test_size: float = 0.25, random_state: int = 0) -> tuple[Preferences, Preferences]:
         """Split the pairs at random into some to learn from and some to test on, as the paper does.
 
         A triple goes to one side with all its weight. To hold out whole sessions, split the log: `ClickLog.split`.
@@ -121,11 +126,12 @@ class PairCounter:
     2
     """
 
-    def __init__(self, rule="clicked>skipped-above"):
+    def __init__(self, rule: str = "clicked>skipped-above"):
         self._rule = RULES[_validation.check_choice("rule", rule, tuple(RULES))]
-        self._sums, self._first = KeySums(1), None
+        self._sums = KeySums(1)
+        self._first: ClickLog | None = None
 
-    def add(self, log):
+    def add(self, log: ClickLog) -> None:
         """Extract the preferences of a part.
 
         Parameters
@@ -141,7 +147,7 @@ class PairCounter:
             )
             self._sums.add(query, key, np.ones((query.shape[0], 1)))
 
-    def finish(self):
+    def finish(self) -> Preferences:
         """Give what was found.
 
         Returns
@@ -154,14 +160,14 @@ class PairCounter:
         queries, query = settled(self._first.queries, numbers)
         better, worse = (key >> 32).astype(np.int32), (key & (2**32 - 1)).astype(np.int32)
         (urls, winner), (_, loser) = settled(self._first.urls, better), settled(self._first.urls, worse)
-        columns = (query, winner, loser, weight[:, 0])
+        columns = [query, winner, loser, weight[:, 0]]
         if query is not numbers or winner is not better:  # numbered anew, and no longer sorted
             order = np.lexsort((loser, winner, query))
-            columns = (column[order] for column in columns)
+            columns = [column[order] for column in columns]
         return Preferences(queries, urls, *columns)
 
 
-def preference_pairs(log, rule="clicked>skipped-above"):
+def preference_pairs(log: ClickLog | Iterable, rule: str = "clicked>skipped-above") -> Preferences:
     """Extract preferences from clicks, and count how many sessions state each.
 
     Users read from top to bottom, so that a url above a click was seen and passed over: a judgement that, unlike the click

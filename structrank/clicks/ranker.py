@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import numpy as np
+
 from structrank.clicks.ids import as_id_array
 from structrank.data import group_by_query
 from structrank.ranker import Ranker, ranks_within
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 class ClickRanker(Ranker):
@@ -20,7 +27,7 @@ class ClickRanker(Ranker):
     array([2, 1, 1])
     """
 
-    def rank(self, queries, urls):
+    def rank(self, queries: ArrayLike, urls: ArrayLike) -> np.ndarray:  # type: ignore[override]
         """Rank urls within their queries.
 
         Parameters

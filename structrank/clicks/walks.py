@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import scipy.sparse
@@ -16,8 +18,12 @@ from structrank import _validation
 from structrank._kernels import clicks as kernels
 from structrank._validation import n_threads
 from structrank.clicks.collaborative import known_pairs
-from structrank.clicks.counts import click_counts
+from structrank.clicks.counts import ClickCounts, click_counts
+from structrank.clicks.log import ClickLog
 from structrank.clicks.ranker import ClickRanker
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +120,21 @@ class RandomWalkRanker(ClickRanker):
     [0.00025, 0.24375, 0.0]
     """
 
-    def __init__(self, direction="backward", steps=11, self_transition=0.9, tol=1e-5, n_jobs=None):
+    def __init__(
+        self,
+        direction: str = "backward",
+        steps: int = 11,
+        self_transition: float = 0.9,
+        tol: float = 1e-5,
+        n_jobs: int | None = None,
+    ):
         self.direction = direction
         self.steps = steps
         self.self_transition = self_transition
         self.tol = tol
         self.n_jobs = n_jobs
 
-    def fit(self, log):
+    def fit(self, log: ClickLog | Iterable | ClickCounts) -> Self:
         """Take in the clicks.
 
         Parameters
@@ -141,7 +154,7 @@ class RandomWalkRanker(ClickRanker):
         self.graph_ = ClickGraph(clicks.indptr.astype(np.int64), clicks.indices, clicks.data, clicks.shape[1])
         return self
 
-    def predict(self, queries, urls):
+    def predict(self, queries: ArrayLike, urls: ArrayLike) -> np.ndarray:
         """Score urls for queries; higher is better. A query is walked from once, however many urls are asked for.
 
         Parameters

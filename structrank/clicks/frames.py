@@ -1,0 +1,131 @@
+"""Click logs from data frames in long form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structrank import _validation
+from structrank.clicks.ids import GrowingIds
+from structrank.clicks.log import MALFORMED, MOST_EXAMPLES, ClickLog, LogReport, assemble, starts_of
+from structrank.clicks.stream import LogStream
+
+
+def read_frame(
+    frame: Any,
+    *,
+    session: str = "session",
+    query: str = "query",
+    url: str = "url",
+    position: str = "position",
+    clicked: str = "clicked",
+    time: str | None = None,
+    malformed: str = "skip",
+) -> ClickLog:
+    """Read a log from a data frame in long form, a row for each url shown.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, or what has columns as it has
+        Rows in any order. Rows of the same session and the same query are one list.
+    session, query, url : str
+        Names of the columns with these ids, of any hashable type.
+    position : str
+        Name of the column by which a list is ordered; numbers. Rows of equal position stay in their order.
+    clicked : str
+        Name of the column that says whether the url was clicked: bool, or numbers, above 0 for yes.
+    time : str, default None
+        Name of the column with the time of the click, in any type that sorts; None takes clicks from top to bottom.
+    malformed : {"skip", "error"}, default "skip"
+        What to do with a row that lacks one of these: leave it out, count it and warn, or raise.
+
+    Returns
+    -------
+    ClickLog
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame(
+    ...     {
+    ...         "session": [1, 1, 1, 2],
+    ...         "query": ["news", "news", "news", "weather"],
+    ...         "url": ["b.org", "a.org", "c.org", "a.org"],
+    ...         "position": [2, 1, 3, 1],
+    ...         "clicked": [0, 0, 1, 1],
+    ...     }
+    ... )
+    >>> list(read_frame(frame))
+    [('news', ['a.org', 'b.org', 'c.org'], [2]), ('weather', ['a.org'], [0])]
+    """
+    import pandas as pd
+
+    _validation.check_choice("malformed", malformed, MALFORMED)
+    names = {"session": session, "query": query, "url": url, "position": position, "clicked": clicked}
+    if time is not None:
+        names["time"] = time
+    if not hasattr(frame, "columns"):
+        raise ValueError(f"frame is a {type(frame).__name__}; expected a data frame, a row for each url shown.")
+    for name, column in names.items():
+        found = list(frame.columns).count(column)
+        if found != 1:
+            raise ValueError(
+                f"frame has {found or 'no'} column{'s' if found else ''} {column!r}; it has "
+                f"{', '.join(map(repr, frame.columns))}. Name the column with {name}=."
+            )
+    columns = {name: frame[column].to_numpy() for name, column in names.items()}
+    missing = np.zeros(len(frame), dtype=bool)
+    for name, values in columns.items():
+        if name != "time":
+            missing |= pd.isna(values)
+    report = _missing_rows(columns, missing, malformed)
+    columns = {name: values[~missing] for name, values in columns.items()}
+    for name in ("position", "clicked"):
+        columns[name] = _validation.as_number_column(columns[name], (~missing).sum(), names[name], "numbers", "frame")
+
+    queries, query_numbers = _factorised(columns["query"], names["query"])
+    urls, shown = _factorised(columns["url"], names["url"])
+    _, session_numbers = _factorised(columns["session"], names["session"])
+    lists = pd.factorize(session_numbers * len(queries) + query_numbers)[0]
+    order = np.lexsort((columns["position"], lists))
+    sizes = np.bincount(lists)
+    indptr = starts_of(sizes)
+    place = np.empty(order.shape[0], dtype=np.int64)
+    place[order] = np.arange(order.shape[0]) - np.repeat(indptr[:-1], sizes)
+
+    rows = np.flatnonzero(columns["clicked"] > 0)
+    when = place[rows] if time is None else pd.factorize(columns["time"][rows], sort=True, use_na_sentinel=False)[0]
+    rows = rows[np.lexsort((place[rows], when, lists[rows]))]
+    n_clicks = np.bincount(lists[rows], minlength=sizes.shape[0])
+    query_of_list = query_numbers[order[indptr[:-1]]]
+    log = assemble(queries, urls, query_of_list, sizes, shown[order], n_clicks, place[rows], report)
+    return ClickLog.gather(LogStream(iter([log]), "frame"))
+
+
+def _missing_rows(columns, missing, malformed):
+    """Report the rows that lack something, or raise."""
+    import pandas as pd
+
+    rows = np.flatnonzero(missing)
+    examples = tuple(
+        f"row {row}: found no {next(name for name, values in columns.items() if pd.isna(values[row]))}, expected one."
+        for row in rows[:MOST_EXAMPLES].tolist()
+    )
+    if rows.size and malformed == "error":
+        raise ValueError(f"frame, {examples[0]}")
+    return LogReport(malformed=rows.size, examples=examples)
+
+
+def _factorised(values, name):
+    """Give a column of ids as `Ids`, and the dense integer of each row."""
+    import pandas as pd
+
+    try:
+        numbers, distinct = pd.factorize(values)
+    except TypeError as error:
+        raise ValueError(f"column {name!r} has ids that are not hashable ({error}); expected numbers or texts.") from None
+    growing = GrowingIds()
+    growing.add(distinct.tolist())
+    ids, places = growing.settle()
+    return ids, numbers if places is None else places[numbers]

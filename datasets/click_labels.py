@@ -4,6 +4,8 @@ import zlib
 from numbers import Real
 
 import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from structrank.datasets._queries import rows_by_query
@@ -11,7 +13,16 @@ from structrank.datasets.cleaning import _checked
 from structrank.datasets.synthetic import _is_integer, _require
 
 
-def make_click_labels(X, y, qid, *, agreement=0.5, seen_share=0.7, n_views=100, random_state=None):
+def make_click_labels(
+    X: ArrayLike | scipy.sparse.spmatrix | scipy.sparse.sparray,
+    y: ArrayLike,
+    qid: ArrayLike,
+    *,
+    agreement: float = 0.5,
+    seen_share: float = 0.7,
+    n_views: int = 100,
+    random_state: int | np.random.Generator | None = None,
+) -> NDArray[np.float64]:
     """Generate click-through rates for judged documents: correlated with the grades, but different from them.
 
     Users like what judges like, and besides have a taste of their own, which the features show. Document i of query q
@@ -60,16 +71,16 @@ def make_click_labels(X, y, qid, *, agreement=0.5, seen_share=0.7, n_views=100, 
     good = isinstance(seen_share, Real) and 0 < seen_share <= 1
     _require(good, "seen_share", seen_share, "a number above 0 and at most 1")
     _require(_is_integer(n_views, 1), "n_views", n_views, "an integer of at least 1")
-    X, y, qid = _checked(X, y, qid)
-    grades = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    features, labels, query = _checked(X, y, qid)
+    grades = check_array(labels, ensure_2d=False, dtype=np.float64, input_name="y")
 
     rng = np.random.default_rng(random_state)
-    taste = X @ rng.standard_normal(X.shape[1])
+    taste = features @ rng.standard_normal(features.shape[1])
     # The views depend on the grades, so that parts of one seed share the taste and nothing else.
-    rng = np.random.default_rng([rng.integers(2**32), zlib.crc32(grades.tobytes())])
-    queries = rows_by_query(qid)
+    rng = np.random.default_rng([int(rng.integers(2**32)), zlib.crc32(grades.tobytes())])
+    queries = rows_by_query(query)
     liking = agreement * _standardised(grades, queries) + np.sqrt(1 - agreement**2) * _standardised(taste, queries)
-    seen = rng.random(len(y)) < seen_share
+    seen = rng.random(len(grades)) < seen_share
     clicks = rng.binomial(n_views, 1 / (1 + np.exp(1 - 2 * liking)))
     return np.where(seen & (clicks > 0), clicks / n_views, np.nan)
 

@@ -1,5 +1,6 @@
 """Ranking data graded by a random polynomial: nothing but the shape of a function to learn."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Real
 
@@ -12,13 +13,13 @@ _N_TERMS = 10
 
 
 def make_polynomial_ranking(
-    n_queries=200,
-    n_docs=50,
-    n_features=50,
-    grade_shares=(0.52, 0.32, 0.13, 0.02, 0.01),
-    split=(0.5, 0.25, 0.25),
-    random_state=None,
-):
+    n_queries: int = 200,
+    n_docs: int = 50,
+    n_features: int = 50,
+    grade_shares: Sequence[float] = (0.52, 0.32, 0.13, 0.02, 0.01),
+    split: tuple[float, float, float] = (0.5, 0.25, 0.25),
+    random_state: int | np.random.Generator | None = None,
+) -> Fold:
     r"""Generate queries whose documents are graded by a random cubic polynomial of their features.
 
     Document i has standard normal features x_i and the utility ::
@@ -66,7 +67,7 @@ def make_polynomial_ranking(
     _require(_is_integer(n_features, 1), "n_features", n_features, "an integer of at least 1")
     good = np.ndim(grade_shares) == 1 and len(grade_shares) >= 2
     good = good and all(isinstance(share, Real) and share > 0 for share in grade_shares)
-    good = good and np.isclose(sum(grade_shares), 1.0)
+    good = good and bool(np.isclose(sum(grade_shares), 1.0))
     _require(good, "grade_shares", grade_shares, "at least two positive shares, of the labels 0, 1, ..., that sum to 1")
     bounds = _split_bounds(n_queries, split)
 

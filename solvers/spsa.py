@@ -10,10 +10,12 @@ Automatic Control 37, 1992). Finite differences (FDSA) move one weight at a time
 at once, in a random direction of signs, 2 values whatever d is.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 def _is_number(value):
@@ -144,7 +146,16 @@ class Descent:
 _PLAIN, _USUAL = SPSA(), Steps()
 
 
-def minimize(function, start, *, method=_PLAIN, steps=_USUAL, max_evaluations=1000, random_state=0, callback=None):
+def minimize(
+    function: Callable[[np.ndarray], float],
+    start: ArrayLike,
+    *,
+    method: SPSA | FDSA = _PLAIN,
+    steps: Steps = _USUAL,
+    max_evaluations: int = 1000,
+    random_state: int | np.random.Generator | None = 0,
+    callback: Callable[[int, int, np.ndarray], object] | None = None,
+) -> Descent:
     """Descend on a function of a vector by estimated gradients.
 
     Parameters

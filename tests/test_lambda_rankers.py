@@ -128,13 +128,35 @@ def test_learning_rate_falls_only_after_the_measure_has_fallen(train):
 
 
 def test_patience_restarts_and_then_stops(train):
-    stopped = fit(LambdaRank("mrr", hidden_units=0, max_epochs=200, patience=3), train)
-    again = fit(LambdaRank("mrr", hidden_units=0, max_epochs=200, patience=3, restarts=2), train)
+    stopped = fit(LambdaRank("mrr", hidden_units=0, max_epochs=200, patience=3, settle=0), train)
+    again = fit(LambdaRank("mrr", hidden_units=0, max_epochs=200, patience=3, restarts=2, settle=0), train)
     assert stopped.stop_reason_ == again.stop_reason_ == "patience"
     assert again.n_iter_ > stopped.n_iter_
     assert [entry.train for entry in again.history_[: stopped.n_iter_]] == [entry.train for entry in stopped.history_]
     best = again.score(train.X, train.y, qid=train.qid)
     assert best == pytest.approx(max(entry.train for entry in again.history_), abs=1e-12)
+
+
+@pytest.mark.parametrize("hidden_units", [0, 3])
+def test_weights_settle_until_no_step_in_a_row_raises_the_measure(hidden_units, fold):
+    def ranker(settle, max_epochs=200):
+        return LambdaRank("map", hidden_units=hidden_units, patience=3, max_epochs=max_epochs, settle=settle)
+
+    part = fold.train
+    before, after = fit(ranker(0), part), fit(ranker(100), part)
+    assert (before.stop_reason_, after.stop_reason_) == ("patience", "settled")
+    rounds = [entry.train for entry in after.history_]
+    assert rounds[: before.n_iter_] == [entry.train for entry in before.history_]
+    settling = rounds[before.n_iter_ :]
+    assert settling == sorted(settling)
+    assert settling[-1] > max(rounds[: before.n_iter_])
+    assert after.score(part.X, part.y, qid=part.qid) == pytest.approx(settling[-1], abs=1e-12)
+    # At least the last steps were in vain, and an epoch has one for each query.
+    assert after.n_iter_ - after.best_round_ >= 100 // len(np.unique(part.qid))
+    assert fit(ranker(100, before.n_iter_ + 1), part).stop_reason_ == "max_epochs"
+    assert fit(ranker(100), part, validation=fold.validation).stop_reason_ == "patience"
+    last = before.n_iter_ + 1
+    assert fit(ranker(100), part, callback=lambda entry: entry.round == last).stop_reason_ == "callback"
 
 
 def test_callback_and_interrupt_keep_the_best_so_far(train):
@@ -145,7 +167,7 @@ def test_callback_and_interrupt_keep_the_best_so_far(train):
         if entry.round == 3:
             raise KeyboardInterrupt
 
-    with pytest.warns(StructRankWarning, match="interrupted after 3 epochs"):
+    with pytest.warns(StructRankWarning, match="interrupted after epoch 3"):
         model = fit(LambdaRank(hidden_units=0), train, callback=interrupt)
     assert model.stop_reason_ == "interrupted"
 
@@ -192,6 +214,7 @@ def test_they_are_rows_of_the_criterion_table(fold):
         ({"max_epochs": -1}, "max_epochs=-1"),
         ({"patience": 0}, "patience=0"),
         ({"restarts": None}, "restarts=None"),
+        ({"settle": -1}, "settle=-1"),
         ({"random_state": "a"}, "random_state='a'"),
     ],
 )

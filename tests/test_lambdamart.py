@@ -164,14 +164,14 @@ def test_plain_lambdamart_is_as_accurate_as_lightgbms_lambdarank():
         theirs.fit(made.train.X, made.train.y, group=sizes)
         ours = fit(made.train, n_estimators=60)
         differences.append(ndcg(made.test, ours.predict(made.test.X)) - ndcg(made.test, theirs.predict(made.test.X)))
-    assert np.mean(differences) > -0.005
+    assert abs(np.mean(differences)) < 0.005
 
 
 def test_the_graded_measure_raises_cndcg_and_leaves_ndcg_where_it_is():
     clicked = ([], [])
     graded = ([], [])
     for seed in range(3):
-        made = generated(seed + 30, n_queries=800)
+        made = generated(seed, n_queries=800)
         train, test = made.train, made.test
         on_train, on_test = (
             datasets.make_click_labels(part.X, part.y, part.qid, random_state=seed) for part in (train, test)
@@ -249,7 +249,7 @@ def test_ctrl_c_leaves_the_trees_so_far(fold):
         if entry.round == 4:
             raise KeyboardInterrupt
 
-    with pytest.warns(StructRankWarning, match="interrupted; the model has the first 4 of 10 rounds"):
+    with pytest.warns(StructRankWarning, match="interrupted after tree 4"):
         model = fit(fold.train, callback=interrupt)
     assert model.stop_reason_ == "interrupted"
     assert np.array_equal(model.predict(fold.test.X), fit(fold.train, n_estimators=4).predict(fold.test.X))

@@ -7,27 +7,40 @@ from structrank import StructRankSVM, datasets, metrics
 from structrank.lambdas import LambdaRank, LocalOptimalityDisplay, SmoothnessDisplay, local_optimality, smoothness
 from structrank.lambdas.networks import Network
 
-MEASURES = {"ndcg": "ndcg", "map": metrics.MAP(relevant_from=2), "mrr": metrics.MRR(relevant_from=2)}
+# Of documents at least so good there are few, so that no model ranks them perfectly.
+MEASURES = {"ndcg@10": "ndcg@10", "map": metrics.MAP(relevant_from=2), "mrr": metrics.MRR(relevant_from=3)}
 
 
 @pytest.fixture(scope="module")
 def part():
-    return datasets.make_polynomial_ranking(n_queries=160, n_docs=30, n_features=20, random_state=0).train
+    return datasets.make_polynomial_ranking(n_queries=400, n_docs=30, n_features=10, random_state=0).train
 
 
-@pytest.mark.parametrize("hidden_units", [0, 10])
+@pytest.mark.parametrize("hidden_units", [0, 3])
 @pytest.mark.parametrize("measure", MEASURES)
 def test_trained_weights_pass_and_random_weights_fail(measure, hidden_units, part):
     model = LambdaRank(MEASURES[measure], hidden_units=hidden_units)
     model.fit(part.X, part.y, qid=part.qid)
-    # Steps at which the verdict is clear: half the directions lead up from random weights, none from trained ones.
-    found = local_optimality(model, part.X, part.y, part.qid, steps=(0.2, 1.0), each_weight=False)
+    found = local_optimality(model, part.X, part.y, part.qid, steps=(0.2, 0.5, 1.0))
+    assert found.value < 0.99  # at 1 there would be nothing to pass
     assert found.passed
     assert found.confidence > 0.99
+    assert not found.better_weights.size
     start = LambdaRank(MEASURES[measure], hidden_units=hidden_units, max_epochs=0).fit(part.X, part.y, qid=part.qid)
     failed = local_optimality(start, part.X, part.y, part.qid, steps=(0.2,), n_directions=50, each_weight=False)
     assert not failed.passed
     assert failed.n_better > 5
+
+
+@pytest.mark.parametrize("hidden_units", [0, 3])
+def test_the_verdict_does_not_depend_on_the_length_of_weights(hidden_units, fold):
+    train = fold.train
+    model = LambdaRank("ndcg", hidden_units=hidden_units, max_epochs=2).fit(train.X, train.y, qid=train.qid)
+    found = local_optimality(model, train.X, train.y, train.qid, n_directions=20)
+    model.weights_[-(hidden_units or 6) :] *= 8.0  # the last layer; a power of 2 rounds nothing
+    longer = local_optimality(model, train.X, train.y, train.qid, n_directions=20)
+    assert longer.curves == pytest.approx(found.curves, abs=1e-12)
+    assert longer.weight_curves == pytest.approx(found.weight_curves, abs=1e-12)
 
 
 @pytest.mark.parametrize("n_hidden", [0, 3])
@@ -48,7 +61,7 @@ def test_curves_are_the_measure_at_the_moved_weights(fold):
     assert found.curves.shape == (3, 2)
     assert found.weight_curves.shape == (6, 4)
     moved = model.weights_.copy()
-    moved[2] -= 0.5
+    moved[2] -= 0.5 * np.linalg.norm(moved)
     expected = metrics.evaluate(train.y, train.X @ moved, train.qid, "ndcg")["ndcg"]
     assert found.weight_curves[2, 0] == pytest.approx(expected, abs=1e-9)
     again = local_optimality(model, train.X, train.y, train.qid, steps=[0.1, 0.5], n_directions=3)
@@ -76,9 +89,9 @@ def test_any_linear_model_can_be_tested(fold):
 
 def test_smoothness_grows_with_the_number_of_queries(part):
     model = LambdaRank("ndcg", hidden_units=0, max_epochs=5).fit(part.X, part.y, qid=part.qid)
-    found = smoothness(model, part.X, part.y, part.qid, n_queries=[2, 20, 80], n_shifts=41)
-    assert found.roughness(2) > found.roughness(20) > found.roughness(80)
-    middle = found.curves[80][:, 20]  # the weights as they are
+    found = smoothness(model, part.X, part.y, part.qid, n_queries=[2, 20, 200], n_shifts=41)
+    assert found.roughness(2) > found.roughness(20) > found.roughness(200)
+    middle = found.curves[200][:, 20]  # the weights as they are
     assert middle == pytest.approx(model.score(part.X, part.y, qid=part.qid), abs=1e-12)
     assert np.abs(model.weights_[found.weights]).min() >= np.sort(np.abs(model.weights_))[-5]
 
@@ -127,6 +140,9 @@ def test_bad_models_and_data_are_named(fold):
         local_optimality(model, train.X[:, :2], train.y, train.qid)
     with pytest.raises(ValueError, match="map is undefined for every query"):
         local_optimality(model, train.X, np.zeros(len(train.y)), train.qid)
+    model.weights_[:] = 0.0
+    with pytest.raises(ValueError, match="a layer of weights that are all 0"):
+        local_optimality(model, train.X, train.y, train.qid)
     with pytest.raises(ValueError, match="DummyRegressor has no vector of weights"):
         local_optimality(DummyRegressor().fit(train.X, train.y), train.X, train.y, train.qid, "map")
     with pytest.raises(ValueError, match="n_queries=\\[1000\\] is not valid"):

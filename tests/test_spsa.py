@@ -94,7 +94,7 @@ def test_ranker_stops_by_patience_on_a_validation_set_and_survives_ctrl_c(fold, 
     def interrupt(entry):
         raise KeyboardInterrupt
 
-    with pytest.warns(StructRankWarning, match="interrupted after 1 iterations"):
+    with pytest.warns(StructRankWarning, match="interrupted after iteration 1"):
         SPSARanker().fit(train.X, train.y, qid=train.qid, callback=interrupt)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
@@ -13,15 +14,20 @@ from structrank._validation import n_threads
 from structrank.data import RankingData
 from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, Yardstick, as_validation
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from structrank._typing import Matrix
+
 
 class BoostedRanker(MeasureRanker):
     """A ranker of boosted trees: its checks, its predictions, and the trees as LightGBM's own text.
 
-    A subclass has the parameters that `_check_parameters` checks, makes a `Course` in ``fit``, hands it to `_keep` when it has
-    run, and turns the outputs of its boosters, a list with one array for each, into scores in ``_scores(outputs)``.
+    A subclass has the parameters that `_check_parameters` checks, makes a `Course` in ``fit``, hands it to `_keep_trees` when
+    it has run, and turns the outputs of its boosters, a list with one array for each, into scores in ``_scores(outputs)``.
     """
 
-    def predict(self, X):
+    def predict(self, X: Matrix) -> NDArray[np.float64]:
         """Score documents; higher is better.
 
         Parameters
@@ -81,21 +87,11 @@ class BoostedRanker(MeasureRanker):
             **more,
         }
 
-    def _keep(self, X, course):
-        """Take over what a course of training has given, and warn of what a user should know."""
-        self._keep_columns(X, course.data)
-        self.n_iter_ = len(course.reporter.rounds)
-        self.best_round_ = course.stopping.best_round or self.n_iter_
-        self.history_ = course.reporter.history
-        self.stop_reason_ = course.reason
-        self.trees_ = [booster.model_to_string(num_iteration=self.best_round_) for booster in course.boosters]
+    def _keep_trees(self, course):
+        """Take over the trees that were grown; warn where there are none."""
+        self.trees_ = [booster.model_to_string(num_iteration=course.best_round) for booster in course.boosters]
         self._boosters = None
-        if course.reason == "interrupted":
-            text = (
-                f"Training was interrupted; the model has the first {self.best_round_} of {self.n_estimators} rounds."
-            )
-            warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
-        if not self.n_iter_:
+        if not course.reporter.rounds:
             text = (
                 "No tree could be grown, so all documents get the same score: no split leaves at least "
                 f"min_child_samples={self.min_child_samples} documents and min_child_weight={self.min_child_weight:g} in each "
@@ -141,6 +137,11 @@ class Course:
         self._rows = None
         self.boosters = []
 
+    @property
+    def best_round(self):
+        """Rounds to keep: up to the best on the validation set, or all."""
+        return self.stopping.best_round or len(self.reporter.rounds)
+
     def add_booster(self, target, weight=None, **settings):
         """Add a booster with targets of its own; features are put into bins once for all."""
         settings = self._ranker._settings(**settings)
@@ -182,7 +183,6 @@ class Course:
             if not self.reporter.rounds:
                 raise
             self.reason = "interrupted"
-        self.reporter.finish(self.reason)
 
     def _round(self, number, grow, scores):
         """Make one round; give why training should end, or None."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +13,14 @@ from structrank.data import RankingData
 from structrank.lambdas.mart import check_label_sources
 from structrank.lambdas.objectives import CrossEntropy, Graded
 from structrank.plotting import _Display, _styles, _without_crowd
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike
+
+    from structrank._typing import Matrix
+    from structrank.lambdas.mart import LambdaMART
+    from structrank.metrics import Measure
 
 __all__ = [
     "LambdaAgreementDisplay",
@@ -23,7 +32,10 @@ __all__ = [
 ]
 
 
-def lambda_agreement(model, X, y, qid=None, labels=None, objective=None, every=1):
+def lambda_agreement(
+    model: LambdaMART, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, labels: dict[str, Any] | None = None,
+    objective: Graded | None = None, every: int = 1,
+) -> pd.DataFrame:  # fmt: skip
     """Compute for how many documents the lambdas of a lower tier do not contradict those of the first: Figure 2.
 
     A document agrees if both lambdas have the same sign or that of the lower tier is 0. Each lower tier is looked at twice:
@@ -84,7 +96,10 @@ def lambda_agreement(model, X, y, qid=None, labels=None, objective=None, every=1
     return pd.DataFrame.from_dict(shares, orient="index").rename_axis("round")
 
 
-def lambda_contribution(model, X, y, qid=None, measure="ndcg", high=None, every=1):
+def lambda_contribution(
+    model: LambdaMART, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, measure: str | Measure = "ndcg",
+    high: float | None = None, every: int = 1,
+) -> pd.DataFrame:  # fmt: skip
     r"""Compute which grades the forces on highly relevant documents come from: Figure 3(a), equation 11.
 
     .. math:: \frac1H \sum_{j\ \text{high}} \frac{\sum_{k: y_k = v} |\lambda_{jk}|}{\sum_k |\lambda_{jk}|}
@@ -148,7 +163,9 @@ def lambda_contribution(model, X, y, qid=None, measure="ndcg", high=None, every=
     return pd.DataFrame.from_dict(shares, orient="index").rename_axis("round")
 
 
-def labels_at_top(model, X, y, qid=None, k=3, every=1):
+def labels_at_top(
+    model: LambdaMART, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, k: int = 3, every: int = 1
+) -> pd.DataFrame:
     """Compute the shares of grades among the documents in the first k ranks: Figure 3(b).
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,16 @@ from structrank.lambdas.networks import Network, moments
 from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, Yardstick, as_validation
 from structrank.linear_methods import LinearMethods
 from structrank.solvers.spsa import FDSA, SPSA, Steps, minimize
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from structrank._typing import Matrix
+    from structrank.datasets import Dataset
+    from structrank.metrics import Measure
 
 _METHODS = ("spsa:2", "spsa:4", "spsa:8", "fdsa")
 
@@ -77,9 +87,10 @@ class SPSARanker(LinearMethods, MeasureRanker):
     """
 
     def __init__(
-        self, objective="measure", measure="ndcg@10", method="spsa:4", step=10.0, perturbation=0.1, max_evaluations=2000,
-        patience=None, random_state=0, verbose=0,
-    ):  # fmt: skip
+        self, objective: str = "measure", measure: str | Measure = "ndcg@10", method: str = "spsa:4", step: float = 10.0,
+        perturbation: float = 0.1, max_evaluations: int = 2000, patience: int | None = None, random_state: int = 0,
+        verbose: int = 0,
+    ) -> None:  # fmt: skip
         self.objective = objective
         self.measure = measure
         self.method = method
@@ -90,7 +101,10 @@ class SPSARanker(LinearMethods, MeasureRanker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, qid=None, sample_weight=None, validation=None, callback=None):
+    def fit(
+        self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
+        validation: Dataset | tuple | None = None, callback: Callable[[Round], object] | None = None,
+    ) -> Self:  # fmt: skip
         """Train.
 
         Parameters
@@ -161,20 +175,12 @@ class SPSARanker(LinearMethods, MeasureRanker):
             if not reporter.rounds:
                 raise
             reason = "interrupted"
-        self._keep_columns(X, data)
         self.weights_ = best
-        self.n_iter_ = len(reporter.rounds)
-        self.n_evaluations_ = self.n_iter_ * method.evaluations_of(data.n_features)
-        self.best_round_ = stopping.best_round
-        self.history_ = reporter.history
-        self.stop_reason_ = reason
-        reporter.finish(reason)
-        if reason == "interrupted":
-            text = f"Training was interrupted after {self.n_iter_} iterations; the model is the best so far."
-            warnings.warn(text, _validation.StructRankWarning, stacklevel=2)
+        self.n_evaluations_ = len(reporter.rounds) * method.evaluations_of(data.n_features)
+        self._keep_course(X, data, reporter, reason, stopping.best_round)
         return self
 
-    def predict(self, X):
+    def predict(self, X: Matrix) -> NDArray[np.float64]:
         """Score documents, w.x; higher is better.
 
         Parameters

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from structrank import _validation, metrics
 from structrank._kernels import lambdas as kernels
 from structrank.lambdas.plans import make_plan, parse_target
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
-def lambda_gradients(scores, labels, measure="ndcg@10", construction="ranknet-weight-pairs"):
+    from structrank.metrics import Measure
+
+
+def lambda_gradients(
+    scores: ArrayLike, labels: ArrayLike, measure: str | Measure | None = "ndcg@10",
+    construction: str = "ranknet-weight-pairs",
+) -> NDArray[np.float64]:  # fmt: skip
     r"""Compute the lambdas of the documents of one query: how hard each is pushed up (positive) or down (negative).
 
     Every construction is a sum of equal and opposite forces between a better document i and a worse one j,
@@ -61,20 +71,20 @@ def lambda_gradients(scores, labels, measure="ndcg@10", construction="ranknet-we
     >>> lambda_gradients([2.0, 1.0, 0.0], [0, 1, 1], measure="mrr").round(3)
     array([-0.806,  0.366,  0.44 ])
     """
-    measure = parse_target(measure)
+    target = parse_target(measure)
     n_docs = _validation.count_rows(labels, "labels")
-    labels = _as_labels(labels, n_docs, measure, "labels")
-    scores = _validation.as_number_column(scores, n_docs, "scores", "numbers, larger ranks higher", "labels")
-    wrong = np.flatnonzero(~np.isfinite(scores))
+    grades = _as_labels(labels, n_docs, target, "labels")
+    values = _validation.as_number_column(scores, n_docs, "scores", "numbers, larger ranks higher", "labels")
+    wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
-        raise ValueError(f"scores contains {scores[wrong[0]]:g} at row {wrong[0]}; lambdas need finite scores.")
-    plan = make_plan(measure, labels, np.array([0, n_docs]), construction=construction)
+        raise ValueError(f"scores contains {values[wrong[0]]:g} at row {wrong[0]}; lambdas need finite scores.")
+    plan = make_plan(target, grades, np.array([0, n_docs]), construction=construction)
     lambdas = np.zeros(n_docs)
-    kernels.add_lambdas(scores, plan, 1.0, lambdas, np.zeros(n_docs))
+    kernels.add_lambdas(values, plan, 1.0, lambdas, np.zeros(n_docs))
     return lambdas
 
 
-def swap_gains(labels_by_rank, measure="ndcg@10"):
+def swap_gains(labels_by_rank: ArrayLike, measure: str | Measure = "ndcg@10") -> NDArray[np.float64]:
     r"""Compute how much a measure rises when two documents of one query trade places, for all pairs at once.
 
     From counts, in O(1) per pair, not by evaluating the measure again. For ranks a < b from 0, relevances z, gains G and

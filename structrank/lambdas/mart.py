@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from structrank import _validation
+from structrank._files import replace_file
 from structrank._kernels.boosting import add_near_lambdas
 from structrank._kernels.lambdas import add_lambdas, scale_by_deviation
 from structrank.lambdas.boosting import BoostedRanker, Course
 from structrank.lambdas.objectives import parse_objective
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Self
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from structrank._typing import Matrix, Path
+    from structrank.datasets import Dataset
+    from structrank.lambdas.objectives import Objective
+    from structrank.lambdas.training import Round
+    from structrank.metrics import Measure
 
 __all__ = ["LambdaMART"]
 
@@ -107,10 +122,12 @@ class LambdaMART(BoostedRanker):
     """
 
     def __init__(
-        self, objective="ndcg@30", measure="ndcg@10", leaf_values="auto", margin=0.01, n_estimators=100,
-        learning_rate=0.1, num_leaves=31, min_child_samples=20, min_child_weight=1e-3, subsample=1.0, colsample_bytree=1.0,
-        reg_lambda=0.0, patience=None, n_jobs=None, random_state=0, verbose=0,
-    ):  # fmt: skip
+        self, objective: str | Measure | Objective | None = "ndcg@30", measure: str | Measure = "ndcg@10",
+        leaf_values: str = "auto", margin: float | None = 0.01, n_estimators: int = 100, learning_rate: float = 0.1,
+        num_leaves: int = 31, min_child_samples: int = 20, min_child_weight: float = 1e-3, subsample: float = 1.0,
+        colsample_bytree: float = 1.0, reg_lambda: float = 0.0, patience: int | None = None, n_jobs: int | None = None,
+        random_state: int = 0, verbose: int = 0,
+    ) -> None:  # fmt: skip
         self.objective = objective
         self.measure = measure
         self.leaf_values = leaf_values
@@ -128,7 +145,11 @@ class LambdaMART(BoostedRanker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, qid=None, sample_weight=None, labels=None, validation=None, callback=None):
+    def fit(
+        self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
+        labels: dict[str, Any] | None = None, validation: Dataset | tuple | None = None,
+        callback: Callable[[Round], object] | None = None,
+    ) -> Self:  # fmt: skip
         """Train.
 
         Parameters
@@ -165,10 +186,11 @@ class LambdaMART(BoostedRanker):
             return None if no_split else lambdas.effective_pairs
 
         course.run(grow, self._scores)
-        self._keep(X, course)
+        self._keep_trees(course)
+        self._keep_course(X, course.data, course.reporter, course.reason, course.best_round)
         return self
 
-    def staged_predict(self, X):
+    def staged_predict(self, X: Matrix) -> Iterator[NDArray[np.float64]]:
         """Score documents by the first tree, the first two, and so on.
 
         Parameters
@@ -186,7 +208,7 @@ class LambdaMART(BoostedRanker):
             scores = scores + self._scores(self._outputs(X, start_iteration=number, num_iteration=1))
             yield scores
 
-    def to_lightgbm(self, path):
+    def to_lightgbm(self, path: Path) -> None:
         """Write the trees to a file in LightGBM's own format, for ``lightgbm.Booster(model_file=path)``.
 
         Parameters
@@ -195,8 +217,7 @@ class LambdaMART(BoostedRanker):
             An existing file is replaced.
         """
         check_is_fitted(self)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(self.trees_[0])
+        replace_file(path, self.trees_[0].encode(), "the trees")
 
     def _scores(self, outputs):
         return outputs[0]

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from structrank import _validation
 from structrank.lambdas.boosting import BoostedRanker, Course
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+
+    from structrank._typing import Matrix
+    from structrank.datasets import Dataset
+    from structrank.lambdas.training import Round
+    from structrank.metrics import Measure
 
 __all__ = ["McRank"]
 
@@ -28,29 +41,9 @@ class McRank(BoostedRanker):
         What is learned, see above. With two grades both are the same but for regularisation.
     measure : str or Measure, default "ndcg@10"
         What `score` gives, and what early stopping goes by.
-    n_estimators : int, default 100
-        Most rounds.
-    learning_rate : float, default 0.1
-    num_leaves : int, default 31
-        Most leaves of a tree.
-    min_child_samples : int, default 20
-        Fewest documents in a leaf.
-    min_child_weight : float, default 1e-3
-        Least sum of second derivatives in a leaf.
-    subsample : float, default 1.0
-        Share of the documents drawn for each round.
-    colsample_bytree : float, default 1.0
-        Share of the features drawn for each tree.
-    reg_lambda : float, default 0.0
-        Added to the sum of second derivatives in a leaf; shrinks its value.
-    patience : int or None, default None
-        Rounds without a better value on the validation set after which to stop; None never stops.
-    n_jobs : int or None, default None
-        Threads: None is 1, -1 all cores. The model does not depend on it.
-    random_state : int, default 0
-        Seed of what is drawn.
-    verbose : int, default 0
-        1 shows a line of progress; 0 prints nothing.
+    n_estimators, learning_rate, num_leaves, min_child_samples, min_child_weight, subsample, colsample_bytree, reg_lambda, \
+    patience, n_jobs, random_state, verbose
+        As for `LambdaMART`.
 
     Attributes
     ----------
@@ -58,17 +51,8 @@ class McRank(BoostedRanker):
         The different labels of the training set, ascending.
     trees_ : list of str
         LightGBM's text of the trees: one, or with ``classification="ordinal"`` one for each threshold.
-    n_iter_ : int
-        Rounds made.
-    best_round_ : int
-        Rounds kept: up to the best on the validation set, where there is one.
-    history_ : History
-        One `structrank.lambdas.training.Round` each.
-    stop_reason_ : str
-        "n_estimators", "patience", "callback", "interrupted" (Ctrl-C), or "no split" where the data gave out.
-    n_features_in_ : int
-    feature_names_in_ : (n_features_in_,) array
-        Where X has string column names.
+    n_iter_, best_round_, history_, stop_reason_, n_features_in_, feature_names_in_
+        As for `LambdaMART`.
 
     References
     ----------
@@ -87,10 +71,11 @@ class McRank(BoostedRanker):
     """
 
     def __init__(
-        self, classification="plain", measure="ndcg@10", n_estimators=100, learning_rate=0.1, num_leaves=31,
-        min_child_samples=20, min_child_weight=1e-3, subsample=1.0, colsample_bytree=1.0, reg_lambda=0.0, patience=None,
-        n_jobs=None, random_state=0, verbose=0,
-    ):  # fmt: skip
+        self, classification: str = "plain", measure: str | Measure = "ndcg@10", n_estimators: int = 100,
+        learning_rate: float = 0.1, num_leaves: int = 31, min_child_samples: int = 20, min_child_weight: float = 1e-3,
+        subsample: float = 1.0, colsample_bytree: float = 1.0, reg_lambda: float = 0.0, patience: int | None = None,
+        n_jobs: int | None = None, random_state: int = 0, verbose: int = 0,
+    ) -> None:  # fmt: skip
         self.classification = classification
         self.measure = measure
         self.n_estimators = n_estimators
@@ -106,7 +91,10 @@ class McRank(BoostedRanker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X, y, qid=None, sample_weight=None, validation=None, callback=None):
+    def fit(
+        self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
+        validation: Dataset | tuple | None = None, callback: Callable[[Round], object] | None = None,
+    ) -> Self:  # fmt: skip
         """Train.
 
         Parameters
@@ -147,7 +135,8 @@ class McRank(BoostedRanker):
             return 0 if any(grown) else None
 
         course.run(grow, lambda outputs: _expected_grades(outputs, grades))
-        self._keep(X, course)
+        self._keep_trees(course)
+        self._keep_course(X, course.data, course.reporter, course.reason, course.best_round)
         self.grades_ = grades
         return self
 

@@ -118,19 +118,17 @@ class Network:
         first = first * scale[:, None]
         return np.concatenate([first.ravel(), bias - mean @ first, last])
 
+    def layer_lengths(self, weights):
+        """Give, for each weight, the length of the layer that it belongs to: all of w, or W with b, or v.
 
-    def with_short_last_layer(self, weights):
-        """Scale the last layer, on whose length rankings do not depend, to a quarter of what a unit vector has there.
-
-        That is 1/4 for a linear function and 1 / (4 sqrt(n_features + 2)) for two layers: a random step of length t changes the
-        last layer by about 4 t times its length, and a step of 1 leaves little of it.
+        Examples
+        --------
+        >>> Network(n_features=1, n_hidden=1).layer_lengths(np.array([3.0, 4.0, 0.5]))
+        array([5. , 5. , 0.5])
         """
         n_last = self.n_hidden or self.n_features
-        length = np.linalg.norm(weights[-n_last:])
-        scaled = weights.copy()
-        if length > 0.0:
-            scaled[-n_last:] *= 0.25 * np.sqrt(n_last / self.size) / length
-        return scaled
+        layers = [layer for layer in (weights[:-n_last], weights[-n_last:]) if layer.size]
+        return np.concatenate([np.full(layer.size, np.linalg.norm(layer)) for layer in layers])
 
 
 def blocks(n_rows, n_features):

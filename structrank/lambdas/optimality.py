@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -13,6 +14,13 @@ from structrank._validation import check_width
 from structrank.data import RankingData
 from structrank.lambdas.networks import Network
 from structrank.lambdas.training import Yardstick
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from structrank._typing import Matrix
 
 _STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _SHARE = 0.01  # of directions that may lead up and go unnoticed
@@ -29,6 +37,7 @@ class LocalOptimality:
     value : float
         The measure at the weights.
     steps : (n_steps,) array
+        As shares of the length of the weights.
     curves : (n_directions, n_steps) array
         The measure at the weights moved by each step in each random direction.
     weight_steps : (2 n_steps,) array
@@ -102,19 +111,21 @@ class LocalOptimality:
 
 
 def local_optimality(
-    model, X, y, qid=None, measure=None, *, steps=_STEPS, n_directions=459, each_weight=True,
-    random_state=0, verbose=0,
-):  # fmt: skip
+    model: Any, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, measure: str | metrics.Measure | None = None, *,
+    steps: Sequence[float] = _STEPS, n_directions: int = 459, each_weight: bool = True, random_state: int = 0, verbose: int = 0,
+) -> LocalOptimality:  # fmt: skip
     """Test whether the weights of a ranker are a local optimum of a measure, from the measure at weights around them.
 
-    The weights are moved by ``step * r`` for directions r drawn uniformly from the unit sphere. One direction that leads to a
-    larger value, at whatever step, refutes the optimum. If none of n does, then either less than 1 % of all directions do, or
-    something happened whose probability is at most 0.99 ** n: for 459 directions, the verdict has a confidence of 99 %. So
-    goes section 5 of Donmez, Svore and Burges, On the local optimality of LambdaRank, SIGIR 2009.
+    The weights are moved by a step in directions drawn uniformly from the sphere. One direction that leads to a larger value,
+    at whatever step, refutes the optimum. If none of n does, then either less than 1 % of all directions do, or something
+    happened whose probability is at most 0.99 ** n: for 459 directions, the verdict has a confidence of 99 %. So goes section 5
+    of Donmez, Svore and Burges, On the local optimality of LambdaRank, SIGIR 2009.
 
-    Rankings do not depend on the length of linear weights, but what a step does depends on it: it turns long weights less than
-    short ones. With few queries the measure is a rugged function, in which small enough steps find some larger value by chance.
-    So the verdict is about the steps that were taken.
+    Rankings do not depend on the length of linear weights, so neither does the test: steps are in units of it. A step of 0.1
+    turns w by six degrees, a step of 1 by 45. Of a network with two layers, each layer is moved by the step times its own
+    length. (The paper's steps are plain numbers, for weights of a length that it does not state.) With few queries the measure
+    is a rugged function, in which small enough steps find some larger value by chance. So the verdict is about the steps that
+    were taken.
 
     Parameters
     ----------
@@ -126,11 +137,12 @@ def local_optimality(
     measure : str or Measure, default None
         As `structrank.metrics.parse` takes it; None for the model's own.
     steps : sequence of float, default 0.1, 0.2, ..., 1.0
-        Lengths of the steps, above 0.
+        Lengths of the steps, above 0, as shares of the length of the weights.
     n_directions : int, default 459
         Random directions.
     each_weight : bool, default True
-        Also move one weight at a time, by each step up and down. At a local optimum none of these leads up.
+        Also move one weight at a time, by each step up and down, in units of the length of its layer. At a local optimum none
+        of these leads up.
     random_state : int, default 0
         Seed of the directions.
     verbose : int, default 0
@@ -154,29 +166,33 @@ def local_optimality(
     >>> local_optimality(start, train.X, train.y, train.qid, n_directions=50).passed  # random weights
     False
     """
-    steps = np.array([_validation.check_number("steps", step, above=0) for step in np.atleast_1d(steps).tolist()])
-    if not steps.size:
+    lengths = np.array([_validation.check_number("steps", step, above=0) for step in np.atleast_1d(steps).tolist()])
+    if not lengths.size:
         raise ValueError("steps is empty; expected at least one step, such as 0.1.")
     n_directions = _validation.check_number("n_directions", n_directions, at_least=1, integer=True)
     random_state = _validation.check_number("random_state", random_state, at_least=0, integer=True)
     network, weights = weights_of(model)
-    measure = measure_of(model, measure)
+    target = measure_of(model, measure)
+    units = network.layer_lengths(weights)
+    if not units.all():
+        name = type(model).__name__
+        raise ValueError(f"{name} has a layer of weights that are all 0; steps in units of its length lead nowhere.")
     data = RankingData(X, y, qid)
     check_width(data.n_features, network.n_features, type(model).__name__)
-    yardstick = Yardstick(measure, data.labels, data.grouping)
+    yardstick = Yardstick(target, data.labels, data.grouping)
     value = yardstick(network.scores(data.X, weights))
     if np.isnan(value):
-        raise ValueError(f"{measure.name} is undefined for every query; check y, qid and relevant_from.")
+        raise ValueError(f"{target.name} is undefined for every query; check y, qid and relevant_from.")
 
     directions = np.random.default_rng(random_state).standard_normal((n_directions, network.size))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    directions *= units / np.array([network.layer_lengths(direction) for direction in directions])
     line = ProgressLine() if verbose else None
-    curves = _follow(network, weights, directions, steps, data.X, yardstick, line, "direction")
-    weight_steps, weight_curves = np.concatenate([-steps[::-1], steps]), None
+    curves = _follow(network, weights, directions, lengths, data.X, yardstick, line, "direction")
+    weight_steps, weight_curves = np.concatenate([-lengths[::-1], lengths]), None
     if each_weight:
-        axes = np.eye(network.size)
+        axes = np.diag(units)
         weight_curves = _follow(network, weights, axes, weight_steps, data.X, yardstick, line, "weight")
-    return LocalOptimality(measure, value, steps, curves, weight_steps, weight_curves)
+    return LocalOptimality(target, value, lengths, curves, weight_steps, weight_curves)
 
 
 def weights_of(model):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -17,11 +19,16 @@ from structrank.discounts import discounts
 from structrank.history import History
 from structrank.ranker import Ranker
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from structrank._typing import Matrix
+
 
 class MeasureRanker(Ranker):
     """A ranker that is trained for a measure and scored by it; subclasses have a parameter `measure`.
 
-    A subclass writes ``fit(X, y, qid, sample_weight, validation, callback)``, which ends with `_keep_columns`, and
+    A subclass writes ``fit(X, y, qid, sample_weight, validation, callback)``, which ends with `_keep_course`, and
     ``predict(X)``, which begins with `_check_features`.
 
     Examples
@@ -30,7 +37,7 @@ class MeasureRanker(Ranker):
     ...     def __init__(self, measure="ndcg@10"):
     ...         self.measure = measure
     ...     def fit(self, X, y, qid=None):
-    ...         self._keep_columns(X, RankingData(X, y, qid))
+    ...         self._keep_course(X, RankingData(X, y, qid), RoundReporter(None, verbose=0), "done", best_round=0)
     ...         return self
     ...     def predict(self, X):
     ...         return self._check_features(X)[:, 0]
@@ -44,7 +51,9 @@ class MeasureRanker(Ranker):
         tags.target_tags.required = True
         return tags
 
-    def score(self, X, y, qid=None, sample_weight=None):
+    def score(
+        self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> float:
         """Measure the ranking by the learner's own measure: higher is better.
 
         Parameters
@@ -63,10 +72,18 @@ class MeasureRanker(Ranker):
         measure = metrics.parse(self.measure)
         return metrics.evaluate(y, self.predict(X), qid, measure, sample_weight=sample_weight)[measure.name]
 
-    def _keep_columns(self, X, data):
-        """Note number and names of the features; called when training has succeeded."""
+    def _keep_course(self, X, data, reporter, reason, best_round):
+        """Note the features and how training went; `fit` calls it when it has succeeded."""
         validate_data(self, X, skip_check_array=True)
         self.n_features_in_ = data.n_features
+        self.n_iter_ = len(reporter.rounds)
+        self.best_round_ = best_round
+        self.history_ = reporter.history
+        self.stop_reason_ = reason
+        reporter.finish(reason)
+        if reason == "interrupted":
+            text = f"Training was interrupted after {reporter.name} {self.n_iter_}; the model is the best so far."
+            warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
 
     def _check_features(self, X):
         """Give X as `_validation.as_matrix` does, after all checks that scoring needs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +12,13 @@ from structrank._validation import check_width
 from structrank.data import RankingData, group_by_query
 from structrank.lambdas.optimality import measure_of, weights_of
 from structrank.lambdas.training import Yardstick
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from structrank._typing import Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +53,9 @@ class Smoothness:
 
 
 def smoothness(
-    model, X, y, qid=None, measure=None, *, n_queries=None, n_weights=5, span=1.0, n_shifts=101, random_state=0
-):
+    model: Any, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, measure: str | metrics.Measure | None = None, *,
+    n_queries: Sequence[int] | None = None, n_weights: int = 5, span: float = 1.0, n_shifts: int = 101, random_state: int = 0,
+) -> Smoothness:  # fmt: skip
     """Measure a ranking while one weight at a time is moved, on growing samples of the queries.
 
     A measure of one query is flat or jumps wherever a weight moves; the mean over many queries may look smooth. Section 5.3 of
@@ -94,7 +103,7 @@ def smoothness(
     n_shifts = _validation.check_number("n_shifts", n_shifts, at_least=3, integer=True)
     random_state = _validation.check_number("random_state", random_state, at_least=0, integer=True)
     network, weights = weights_of(model)
-    measure = measure_of(model, measure)
+    target = measure_of(model, measure)
     data = RankingData(X, y, qid)
     check_width(data.n_features, network.n_features, type(model).__name__)
     total = data.grouping.n_queries
@@ -115,7 +124,7 @@ def smoothness(
     samples = {}
     for size in sizes:
         rows = np.flatnonzero(rank_of_query[query] < size)
-        samples[size] = rows, Yardstick(measure, data.labels[rows], group_by_query(query[rows], rows.shape[0]))
+        samples[size] = rows, Yardstick(target, data.labels[rows], group_by_query(query[rows], rows.shape[0]))
     directions = np.eye(network.size)[moved] * weights[moved][:, None]
     curves = {size: np.empty((moved.shape[0], n_shifts)) for size in sizes}
     for number, path in enumerate(network.paths(data.X, weights, directions)):
@@ -123,4 +132,4 @@ def smoothness(
             scores = path(shift)
             for size, (rows, yardstick) in samples.items():
                 curves[size][number, at] = yardstick(scores[rows])
-    return Smoothness(measure, moved, shifts, curves)
+    return Smoothness(target, moved, shifts, curves)

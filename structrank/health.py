@@ -91,6 +91,10 @@ class AtZero:
             for part, length in zip(risk.parts, lengths, strict=True):
                 self.shares[part.name] = self.shares.get(part.name, 0.0) + length / max(sum(lengths), 1e-300)
 
+    def steepness(self, norm, value):
+        """Tell how steeply R has fallen to `value` along a w of that length, against its fall at 0: 1 where w is very short."""
+        return (self.value - value) / (self.pull * norm) if self.pull * norm > 0 else 0.0
+
 
 def diagnose(at_zero, w, value, bound, C):
     """Measure the health of w.
@@ -112,8 +116,7 @@ def diagnose(at_zero, w, value, bound, C):
     start = C * at_zero.value
     norm = float(np.linalg.norm(w))
     ratio = (0.5 * norm**2 + C * value) / start if start > 0 else 0.0
-    steep = at_zero.value - value > _STEEP_FROM * at_zero.pull * norm
-    vacuous = start > 0 and bound > _VACUOUS_FROM * start and not steep
+    vacuous = start > 0 and bound > _VACUOUS_FROM * start and at_zero.steepness(norm, value) <= _STEEP_FROM
     dominant = max(at_zero.shares, key=at_zero.shares.get, default=None)
     if dominant is not None and at_zero.shares[dominant] <= _DOMINANT_FROM:
         dominant = None

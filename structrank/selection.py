@@ -2,7 +2,10 @@
 
 A criterion that carries the measure's name is often not the best to train on (`structrank.compare`): its convex bound may be
 loose, even vacuous, and its ramp bound may fit the noise of few queries. So the recipe trains the healthy convex criteria, the
-measure's own by both bounds, and COMBO, each along a path of C, and takes the model that ranks unseen queries best.
+measure's own by both bounds, and COMBO, each along a path of C, and asks unseen queries which ranks best. Few queries cannot
+tell: the measure's own criterion is taken (by the ramp bound, where its convex one is vacuous) unless another is better by more
+than the standard error of their difference. A search on the measure itself (`structrank.polish`) then goes on until these
+queries are worse off by more than that.
 """
 
 from __future__ import annotations
@@ -16,13 +19,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from structrank import _validation, criteria, metrics
+from structrank import _validation, metrics
 from structrank._progress import ProgressLine
 from structrank.comparison import default_trainers, fit_whole_path, inner_folds, usable_queries
-from structrank.data import RankingData
+from structrank.data import RankingData, score_rows
 from structrank.datasets.containers import Dataset
+from structrank.polish import LineSearch, Polish, matched_criterion
 from structrank.ranker import Ranker
-from structrank.significance import paired_randomisation_test
+from structrank.significance import paired_randomisation_test, standard_error_ratio
 from structrank.svm import StructRankSVM
 
 if TYPE_CHECKING:
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
 
 # From the paths of `compare`; values beyond these were hardly ever chosen there.
 _CS = (0.01, 0.1, 1.0, 10.0, 100.0)
+# Fewer validation queries are joined by inner folds: of 100, with values that spread by 0.3, the mean is known to within 0.03.
+_FEW_QUERIES = 100
 
 
 @dataclass(frozen=True)
@@ -66,17 +72,20 @@ class Selection:
     Attributes
     ----------
     measure : str
+    winner : str
+        The trial that was taken.
     trials : tuple of Trial
-        The best first.
+        The best on validation queries first.
     n_queries : int
-        Validation queries for which the measure is defined.
+        Queries that were asked, for which the measure is defined.
     inner_folds : bool
-        Whether these were folds of the training queries.
+        Whether folds of the training queries were among these.
     p_value : float
-        Of the paired randomisation test between the winner and the runner-up, over these queries.
+        Of the paired randomisation test between the winner and the best of the others, over these queries.
     """
 
     measure: str
+    winner: str
     trials: tuple
     n_queries: int
     inner_folds: bool
@@ -89,7 +98,7 @@ class Selection:
         return pd.DataFrame([vars(trial) for trial in self.trials]).set_index("name").rename_axis("trained on")
 
     def __repr__(self):
-        where = "inner folds of the training queries" if self.inner_folds else "validation queries"
+        where = "with inner folds of the training queries" if self.inner_folds else "validation queries"
         frame = self.to_frame()
         frame["vacuous"] = np.where(frame["vacuous"], "yes", "")
         shown = frame.to_string(
@@ -100,53 +109,29 @@ class Selection:
     @property
     def reason(self):
         """Why the winner won, in words."""
-        first, second = self.trials[:2]
-        lead = first.validation - second.validation
+        (winner,) = (trial for trial in self.trials if trial.name == self.winner)
+        other = next(trial for trial in self.trials if trial.name != self.winner)
+        lead = winner.validation - other.validation
+        if lead > 0.0:
+            likely = "unlikely to be chance" if self.p_value <= 0.05 else "which may be chance: either would serve"
+            return f"{winner.name} is ahead of {other.name} by {lead:.4f} (p = {self.p_value:.3f}), {likely}."
         if lead == 0.0:
-            return f"{first.name} and {second.name} do equally well; the first of them in the order of trying is taken."
-        likely = "unlikely to be chance" if self.p_value <= 0.05 else "which may be chance: either would serve"
-        return f"{first.name} is ahead of {second.name} by {lead:.4f} (p = {self.p_value:.3f}), {likely}."
-
-
-def matched_criterion(measure):
-    """Give the criterion whose loss is 1 - measure; of a measure with graded gains, that of its binary kin.
-
-    Parameters
-    ----------
-    measure : Measure
-
-    Returns
-    -------
-    Criterion
-
-    Examples
-    --------
-    >>> matched_criterion(metrics.parse("mrr@5"))
-    MRR(k=5)
-    """
-    known = {
-        metrics.AUC: lambda: criteria.AUC(),
-        metrics.MAP: lambda: criteria.MAP(),
-        metrics.MRR: lambda: criteria.MRR(measure.k),
-        metrics.NDCG: lambda: criteria.NDCG(measure.k, measure.discount),
-    }
-    if type(measure) not in known:
-        raise ValueError(
-            f"measure {measure.name!r} has no criterion to train on; choose one of: 'auc', 'map', 'mrr[@k]', 'ndcg[@k]'."
+            return f"{winner.name} and {other.name} do equally well; the first of them by preference is taken."
+        return (
+            f"{winner.name} is behind {other.name} by {-lead:.4f}, less than the standard error of the difference "
+            f"(p = {self.p_value:.3f}); it is taken for being trained on the measure itself."
         )
-    return known[type(measure)]()
 
 
 def _candidates(measure, relevant_from, discount):
-    """Give what to try, as untrained models by name: the convex ones first, so that of equals the safer wins."""
+    """Give what to try, as untrained models by name: the last two are the measure's own, by the convex and the ramp bound."""
     own = matched_criterion(measure)
     rows = default_trainers(relevant_from, discount, bound="convex")
     chosen = {name: rows[name] for name in ("AUC", "MAP", "NDCG-NC", "COMBO (separate slacks)")}
-    make = functools.partial(StructRankSVM, own, relevant_from=relevant_from, discount=discount, decay="sqrt@30")
+    make = functools.partial(StructRankSVM, own, relevant_from=relevant_from, discount=discount)
     name = measure.name.upper()
-    if name not in chosen:
-        chosen[name] = make(feature_map="po")
-    return {**chosen, f"{name}, ramp": make(bound="ramp")}
+    convex = chosen.pop(name, None) or make(feature_map="po")
+    return {**chosen, name: convex, f"{name}, ramp": make(bound="ramp")}
 
 
 def train_for(
@@ -163,7 +148,10 @@ def train_for(
     """Train for the measure that you are judged by.
 
     AUC, MAP, NDCG-NC, COMBO and the measure's own criterion are trained on their convex bounds, the last also on the ramp
-    bound (see `structrank.ramp`), each for every C. The model with the best measure on unseen queries wins.
+    bound (see `structrank.ramp`), each for every C. The measure's own wins, by the ramp bound where its convex one is vacuous,
+    unless another is better on unseen queries by more than the standard error of the difference. Exact line searches on the
+    measure then polish the winner on the training queries (see `structrank.polish`; not for "auc"), for as many steps as leave
+    unseen queries no worse off than by the standard error of the difference.
 
     Parameters
     ----------
@@ -173,7 +161,8 @@ def train_for(
     train : Dataset
         Has ``X``, ``y`` and ``qid``.
     validation : Dataset, default None
-        Queries to choose on; None takes three inner folds of the training queries, and then trains the winner on all.
+        Queries to choose on. Without them, and where they are fewer than 100, three inner folds of the training queries are
+        asked too: models trained on two folds rank the third.
     Cs : sequence of float, default (0.01, 0.1, 1, 10, 100)
     relevant_from : float, default 1
         Least label of a good document.
@@ -186,12 +175,13 @@ def train_for(
     Returns
     -------
     StructRankSVM
-        The winner, with ``selection_``, a `Selection`: what was tried and why it won.
+        The winner, trained on all training queries, with ``selection_``, a `Selection`: what was tried and why it won, and
+        ``polish_``, a `structrank.polish.Polish`.
 
     See Also
     --------
     MeasureMatched : The same as an estimator.
-    structrank.polish.polish : An optional last step.
+    structrank.polish.polish : The last step alone.
 
     Examples
     --------
@@ -218,22 +208,53 @@ def train_for(
         if line is not None:
             line.update(f"{number} of {len(candidates)} criteria  training on {name}")
         tried.append(_try(name, trainer, splits, Cs, measure))
+    convex, ramp = tried[-2:]
+    winner = ramp if convex.trial.vacuous else convex
     tried.sort(key=lambda one: -one.trial.validation)
-    winner, runner_up = tried[:2]
+    if standard_error_ratio(tried[0].values, winner.values) > 1.0:
+        winner = tried[0]
+    other = next(one for one in tried if one is not winner)
     if validation is None:
         (model,) = fit_whole_path(candidates[winner.trial.name], train, [winner.trial.C])
     else:
-        (model,) = winner.models
+        model = winner.models[-1]
     model.selection_ = Selection(
         measure.name,
+        winner.trial.name,
         tuple(one.trial for one in tried),
         int(np.isfinite(winner.values).sum()),
-        validation is None,
-        paired_randomisation_test(winner.values, runner_up.values, random_state=random_state),
+        len(splits) > 1,
+        paired_randomisation_test(winner.values, other.values, random_state=random_state),
     )
+    if not isinstance(measure, metrics.AUC):
+        if line is not None:
+            line.update(f"{len(candidates)} criteria  polishing {winner.trial.name}")
+        _polish(model, winner.models, train, splits, measure, random_state)
     if line is not None:
         line.finish(f"{len(candidates)} criteria  {model.selection_.reason}")
     return model
+
+
+def _polish(model, models, train, splits, measure, random_state):
+    """Move the model's w by line searches: the most steps by which the models of the splits get not clearly worse elsewhere."""
+
+    def walk(start, part):
+        search = LineSearch(RankingData(part.X, part.y, part.qid), measure)
+        return search, [start.coef_, *search.moves(start.coef_, np.random.default_rng(random_state))]
+
+    search, way = walk(model, train)
+    by_split = []
+    for one, (learn, check) in zip(models, splits, strict=True):
+        steps = way if one is model else walk(one, learn)[1]
+        by_split.append([_per_query(w, check, measure) for w in steps])
+    longest = max(len(values) for values in by_split)
+    by_steps = [np.concatenate([values[min(n, len(values) - 1)] for values in by_split]) for n in range(longest)]
+    liked = [n for n, values in enumerate(by_steps) if standard_error_ratio(by_steps[0], values) <= 1.0]
+    n_steps = min(liked[-1], len(way) - 1)
+    reached = [float(np.nanmean(by_steps[n])) for n in (0, n_steps)]
+    ends = [float(np.nanmean(_per_query(w, train, measure))) for w in (way[0], way[n_steps])]
+    model.coef_ = way[n_steps]
+    model.polish_ = Polish(measure.name, tuple(ends), tuple(reached), n_steps, search.n_lines)
 
 
 @dataclass(frozen=True)
@@ -247,7 +268,7 @@ class _Tried:
 
 def _splits(train, validation, measure, relevant_from, random_state):
     """Give pairs of a part to learn from and a part to choose on, after judging them."""
-    data = {}
+    data, usable = {}, {}
     for name, part in {"train": train, "validation": validation}.items():
         if part is None and name == "validation":
             continue
@@ -258,21 +279,24 @@ def _splits(train, validation, measure, relevant_from, random_state):
             metrics.evaluate(part.y, np.zeros(len(data[name].labels)), part.qid, measure)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name} part: {error}") from None
-        usable = int(usable_queries(data[name], relevant_from).sum())
+        usable[name] = int(usable_queries(data[name], relevant_from).sum())
         least = 2 if validation is None else 1
-        if usable < least:
+        if usable[name] < least:
             raise ValueError(
-                f"{name} part: {usable} of its queries have both good (label >= {relevant_from:g}) and bad documents; "
+                f"{name} part: {usable[name]} of its queries have both good (label >= {relevant_from:g}) and bad documents; "
                 f"expected at least {least}" + (", or a validation part to choose on." if least == 2 else ".")
             )
-    if validation is None:
-        return [(learn, check) for _, learn, check in inner_folds(train, relevant_from, random_state)]
-    widths = [data[name].n_features for name in ("train", "validation")]
-    if widths[0] != widths[1]:
-        raise ValueError(
-            f"the train part has {widths[0]} features, the validation part {widths[1]}; they must have the same."
-        )
-    return [(train, validation)]
+        if name == "validation" and data[name].n_features != data["train"].n_features:
+            raise ValueError(
+                f"the train part has {data['train'].n_features} features, the validation part {data[name].n_features}; they "
+                "must have the same."
+            )
+    splits = []
+    if validation is None or (usable["validation"] < _FEW_QUERIES and usable["train"] > 1):
+        splits += [(learn, check) for _, learn, check in inner_folds(train, relevant_from, random_state)]
+    if validation is not None:
+        splits.append((train, validation))
+    return splits
 
 
 def _try(name, trainer, splits, Cs, measure):
@@ -282,11 +306,13 @@ def _try(name, trainer, splits, Cs, measure):
     seconds = time.perf_counter() - started
     by_C = []
     for models in zip(*paths, strict=True):
-        checks = [_per_query(model, check, measure) for model, (_, check) in zip(models, splits, strict=True)]
+        checks = [_per_query(model.coef_, check, measure) for model, (_, check) in zip(models, splits, strict=True)]
         by_C.append(np.concatenate(checks))
     best = int(np.argmax([np.nanmean(values) for values in by_C]))
     models = [path[best] for path in paths]
-    train = [np.nanmean(_per_query(model, learn, measure)) for model, (learn, _) in zip(models, splits, strict=True)]
+    train = [
+        np.nanmean(_per_query(model.coef_, learn, measure)) for model, (learn, _) in zip(models, splits, strict=True)
+    ]
     trial = Trial(
         name,
         trainer.bound,
@@ -299,8 +325,9 @@ def _try(name, trainer, splits, Cs, measure):
     return _Tried(trial, by_C[best], models)
 
 
-def _per_query(model, part, measure):
-    return metrics.evaluate(part.y, model.predict(part.X), part.qid, measure, per_query=True)[measure.name]
+def _per_query(w, part, measure):
+    scores = score_rows(_validation.as_matrix(part.X), w)
+    return metrics.evaluate(part.y, scores, part.qid, measure, per_query=True)[measure.name]
 
 
 class MeasureMatched(Ranker):

@@ -89,8 +89,9 @@ class StructRankSVM(LinearMethods, Ranker):
         Whether queries count alike or by their number of pairs; "auc" with "pairs" and ``relevant_from=None`` is RankSVM.
     bound : {"convex", "ramp", "auto"}, default "convex"
         What training minimises: the convex bound on the loss, certified; the tighter, non-convex ramp bound, which is not
-        vacuous on long lists (see `structrank.ramp`; C climbs from the given one, and ``feature_map="auto"`` means "dorm"
-        where the criterion has it); or the first, and where that is vacuous the second.
+        vacuous on long lists (see `structrank.ramp`; C climbs from ten times the given one, or from more where w would be
+        too short for the bound to be tight, and ``feature_map="auto"`` means "dorm" where the criterion has it, cut after 3 k
+        ranks where ``decay="sqrt"``); or the first, and where that is vacuous the second, with ``feature_map="auto"``.
 
     Attributes
     ----------
@@ -199,19 +200,21 @@ class StructRankSVM(LinearMethods, Ranker):
                     f"warm_start: the last fit had {start.shape[0]} features, X has {training.risk.n_features}. "
                     "Fit a new model, or set warm_start=False."
                 )
-            self._train(X, training, C, callback, start, self._checkpoint(checkpoint, start))
+            kept = self._checkpoint(checkpoint, start=None if start is None else start.tolist())
+            self._train(X, training, C, callback, start, kept)
         return self
 
     def fit_path(
         self, X: Matrix | Shards, y: ArrayLike | None = None, qid: ArrayLike | None = None,
         Cs: Sequence[float] = (0.01, 0.1, 1.0, 10.0, 100.0), sample_weight: ArrayLike | None = None,
         callback: Callable[[Iteration], object] | None = None, backend: DaskBackend | None = None,
+        checkpoint: Path | None = None,
     ) -> list[Self]:  # fmt: skip
         """Train for many C at little more than the cost of the largest: planes do not depend on C and are shared.
 
         Parameters
         ----------
-        X, y, qid, sample_weight, callback, backend
+        X, y, qid, sample_weight, callback, backend, checkpoint
             As for `fit`.
         Cs : sequence of float
             The values of C, in any order. Where `C` is a list, its entries keep their ratios and these are their means.
@@ -233,13 +236,15 @@ class StructRankSVM(LinearMethods, Ranker):
         Cs = [_validation.check_number("Cs", C, above=0) for C in Cs]
         if not Cs:
             raise ValueError("Cs is empty; expected at least one value of C.")
-        models = {}
+        models: dict[float, Self] = {}
         with self._training(X, y, qid, sample_weight, relative_C, backend) as training:
             try:
                 for C in sorted(set(Cs)):
                     model = clone(self)
                     model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
-                    model._train(X, training, C, callback)
+                    # What smaller values of C have found is where this one starts.
+                    kept = model._checkpoint(checkpoint, f"C={C}", smaller_C=list(models), max_iter=self.max_iter)
+                    model._train(X, training, C, callback, checkpoint=kept)
                     models[C] = model
                     if model.stop_reason_ == "interrupted":
                         break
@@ -307,14 +312,11 @@ class StructRankSVM(LinearMethods, Ranker):
         return [criteria.parse(criterion, self.k, self.discount) for criterion in listed]
 
     def _parts(self, relative_C, ramp=False):
-        """Give the parts of the objective; with the ramp bound, "auto" means the permutation map where there is a choice."""
+        """Give the parts of the objective, for the convex or the ramp bound."""
         parsed = self._criteria()
         maps = self.feature_map if isinstance(self.feature_map, (list, tuple)) else [self.feature_map] * len(parsed)
         if ramp:
-            maps = [
-                "dorm" if isinstance(one, str) and one == "auto" and "dorm" in criterion.oracles else one
-                for one, criterion in zip(maps, parsed, strict=False)
-            ]
+            maps = [self._ramp_map(one, criterion) for one, criterion in zip(maps, parsed, strict=False)]
         if len(maps) != len(parsed):
             raise ValueError(f"feature_map has {len(maps)} entries but criterion has {len(parsed)}; give one for each.")
         parts = []
@@ -322,6 +324,14 @@ class StructRankSVM(LinearMethods, Ranker):
             found = criteria.find_oracle(criterion, feature_map, self.relevant_from is None, self.decay)
             parts.append(Part(criterion, *found, weight))
         return parts
+
+    def _ramp_map(self, feature_map, criterion):
+        """Give the permutation map where there is a choice; of a clipped criterion, ranks far behind the clip have no say."""
+        free = self.bound == "auto" or (isinstance(feature_map, str) and feature_map == "auto")
+        if not free or "dorm" not in criterion.oracles:
+            return feature_map
+        cut = isinstance(self.decay, str) and self.decay == "sqrt" and getattr(criterion, "k", None)
+        return Permutation(self.decay, 3 * cut if cut else None)
 
     def _check_parameters(self):
         """Check what does not depend on data; give C and C_l / C."""
@@ -373,14 +383,15 @@ class StructRankSVM(LinearMethods, Ranker):
             shards.close()
             raise
 
-    def _checkpoint(self, folder, start):
+    def _checkpoint(self, folder, name="training", **course):
+        """Give the checkpoint of a run; `course` is what it depends on beside the data and most parameters."""
         if folder is None:
             return None
         indifferent = ("n_jobs", "verbose", "warm_start", "max_iter")
-        parameters = {name: repr(value) for name, value in self.get_params().items() if name not in indifferent}
-        if start is not None:
-            parameters["start"] = repr(start.tolist())
-        return Checkpoint(folder, parameters)
+        settings = {key: value for key, value in self.get_params().items() if key not in indifferent} | course
+        # The repr of a function differs from process to process.
+        parameters = {key: getattr(value, "__qualname__", repr(value)) for key, value in settings.items()}
+        return Checkpoint(folder, parameters, name)
 
     def _train(self, X, training, C, callback, start=None, checkpoint=None):
         reporter = _Reporter(callback, self.verbose, C)

@@ -8,14 +8,20 @@ from functools import cached_property
 import numpy as np
 
 from structrank import criteria
+from structrank.checkpoint import KeptPasses, describe_data
 from structrank.health import AtZero, Health, diagnose
 from structrank.ramp import train_ramp
 from structrank.shard import Objective, Part
 from structrank.solvers.cutting_plane import Certificate, CuttingPlanes, Point
 from structrank.solvers.working_set import WorkingSet
 
-# The ramp starts where a convex criterion has brought w; with little regularisation, as the direction alone matters.
-_START_FACTOR = 10.0
+# The ramp is tight where w is long, and so wants a larger C than the convex bound.
+_RAMP_FACTOR = 10.0
+# It starts where a convex criterion has brought w; only the direction matters, and that is soon found.
+_START_TOL = 0.02
+# While R falls along w this steeply, against at 0, and is this large, w is short for want of C: no place to be tight at.
+_STEEP_FROM, _LARGE_FROM = 0.5, 0.75
+_MOST_RAISES = 6
 # Where slopes are steeper, their squares, of which QPs are made, leave the range of float64.
 _STEEPEST = 1e100
 
@@ -62,7 +68,8 @@ class ConvexTraining:
     @cached_property
     def at_zero(self):
         """What the risk is at w = 0; its plane is the first of the working set."""
-        at_zero = AtZero(self.risk)
+        with np.errstate(over="ignore"):
+            at_zero = AtZero(self.risk)
         plane, weights = at_zero.plane, self.risk.weights
         steepest = float(np.abs(plane.slope).max())
         if not steepest <= _STEEPEST:
@@ -76,6 +83,10 @@ class ConvexTraining:
         self._points.append(Point(zero, plane.value, at_zero.value, weights @ plane.slope))
         return at_zero
 
+    @cached_property
+    def _facts(self):
+        return describe_data(self.risk)
+
     def run(self, C, callback=None, start=None, checkpoint=None):
         """Train for one C, from `start` where it is given, keeping a `Checkpoint` on the way; gives `Trained`."""
         at_zero = self.at_zero
@@ -83,14 +94,17 @@ class ConvexTraining:
         if checkpoint is None:
             outcome = driver.run(self.max_iter, callback)
         else:
-            checkpoint.resume(driver, self.risk)
+            state = checkpoint.load(self._facts)
+            if state is not None:
+                driver.restore(state)
 
             def kept(iteration):
-                checkpoint.keep(driver)
+                if checkpoint.is_due():
+                    checkpoint.save(self._facts, driver.state())
                 return callback is not None and callback(iteration)
 
             outcome = driver.run(self.max_iter, kept)
-            checkpoint.keep(driver, now=True)
+            checkpoint.save(self._facts, driver.state())
         value = float(self.risk.weights @ outcome.values)
         health = diagnose(at_zero, outcome.w, value, outcome.certificate.dual, C)
         return Trained(outcome.w, outcome.history, outcome.certificate, health, outcome.reason)
@@ -110,38 +124,59 @@ class RampTraining:
     def __init__(self, risk, tol, solver, max_iter):
         self.risk, self._settings = risk, (tol, solver, max_iter)
 
-    def run(self, C, callback=None, start=None):
+    def run(self, C, callback=None, start=None, checkpoint=None):
         """Train for one C, from `start`, or by default from a healthy convex criterion; gives `Trained`."""
+        C = _RAMP_FACTOR * C
         if start is None or not start.any():
-            start = self._healthy_start(_START_FACTOR * C)
-        outcome = train_ramp(self.risk, start, C, *self._settings, callback)
-        kept = next(one for one in reversed(outcome.rounds) if one.C == outcome.C)
-        at_zero = float(self.risk.weights @ self.risk.plane(np.zeros(self.risk.n_features)).value)
-        ratio = kept.objective / (outcome.C * at_zero)
-        health = Health(ratio, float(np.linalg.norm(outcome.w)), float(self.risk.weights @ outcome.values), False)
+            start, C = self._healthy_start(C, checkpoint)
+        risk = self.risk if checkpoint is None else KeptPasses(self.risk, checkpoint.of("ramp"), self._facts)
+        outcome = train_ramp(risk, start, C, *self._settings, callback)
+        at_zero = float(risk.weights @ risk.plane(np.zeros(risk.n_features)).value)
+        if checkpoint is not None:
+            risk.write()
+        kept = outcome.kept
+        health = Health(kept.objective / (kept.C * at_zero), kept.norm, kept.risk, False)
         convex = outcome.convex
         return Trained(outcome.w, convex.history, convex.certificate, health, outcome.reason, tuple(outcome.rounds))
 
     @cached_property
     def _starters(self):
+        """Convex trainings to start from, by name: AUC, then MAP; the other way round for criteria that look at whole lists."""
         objective = self.risk.objective
-        parts = [Part(criterion, *criteria.find_oracle(criterion, "po")) for criterion in (criteria.AUC(), criteria.MAP())]
-        objectives = [
-            Objective((part,), objective.relevant_from, query_weight=objective.query_weight) for part in parts
-        ]
-        return [ConvexTraining(self.risk.of(objective), *self._settings) for objective in objectives]
+        tol, solver, max_iter = self._settings
+        whole_lists = all(getattr(part.criterion, "k", None) is None for part in self.risk.parts)
+        starters = {}
+        for criterion in (criteria.MAP(), criteria.AUC()) if whole_lists else (criteria.AUC(), criteria.MAP()):
+            part = Part(criterion, *criteria.find_oracle(criterion, "po"))
+            risk = self.risk.of(Objective((part,), objective.relevant_from, query_weight=objective.query_weight))
+            starters[criterion.name] = ConvexTraining(risk, max(tol, _START_TOL), solver, max_iter)
+        return starters
 
-    def _healthy_start(self, C):
-        """Train on AUC, and where that is vacuous on MAP."""
-        auc = self._starters[0].run(C)
-        if not auc.health.vacuous:
-            return auc.w
-        other = self._starters[1].run(C)
-        return auc.w if other.health.vacuous else other.w
+    @cached_property
+    def _facts(self):
+        return describe_data(self.risk)
+
+    def _healthy_start(self, C, checkpoint):
+        """Train the first starter that is not vacuous, or just the first; gives w, and C, raised where w is short."""
+        starts = []
+        for name, starter in self._starters.items():
+            for raised_C in C * _RAMP_FACTOR ** np.arange(1.0 + _MOST_RAISES):
+                found = starter.run(float(raised_C), checkpoint=checkpoint and checkpoint.of(f"{name}-{raised_C:g}"))
+                if not self._is_short(starter.at_zero, found.health):
+                    break
+            starts.append((found.w, float(raised_C)))
+            if not found.health.vacuous:
+                return starts[-1]
+        return starts[0]
+
+    @staticmethod
+    def _is_short(at_zero, health):
+        steep = at_zero.steepness(health.norm, health.mean_slack) > _STEEP_FROM
+        return steep and health.objective_ratio > _LARGE_FROM
 
     def close(self):
         """Let go of what the starters hold."""
-        for training in vars(self).get("_starters", ()):
+        for training in vars(self).get("_starters", {}).values():
             training.risk.close()
         self.risk.close()
 
@@ -170,12 +205,12 @@ class Training:
         return RampTraining(self.risk.of(self._ramp_objective), *self._settings)
 
     def run(self, C, callback=None, start=None, checkpoint=None):
-        """Train for one C; gives `Trained`. The rounds of the ramp bound are short, and have no checkpoint."""
+        """Train for one C, from `start` where it is given, keeping a `Checkpoint` on the way; gives `Trained`."""
         if self.bound != "ramp":
             found = self._convex.run(C, callback, start, checkpoint)
             if self.bound == "convex" or not found.health.vacuous or found.reason != "converged":
                 return found
-        return self._ramp.run(C, callback, start)
+        return self._ramp.run(C, callback, start, checkpoint)
 
     def close(self):
         """Let go of the data."""

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from structrank import StructRankSVM, checkpoint
+from structrank import StructRankSVM, checkpoint, compare, comparison, risk
 
 SCRIPT = """
 import sys
@@ -44,7 +44,7 @@ def test_killed_again_and_again_it_ends_with_the_same_model_bit_by_bit(tmp_path)
     assert whole.returncode == 0, whole.stderr
     n_iterations = int(whole.stdout.split()[0])
     assert n_iterations > 8
-    for kill_at in (2, 5, n_iterations - 1):
+    for kill_at in (2, n_iterations - 1):
         killed = run(tmp_path / "killed", tmp_path / "killed.npy", kill_at)
         assert killed.returncode == -signal.SIGKILL
     resumed = run(tmp_path / "killed", tmp_path / "killed.npy", -1)
@@ -52,6 +52,122 @@ def test_killed_again_and_again_it_ends_with_the_same_model_bit_by_bit(tmp_path)
     assert resumed.stdout == whole.stdout
     assert np.array_equal(np.load(tmp_path / "whole.npy"), np.load(tmp_path / "killed.npy"))
     assert os.listdir(tmp_path / "killed") == ["training.checkpoint"]
+
+
+class Killed(Exception):
+    """What a callback raises in place of a kill: nothing is written after it."""
+
+
+def killed_at(number):
+    """Give a callback that ends a run at the number-th iteration it sees."""
+    seen = []
+
+    def callback(iteration):
+        seen.append(iteration)
+        if len(seen) == number:
+            raise Killed
+
+    return callback
+
+
+def fit(parameters, train, **how):
+    return [StructRankSVM(**parameters).fit(train.X, train.y, qid=train.qid, **how)]
+
+
+def fit_path(parameters, train, **how):
+    return StructRankSVM(**parameters).fit_path(train.X, train.y, qid=train.qid, Cs=[0.1, 3.0, 100.0], **how)
+
+
+RUNS = {
+    "n-slack": (fit, {"criterion": "map", "C": 300.0, "tol": 1e-7, "formulation": "n-slack"}),
+    "one-slack": (fit, {"criterion": "ndcg-nc", "C": 30.0, "tol": 1e-5, "formulation": "one-slack"}),
+    "ramp": (fit, {"criterion": "mrr", "C": 10.0, "tol": 1e-6, "bound": "ramp"}),
+    "path": (fit_path, {"criterion": "map", "tol": 1e-5}),
+    "path of ramps": (fit_path, {"criterion": "mrr", "bound": "ramp", "max_iter": 60}),
+}
+
+
+@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
+@pytest.mark.parametrize("name", RUNS)
+def test_runs_of_every_kind_go_on(name, train, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+    run, parameters = RUNS[name]
+    iterations = []
+    expected = run(parameters, train, callback=iterations.append)
+    assert len(iterations) > 4
+    for share in (0.2, 0.5, 0.9):
+        number = int(share * len(iterations)) if "ramp" in name else 1  # of the ramp, iterations are repeated
+        with pytest.raises(Killed):
+            run(parameters, train, checkpoint=tmp_path, callback=killed_at(number))
+    for model, whole in zip(run(parameters, train, checkpoint=tmp_path), expected, strict=True):
+        assert np.array_equal(model.coef_, whole.coef_)
+        assert model.certificate_ == whole.certificate_
+        assert model.rounds_ == whole.rounds_
+        assert model.n_iter_ == whole.n_iter_
+
+
+def test_auto_keeps_both_of_its_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+    rng = np.random.default_rng(0)  # long lists, on which clipped criteria are vacuous
+    X, qid = rng.standard_normal((1200, 4)), np.repeat(np.arange(6), 200)
+    y = (X[:, 0] + rng.standard_normal(1200) > 1).astype(int)
+    iterations = []
+    expected = StructRankSVM("mrr", bound="auto").fit(X, y, qid=qid, callback=iterations.append)
+    assert expected.rounds_
+    with pytest.raises(Killed):
+        StructRankSVM("mrr", bound="auto").fit(X, y, qid=qid, checkpoint=tmp_path, callback=killed_at(len(iterations)))
+    assert {path.name for path in tmp_path.iterdir()} >= {"training.checkpoint", "training-ramp-1.checkpoint"}
+    assert np.array_equal(StructRankSVM("mrr", bound="auto").fit(X, y, qid=qid, checkpoint=tmp_path).coef_, expected.coef_)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 20.0])
+def test_a_ramp_that_is_done_again_makes_no_passes(seconds, train, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_SECONDS", seconds)
+    passes, evaluate = [], risk.Risk._plane
+
+    def counted(self, w, kind, merged):
+        passes.append(kind)
+        return evaluate(self, w, kind, merged)
+
+    monkeypatch.setattr(risk.Risk, "_plane", counted)
+    fit(RUNS["ramp"][1], train, checkpoint=tmp_path)
+    assert "prediction" in passes
+    files = len(list(tmp_path.glob("training-ramp-*")))
+    assert files > 3 if seconds == 0.0 else files == 1
+    passes.clear()
+    fit(RUNS["ramp"][1], train, checkpoint=tmp_path)
+    # At 0 and at a random point for a start, at a random point for the ramp: what says whether the data are the same.
+    assert len(passes) <= 5
+    assert "prediction" not in passes
+
+
+def test_a_cell_of_a_table_goes_on_where_it_was(fold, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+    monkeypatch.setattr(comparison, "_LARGE", 0)
+    trained, train = [], StructRankSVM._train
+
+    def counted(self, X, training, C, *arguments, **named):
+        if len(trained) == 4:
+            raise Killed
+        trained.append(C)
+        return train(self, X, training, C, *arguments, **named)
+
+    arguments = {"made": comparison.Fold(fold.train, None, fold.test)}, ["MAP"], "map", [0.1, 1.0, 10.0]
+    expected = compare(*arguments).to_frame()
+    with monkeypatch.context() as patch:
+        patch.setattr(StructRankSVM, "_train", counted)
+        with pytest.raises(Killed):
+            compare(*arguments, results=tmp_path)
+    (begun,) = tmp_path.iterdir()
+    assert sorted(path.name for path in begun.iterdir()) == ["inner-fold1", "inner-fold2"]
+    n_passes, plane = [], risk.Risk.plane
+    monkeypatch.setattr(risk.Risk, "plane", lambda self, w: n_passes.append(1) or plane(self, w))
+    assert compare(*arguments, results=tmp_path).to_frame().equals(expected)
+    resumed = len(n_passes)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".npz"]
+    n_passes.clear()
+    compare(*arguments)
+    assert resumed < len(n_passes)
 
 
 def test_a_finished_run_needs_no_more_passes(train, tmp_path):
@@ -86,10 +202,42 @@ def test_a_checkpoint_of_another_run_is_refused_and_the_difference_named(train, 
     StructRankSVM("map", verbose=0, n_jobs=2).fit(X, y, qid=qid, checkpoint=tmp_path)
 
 
+def test_so_is_one_of_another_version(train, tmp_path, monkeypatch):
+    fit({}, train, checkpoint=tmp_path)
+    monkeypatch.setattr(checkpoint.structrank, "__version__", "9.9")
+    with pytest.raises(ValueError, match=r"another run: its version of structrank is '\S+', here it is '9.9'"):
+        fit({}, train, checkpoint=tmp_path)
+    checkpoint.model_file.save_values("checkpoint", {"state": {}}, tmp_path / "training.checkpoint")
+    with pytest.raises(ValueError, match="its version of structrank is None"):
+        fit({}, train, checkpoint=tmp_path)
+
+
+def test_so_is_one_of_the_ramp_bound_or_of_a_path(train, tmp_path):
+    X, y, qid = train.X, train.y, train.qid
+    StructRankSVM("mrr", bound="ramp").fit(X, y, qid=qid, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match=r"checkpoint of another run: its tol is '0.001', here it is '0.01'"):
+        StructRankSVM("mrr", bound="ramp", tol=0.01).fit(X, y, qid=qid, checkpoint=tmp_path)
+    for path in {*tmp_path.iterdir()} - {*tmp_path.glob("training-ramp-*")}:  # those of its start
+        path.unlink()
+    with pytest.raises(ValueError, match=r"training-ramp-1.checkpoint .* another run: its digest of the data is"):
+        StructRankSVM("mrr", bound="ramp").fit(2 * X, y, qid=qid, checkpoint=tmp_path)
+    StructRankSVM("map").fit_path(X, y, qid=qid, Cs=[1.0, 10.0], checkpoint=tmp_path)
+    with pytest.raises(ValueError, match=r"C=1.0.checkpoint is .* its smaller_C is '\[\]', here it is '\[0.1\]'"):
+        StructRankSVM("map").fit_path(X, y, qid=qid, Cs=[0.1, 1.0, 10.0], checkpoint=tmp_path)
+
+
+def test_functions_as_parameters_are_known_again(train, tmp_path):
+    for _ in range(2):  # the second with another object
+        model = StructRankSVM("dorm", decay=lambda rank: 1.0 / (1.0 + rank))
+        model.fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
+
+
 def test_a_folder_that_cannot_be_or_a_file_that_is_damaged_is_an_error(train, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match="cannot be used as a folder"):
         StructRankSVM("map").fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path / "file")
+    with pytest.raises(ValueError, match="checkpoint=5 is not valid: expected the name of a folder"):
+        StructRankSVM("map").fit_path(train.X, train.y, qid=train.qid, checkpoint=5)
     StructRankSVM("map").fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path / "run")
     path = tmp_path / "run" / "training.checkpoint"
     path.write_bytes(path.read_bytes()[:-5])

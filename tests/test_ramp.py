@@ -149,7 +149,7 @@ def measure_of(model, part, name):
 def test_the_objective_never_rises_between_rounds_of_one_C(criterion, parameters, long_lists):
     model = fit(long_lists.train, criterion, **{"C": 10.0, "decay": "sqrt@30", "bound": "ramp", **parameters})
     rounds = model.rounds_
-    assert np.mean(parameters.get("C", 10.0)) == rounds[0].C
+    assert 10 * np.mean(parameters.get("C", 10.0)) == rounds[0].C
     for before, after in itertools.pairwise(rounds):
         assert after.C == before.C or after.C > before.C
         if after.C == before.C:
@@ -159,11 +159,10 @@ def test_the_objective_never_rises_between_rounds_of_one_C(criterion, parameters
         if parameters.get("feature_map") != "mrr":  # whose ramp bounds the loss of another ranking
             assert one.loss <= one.risk + 1e-9
     assert model.health_.norm == pytest.approx(np.linalg.norm(model.coef_))
-    # What is kept is the best of the places that stages ended at, and the start.
-    ends = [rounds[0], *(a for a, b in itertools.zip_longest(rounds, rounds[1:]) if b is None or b.C != a.C)]
-    kept = [one for one in rounds if one.norm == pytest.approx(model.health_.norm, rel=1e-12)]
-    assert kept
-    assert min(one.loss for one in ends) >= kept[-1].loss - 1e-8
+    # What is kept is the best of all rounds, and of the start.
+    (kept, *_) = [one for one in rounds if one.norm == pytest.approx(model.health_.norm, rel=1e-12)]
+    assert kept.loss <= min(one.loss for one in rounds) + 1e-8
+    assert model.health_.mean_slack == kept.risk
 
 
 @pytest.mark.parametrize("criterion", ["ndcg", "mrr"])
@@ -178,7 +177,8 @@ def test_ramp_learns_where_the_convex_bound_is_vacuous(criterion, long_lists):
     assert not auto.health_.vacuous
     assert len(auto.rounds_) > 1
     assert np.array_equal(auto.coef_, ramp.coef_)
-    assert measure_of(auto, long_lists.test, name) > measure_of(convex, long_lists.test, name) + 0.1
+    assert measure_of(auto, long_lists.train, name) > measure_of(convex, long_lists.train, name) + 0.1
+    assert measure_of(auto, long_lists.test, name) > measure_of(convex, long_lists.test, name) + 0.02
     assert measure_of(auto, long_lists.train, name) > measure_of(auc, long_lists.train, name) - 0.02
 
 
@@ -199,11 +199,35 @@ def test_ramp_starts_from_the_model_that_there_is(long_lists):
     assert measure_of(model, long_lists.train, "ndcg@10") >= start
 
 
-def test_ramp_makes_few_times_the_passes_of_a_convex_training(long_lists):
-    convex = fit(long_lists.train, "map", C=10.0)
-    for criterion in ("map", "ndcg", "mrr"):
-        ramp = fit(long_lists.train, criterion, C=10.0, bound="ramp", decay="sqrt@30")
-        assert sum(one.passes for one in ramp.rounds_) <= 6 * convex.n_iter_
+def test_ramp_makes_at_most_six_times_the_passes_of_a_convex_training(long_lists, monkeypatch):
+    passes, original = [], Risk._plane
+    monkeypatch.setattr(
+        Risk, "_plane", lambda *arguments, **named: (passes.append(1), original(*arguments, **named))[1]
+    )
+
+    def count(*arguments, **parameters):
+        passes.clear()
+        fit(long_lists.train, *arguments, **parameters)
+        return len(passes)
+
+    for C in (10.0, 100.0):
+        # The convex bound of the clipped criteria is vacuous here, and soon minimised: a healthy one is what to compare with.
+        assert count("map", C=C, bound="ramp") <= 6 * count("map", C=C)
+        for criterion in ("ndcg", "mrr"):
+            assert count(criterion, C=C, bound="ramp") <= 6 * count("auc", C=C)
+
+
+@pytest.mark.parametrize("feature_map", ["po", "mrr"])
+def test_auto_takes_the_map_of_the_ramp_where_the_convex_bound_is_vacuous(feature_map, long_lists):
+    auto = fit(long_lists.train, "mrr", feature_map=feature_map, bound="auto")
+    assert np.array_equal(auto.coef_, fit(long_lists.train, "mrr", bound="ramp").coef_)
+
+
+def test_criteria_of_whole_lists_start_from_map_and_clipped_ones_from_auc(long_lists):
+    train = long_lists.train
+    for criterion, starter in (("map", "map"), ("ndcg-nc", "map"), ("ndcg", "auc"), ("mrr", "auc")):
+        start = fit(train, starter, C=10.0, tol=0.02)
+        assert fit(train, criterion, bound="ramp").rounds_[0].norm == pytest.approx(np.linalg.norm(start.coef_))
 
 
 # --- the estimator ----------------------------------------------------------------------------------------------------
@@ -215,7 +239,7 @@ def test_a_path_gives_a_model_for_each_C(long_lists):
         train.X, train.y, qid=train.qid, Cs=[10.0, 0.1]
     )
     assert [model.C for model in models] == [10.0, 0.1]
-    assert [model.rounds_[0].C for model in models] == [10.0, 0.1]
+    assert [model.rounds_[0].C for model in models] == pytest.approx([100.0, 1.0])
 
 
 def test_threads_do_not_change_a_bit(long_lists):

@@ -1,13 +1,17 @@
 """Training for a measure: what is tried, who wins, and that it says why."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from structrank import compare, datasets, load_model, metrics, train_for
+from structrank import StructRankSVM, compare, datasets, load_model, metrics, train_for
 from structrank.comparison import default_trainers
 from structrank.datasets import Dataset
-from structrank.selection import MeasureMatched, Selection, Trial, matched_criterion
+from structrank.polish import matched_criterion
+from structrank.selection import MeasureMatched, Selection, Trial
+from structrank.significance import standard_error_ratio
 
 CS = [0.1, 10.0]
 
@@ -22,8 +26,12 @@ def chosen(fold):
     return train_for("ndcg@5", fold.train, fold.validation, Cs=CS)
 
 
+def per_query(model, part, measure):
+    return metrics.evaluate(part.y, model.predict(part.X), part.qid, measure, per_query=True)[measure.name]
+
+
 def value_of(model, part, measure):
-    return metrics.evaluate(part.y, model.predict(part.X), part.qid, measure)[measure.name]
+    return np.nanmean(per_query(model, part, measure))
 
 
 @pytest.mark.parametrize(
@@ -47,25 +55,59 @@ def test_the_loss_of_the_matched_criterion_is_one_minus_the_measure(measure, rng
         assert criterion.loss(np.argsort(-scores), y > 0) == pytest.approx(1 - found, abs=1e-12)
 
 
-def test_the_winner_is_the_best_on_validation_queries(fold, chosen):
-    selection, measure = chosen.selection_, metrics.NDCG(k=5, gain="binary", discount="kdd08")
+def test_many_validation_queries_choose_alone_and_the_own_criterion_wins_unless_another_is_clearly_better():
+    fold = datasets.make_ranking(
+        n_queries=160, n_docs=12, n_features=5, noise=0.7, split=(0.2, 0.65, 0.15), random_state=1
+    )
+    measure = metrics.NDCG(k=5, gain="binary", discount="kdd08")
+    chosen = train_for("ndcg@5", fold.train, fold.validation, Cs=CS)
+    selection = chosen.selection_
     names = [trial.name for trial in selection.trials]
     assert sorted(names) == ["AUC", "COMBO (separate slacks)", "MAP", "NDCG-NC", "NDCG@5", "NDCG@5, ramp"]
     values = [trial.validation for trial in selection.trials]
     assert values == sorted(values, reverse=True)
-    assert value_of(chosen, fold.validation, measure) == pytest.approx(values[0], abs=1e-12)
-    assert value_of(chosen, fold.train, measure) == pytest.approx(selection.trials[0].train, abs=1e-12)
-    # Each trial has the best of its path.
-    for trial in selection.trials:
-        if trial.name in ("AUC", "MAP", "NDCG-NC"):
-            trainer = default_trainers(bound="convex")[trial.name]
-            path = trainer.fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=CS)
-            by_C = [value_of(model, fold.validation, measure) for model in path]
-            assert trial.validation == pytest.approx(max(by_C), abs=1e-12)
-            assert CS[int(np.argmax(by_C))] == trial.C
     assert selection.n_queries == np.unique(fold.validation.qid).size
     assert not selection.inner_folds
     assert 0 < selection.p_value <= 1
+    # Each trial has the best of its path.
+    trainers = {**default_trainers(bound="convex"), "NDCG@5": StructRankSVM("ndcg", k=5, feature_map="po")}
+    best = {}
+    for trial in selection.trials:
+        if trial.name not in trainers:
+            continue
+        path = trainers[trial.name].fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=CS)
+        by_C = [value_of(model, fold.validation, measure) for model in path]
+        assert trial.validation == pytest.approx(max(by_C), abs=1e-12)
+        assert CS[int(np.argmax(by_C))] == trial.C
+        best[trial.name] = path[int(np.argmax(by_C))]
+    assert names[0] in best
+    lead = standard_error_ratio(*(per_query(best[name], fold.validation, measure) for name in (names[0], "NDCG@5")))
+    assert selection.winner == (names[0] if lead > 1 else "NDCG@5")
+    # The polish goes on from the winner.
+    before = best[selection.winner]
+    assert chosen.polish_.train == pytest.approx([value_of(model, fold.train, measure) for model in (before, chosen)])
+    assert chosen.polish_.validation == pytest.approx(
+        [value_of(model, fold.validation, measure) for model in (before, chosen)]
+    )
+    assert chosen.polish_.train[1] >= chosen.polish_.train[0]
+    loss = standard_error_ratio(*(per_query(model, fold.validation, measure) for model in (before, chosen)))
+    assert loss <= 1
+    assert np.array_equal(chosen.coef_, before.coef_) == (chosen.polish_.steps == 0)
+
+
+def test_another_criterion_wins_where_it_is_clearly_better(monkeypatch, fold):
+    """The measure's own, made useless, must lose."""
+    from structrank import selection
+
+    original = selection._try
+
+    def spoiled(name, trainer, splits, Cs, measure):
+        tried = original(name, trainer, splits, Cs, measure)
+        return replace(tried, values=0.5 * tried.values) if "NDCG@5" in name else tried
+
+    monkeypatch.setattr(selection, "_try", spoiled)
+    model = train_for("ndcg@5", fold.train, fold.validation, Cs=CS)
+    assert "NDCG@5" not in model.selection_.winner
 
 
 def test_the_report_reads_well(chosen):
@@ -74,21 +116,31 @@ def test_the_report_reads_well(chosen):
     assert frame.columns.tolist() == ["bound", "C", "train", "validation", "vacuous", "seconds"]
     assert frame.loc["NDCG@5, ramp", "bound"] == "ramp"
     text = str(selection)
-    assert text.startswith("Chosen by ndcg@5 on 12 queries (validation queries).")
+    assert text.startswith("Chosen by ndcg@5 on 48 queries (with inner folds of the training queries).")
     assert all(trial.name in text for trial in selection.trials)
     assert text.endswith(selection.reason)
 
 
 def test_the_reason_tells_chance_from_a_lead_and_names_ties():
-    def reason(first, second, p):
+    def reason(first, second, p, winner="A"):
         trials = tuple(
             Trial(name, "convex", 1.0, 0.5, value, False, 0.1) for name, value in (("A", first), ("B", second))
         )
-        return Selection("map", trials, 20, False, p).reason
+        return Selection("map", winner, trials, 20, False, p).reason
 
     assert reason(0.6, 0.5, 0.01) == "A is ahead of B by 0.1000 (p = 0.010), unlikely to be chance."
     assert reason(0.6, 0.5, 0.4) == "A is ahead of B by 0.1000 (p = 0.400), which may be chance: either would serve."
-    assert reason(0.5, 0.5, 1.0) == "A and B do equally well; the first of them in the order of trying is taken."
+    assert reason(0.5, 0.5, 1.0) == "A and B do equally well; the first of them by preference is taken."
+    assert reason(0.6, 0.5, 0.4, winner="B") == (
+        "B is behind A by 0.1000, less than the standard error of the difference (p = 0.400); it is taken for being trained on "
+        "the measure itself."
+    )
+
+
+def test_few_validation_queries_are_joined_by_inner_folds(fold, chosen):
+    n_train, n_validation = (np.unique(part.qid).size for part in (fold.train, fold.validation))
+    assert chosen.selection_.inner_folds
+    assert chosen.selection_.n_queries == n_train + n_validation
 
 
 def test_without_validation_part_inner_folds_choose_and_all_queries_train(fold):
@@ -103,11 +155,20 @@ def test_without_validation_part_inner_folds_choose_and_all_queries_train(fold):
         "MAP, ramp",
         "NDCG-NC",
     ]
-    again = clone(model).set_params(C=selection.trials[0].C).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
-    assert np.array_equal(again.coef_, model.coef_)
+    (C,) = (trial.C for trial in selection.trials if trial.name == selection.winner)
+    before = clone(model).set_params(C=C).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    measure = metrics.MAP()
+    assert model.polish_.train == pytest.approx([value_of(one, fold.train, measure) for one in (before, model)])
+    assert np.array_equal(before.coef_, model.coef_) == (model.polish_.steps == 0)
     repeated = train_for("map", fold.train, Cs=CS)
     assert np.array_equal(repeated.coef_, model.coef_)
     assert [trial.name for trial in repeated.selection_.trials] == [trial.name for trial in selection.trials]
+
+
+def test_polish_leaves_auc_alone(fold):
+    model = train_for("auc", fold.train, fold.validation, Cs=[1.0])
+    assert model.selection_.measure == "auc"
+    assert not hasattr(model, "polish_")
 
 
 def test_on_long_lists_the_winner_is_not_vacuous():
@@ -124,7 +185,8 @@ def test_graded_gains_choose_by_the_measure_given():
     fold = datasets.make_ranking(n_queries=30, n_docs=10, n_features=3, n_grades=4, noise=0.5, random_state=0)
     measure = metrics.NDCG(k=5)
     model = train_for(measure, fold.train, fold.validation, Cs=[1.0])
-    assert value_of(model, fold.validation, measure) == pytest.approx(model.selection_.trials[0].validation, abs=1e-12)
+    assert model.polish_.measure == "ndcg@5"
+    assert model.polish_.train[1] == pytest.approx(value_of(model, fold.train, measure), abs=1e-12)
 
 
 def test_a_file_keeps_the_selection(chosen, tmp_path):

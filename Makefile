@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: table test bench types fuzz audit lowest clean
+.PHONY: table test bench types fuzz kills audit lowest clean
 
 table: $(VENV)/.installed
 	@$(BIN)/python -m structrank
@@ -27,8 +27,17 @@ INPUTS ?= 100000
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python tests/fuzz.py $(INPUTS)
 
+# Trainings that are killed at random moments, and must end with the same model.
+RUNS ?= 200
+kills: $(VENV)/.installed-test
+	$(BIN)/python tests/kills.py $(RUNS)
+
+# Strict: a package that the service of advisories does not know, or that it cannot be asked about, is not one that is safe.
 audit: $(VENV)/.installed-release
-	$(BIN)/pip-audit --local --skip-editable
+	@mkdir -p build
+	@$(BIN)/python -m pip freeze --exclude-editable > build/audit.txt
+	@$(BIN)/pip-audit --strict --no-deps --disable-pip -r build/audit.txt 2> build/audit.log || { tail -n 1 build/audit.log; \
+	    echo "make audit: not passed: a vulnerability is listed above, or advisories could not be had (build/audit.log)"; exit 1; }
 
 # The core tests, with the oldest versions that setup.cfg allows.
 LOWEST := build/lowest

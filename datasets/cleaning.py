@@ -7,6 +7,7 @@ stay.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -60,7 +61,7 @@ class Scaled:
     constant: int
 
 
-def drop_zero_vectors(X, y, qid, *, relevant_from=1):
+def drop_zero_vectors(X: Any, y: Any, qid: Any, *, relevant_from: float = 1) -> tuple[Any, Any, Any, Removed]:
     """Drop the documents whose features are all exactly 0.
 
     Parameters
@@ -89,7 +90,9 @@ def drop_zero_vectors(X, y, qid, *, relevant_from=1):
     return _keep(X, y, qid, keep, relevant_from)
 
 
-def drop_near_duplicates(X, y, qid, *, threshold=0.99, relevant_from=1):
+def drop_near_duplicates(
+    X: Any, y: Any, qid: Any, *, threshold: float = 0.99, relevant_from: float = 1
+) -> tuple[Any, Any, Any, Removed]:
     """Drop good and bad documents of a query that look alike: both of each pair above a cosine.
 
     All pairs are judged on the documents as given, so that the order of rows does not matter. All-zero
@@ -135,7 +138,7 @@ def drop_near_duplicates(X, y, qid, *, threshold=0.99, relevant_from=1):
     return _keep(X, y, qid, keep, relevant_from)
 
 
-def scale_per_query(X, y, qid):
+def scale_per_query(X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any, Scaled]:
     """Scale each feature to [0, 1] within each query: ``(x - min) / (max - min)``, 0 where all are equal.
 
     Parameters
@@ -194,7 +197,7 @@ class ZeroVectorDropper(BaseEstimator):
     def __init__(self, relevant_from=1):
         self.relevant_from = relevant_from
 
-    def fit_resample(self, X, y, qid):
+    def fit_resample(self, X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any]:
         """Give X, y and qid without all-zero documents."""
         X, y, qid, self.removed_ = drop_zero_vectors(X, y, qid, relevant_from=self.relevant_from)
         self.sample_indices_ = self.removed_.kept
@@ -231,7 +234,7 @@ class NearDuplicateDropper(BaseEstimator):
         self.threshold = threshold
         self.relevant_from = relevant_from
 
-    def fit_resample(self, X, y, qid):
+    def fit_resample(self, X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any]:
         """Give X, y and qid without good and bad documents that look alike."""
         X, y, qid, self.removed_ = drop_near_duplicates(
             X, y, qid, threshold=self.threshold, relevant_from=self.relevant_from
@@ -263,12 +266,12 @@ class PerQueryScaler(TransformerMixin, BaseEstimator):
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__transform = {"qid": True}  # noqa: RUF012
 
-    def fit(self, X, y=None, qid=None):
+    def fit(self, X: Any, y: Any = None, qid: Any = None) -> "PerQueryScaler":
         """Note the number of features."""
         validate_data(self, X, accept_sparse="csr")
         return self
 
-    def transform(self, X, qid=None):
+    def transform(self, X: Any, qid: Any = None) -> Any:
         """Scale X within each query; returns a new matrix of the same shape."""
         check_is_fitted(self)
         if qid is None:
@@ -280,7 +283,7 @@ class PerQueryScaler(TransformerMixin, BaseEstimator):
         X, _, _, self.scaled_ = scale_per_query(X, np.zeros(X.shape[0]), qid)
         return X
 
-    def fit_transform(self, X, y=None, qid=None):
+    def fit_transform(self, X: Any, y: Any = None, qid: Any = None) -> Any:
         """Fit, then scale X."""
         return self.fit(X).transform(X, qid)
 

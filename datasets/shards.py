@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -15,7 +16,10 @@ _NUMBERS = "fiub"
 DOCS_PER_SHARD = 2**17
 
 
-def write_shards(folder, X, y, qid, sample_weight=None, docs_per_shard=DOCS_PER_SHARD):
+def write_shards(
+    folder: str | os.PathLike[str], X: Any, y: Any, qid: Any, sample_weight: Any = None,
+    docs_per_shard: int = DOCS_PER_SHARD,
+) -> "Shards":  # fmt: skip
     """Write a data set as a folder of .npy files that are later mapped from disk.
 
     Shard 0 is ``X-00000.npy``, ``y-00000.npy``, ``qid-00000.npy`` and, with weights, ``weight-00000.npy``; ``shards.json``
@@ -69,7 +73,7 @@ def write_shards(folder, X, y, qid, sample_weight=None, docs_per_shard=DOCS_PER_
     return open_shards(folder)
 
 
-def open_shards(source, label="label", qid="qid", sample_weight=None):
+def open_shards(source: Any, label: str = "label", qid: str = "qid", sample_weight: str | None = None) -> "Shards":
     """Open shards on disk: a folder that `write_shards` wrote, or parquet files (extra ``parquet``).
 
     .npy files are mapped, and only what a pass over the data touches is read; parquet files are read anew in each pass, each as
@@ -103,7 +107,9 @@ def open_shards(source, label="label", qid="qid", sample_weight=None):
     return Shards([shard for path in paths for shard in _open(Path(path).absolute(), columns)])
 
 
-def cut_shards(X, y, qid, sample_weight=None, docs_per_shard=DOCS_PER_SHARD):
+def cut_shards(
+    X: Any, y: Any, qid: Any, sample_weight: Any = None, docs_per_shard: int = DOCS_PER_SHARD
+) -> "Shards":
     """Cut arrays into shards of whole queries, without copying them where the rows of each query stand together.
 
     For a memory map that is larger than memory: training then holds what it needs for one shard at a time.

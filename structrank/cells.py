@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 import json
-import os
 import re
-import tempfile
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ import scipy.sparse
 
 import structrank
 from structrank import _validation
+from structrank._files import replace_file
 from structrank.ranker import Ranker
 from structrank.svm import StructRankSVM
 
@@ -39,7 +40,7 @@ class Cell:
     validation : float or None
         What the chosen C reached on validation queries; None where there was nothing to choose.
     seconds : float
-        Time for training, the choice of C included.
+        Time for training, the choice of C included; of a cell that was interrupted, since it went on.
     notes : tuple of str
         Warnings raised while the chosen model was trained.
     scores : (n_test_docs,) array
@@ -67,6 +68,11 @@ class _CellFile:
     path: Path
     key: str
 
+    @property
+    def begun(self):
+        """The folder for what is needed to go on with a cell that is not finished."""
+        return self.path.with_suffix("")
+
     def load(self):
         """Give the cell, or None if it is not there or damaged."""
         try:
@@ -81,16 +87,10 @@ class _CellFile:
     def save(self, cell):
         """Write the cell in one step: a reader sees all of it or nothing, whenever the writer is killed."""
         record = np.array(json.dumps({**cell.record(), "key": self.key}))
-        handle, temporary = tempfile.mkstemp(prefix=f".{self.path.stem}-", suffix=".tmp", dir=self.path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, record=record, scores=cell.scores)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, self.path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        content = io.BytesIO()
+        np.savez(content, record=record, scores=cell.scores)
+        replace_file(self.path, content.getvalue(), "a cell of the comparison")
+        shutil.rmtree(self.begun, ignore_errors=True)
 
 
 def cell_files(tasks, folder):

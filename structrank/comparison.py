@@ -36,9 +36,13 @@ if TYPE_CHECKING:
 DEFAULT_CS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 # Queries of a training part without validation part are dealt into this many folds.
 _INNER_FOLDS = 3
+# Numbers in a training part from which on its cells have checkpoints; smaller ones are trained again in a minute.
+_LARGE = 10_000_000
 
 
-def default_trainers(relevant_from=1, discount="kdd08", bound="auto"):
+def default_trainers(
+    relevant_from: float = 1, discount: str = "kdd08", bound: str = "auto"
+) -> dict[str, StructRankSVM]:
     """Give the rows of the paper's Figure 9 that are structured SVMs, each an untrained `StructRankSVM`.
 
     MRR comes with both feature maps (Figure 7), COMBO with both ways to share slacks (section 3.7), and the decay of
@@ -123,10 +127,10 @@ def compare(
     Cs : sequence of float, default None
         From which each `StructRankSVM` chooses its C; None for 0.001, 0.01, ..., 1000.
     results : path-like, default None
-        A folder that keeps each finished cell (a trainer on a fold). A later call with the same data, parameters of
-        trainers and settings reads it in place of training again, so that an interrupted comparison goes on where it
-        was; measures may differ, as scores are kept. The code of trainers is not looked at: after you changed it, take
-        another folder.
+        A folder that keeps each finished cell (a trainer on a fold) and, of structured SVMs on large data, checkpoints of
+        cells that are begun. A later call with the same data, parameters of trainers and settings reads them in place of
+        training again, so that an interrupted comparison goes on where it was; measures may differ, as scores are kept.
+        The code of trainers is not looked at: after you changed it, take another folder.
     n_jobs : int or None, default None
         Cells trained at a time, each in a process of its own: None is 1, -1 all cores. The numbers do not depend on it.
     relevant_from : float, default 1
@@ -348,7 +352,7 @@ class _Task:
         try:
             # BLAS adds up in another order with other numbers of threads, and processes share the cores.
             with threadpool_limits(limits=1, user_api="blas"):
-                cell = self._fill()
+                cell = self._fill(None if file is None or not self._takes_long() else file.begun)
         except Exception as error:
             error.add_note(f"in compare: trainer {self.name!r}, data set {self.dataset!r}, fold {self.number + 1}")
             raise
@@ -356,13 +360,16 @@ class _Task:
             file.save(cell)
         return cell
 
-    def _fill(self):
+    def _takes_long(self):
+        return _validation.as_matrix(self.fold.train.X).size >= _LARGE
+
+    def _fill(self, begun):
         trainer = clone(self.trainer) if hasattr(self.trainer, "get_params") else copy.deepcopy(self.trainer)
         train, test = self.fold.train, self.fold.test
         started = time.perf_counter()
         C = validation = None
         if isinstance(trainer, StructRankSVM):
-            model, C, validation, notes = _train_best(trainer, self.fold, self.choice)
+            model, C, validation, notes = _train_best(trainer, self.fold, self.choice, begun)
         else:
             model = trainer
             with _recorded_warnings() as caught:
@@ -373,30 +380,35 @@ class _Task:
         return Cell(self.dataset, self.number, self.name, C, validation, seconds, notes, scores)
 
 
-def _train_best(trainer, fold, choice):
-    """Choose C on validation queries; give the model, C, what it reached, and the notes of its training."""
+def _train_best(trainer, fold, choice, begun=None):
+    """Choose C on validation queries; give the model, C, what it reached, and the notes of its training.
+
+    `begun` is a folder for checkpoints.
+    """
+    checkpoint = (lambda part: None) if begun is None else begun.joinpath
     if fold.validation is not None:
-        models = fit_whole_path(trainer, fold.train, choice.Cs)
+        models = fit_whole_path(trainer, fold.train, choice.Cs, checkpoint("path"))
         reached = [choice.judge(model, fold.validation) for model in models]
         best = int(np.argmax(reached))
         return models[best], choice.Cs[best], float(reached[best]), models[best].notes_
     best, reached = 0, None
     if len(choice.Cs) > 1:
         reached = 0.0
-        for weight, learn, check in inner_folds(fold.train, trainer.relevant_from, choice.random_state):
-            models = fit_whole_path(trainer, learn, choice.Cs)
+        folds = inner_folds(fold.train, trainer.relevant_from, choice.random_state)
+        for number, (weight, learn, check) in enumerate(folds, 1):
+            models = fit_whole_path(trainer, learn, choice.Cs, checkpoint(f"inner-fold{number}"))
             reached = reached + weight * np.array([choice.judge(model, check) for model in models])
         best = int(np.argmax(reached))
         reached = float(reached[best])
-    (model,) = fit_whole_path(trainer, fold.train, choice.Cs[best : best + 1])
+    (model,) = fit_whole_path(trainer, fold.train, choice.Cs[best : best + 1], checkpoint("whole"))
     return model, choice.Cs[best], reached, model.notes_
 
 
-def fit_whole_path(trainer, part, Cs):
+def fit_whole_path(trainer, part, Cs, checkpoint=None):
     """Train for each of the Cs; what training warns of stays with the models, and Ctrl-C is raised."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", _validation.StructRankWarning)
-        models = trainer.fit_path(part.X, part.y, qid=part.qid, Cs=Cs)
+        models = trainer.fit_path(part.X, part.y, qid=part.qid, Cs=Cs, checkpoint=checkpoint)
     # Training answers Ctrl-C with the model so far; here that must not pass for a whole path.
     if len(models) < len(Cs) or any(model.stop_reason_ == "interrupted" for model in models):
         raise KeyboardInterrupt

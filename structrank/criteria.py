@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from structrank import _validation, feature_maps, metrics
 from structrank import oracles as exact
 from structrank.discounts import DISCOUNTS, discounts, gains
+
+if TYPE_CHECKING:
+    from structrank.metrics import Measure
 
 
 @dataclass(frozen=True)
@@ -50,10 +53,10 @@ class Criterion:
         good_ranks = np.flatnonzero(np.asarray(relevant, dtype=bool)[np.asarray(ranking)])
         return float(1.0 - self._reached(good_ranks, len(ranking)))
 
-    def check_grades(self, labels):
+    def check_grades(self, labels: np.ndarray) -> None:
         """Raise if graded labels are of a size that the loss cannot take."""
 
-    def measure(self, relevant_from=1):
+    def measure(self, relevant_from: Any = 1) -> Measure:
         """Give the measure (higher is better) that is 1 - loss."""
         raise NotImplementedError(f"{type(self).__name__} must say which measure it stands for.")
 
@@ -80,7 +83,7 @@ class AUC(Criterion):
         n_good = good_ranks.shape[0]
         return 1.0 - (good_ranks - np.arange(n_good)).sum() / (n_good * (n_docs - n_good))
 
-    def measure(self, relevant_from=1):
+    def measure(self, relevant_from: Any = 1) -> Measure:
         """Give the measure (higher is better) that is 1 - loss."""
         return metrics.PairAccuracy() if relevant_from is None else metrics.AUC(relevant_from=relevant_from)
 
@@ -111,15 +114,15 @@ class MAP(_Discounted):
     name: ClassVar[str] = "map"
     oracles: ClassVar[Mapping] = {"po": exact.unclipped_partial_order, "dorm": exact.permutation}
 
-    def discounts(self, n):
+    def discounts(self, n: int) -> np.ndarray:
         """Give 1/(1 + r) for the first n ranks."""
         return 1.0 / np.arange(1.0, n + 1)
 
-    def credits(self, n):
+    def credits(self, n: int) -> np.ndarray:
         """Give 1 + i for the first n good documents."""
         return np.arange(1.0, n + 1)
 
-    def measure(self, relevant_from=1):
+    def measure(self, relevant_from: Any = 1) -> Measure:
         """Give the measure (higher is better) that is 1 - loss."""
         return metrics.MAP(relevant_from=relevant_from)
 
@@ -159,23 +162,23 @@ class NDCG(_Discounted):
         """The rank from which the unclipped discount is convex."""
         return 1 if self.discount == "kdd08" else 0
 
-    def discounts(self, n):
+    def discounts(self, n: int) -> np.ndarray:
         """Give D(r) for the first n ranks."""
         return discounts(self.discount, n, self.k)
 
-    def credits(self, n):
+    def credits(self, n: int) -> np.ndarray:
         """Give 1 for every good document."""
         return np.ones(n)
 
-    def check_grades(self, labels):
+    def check_grades(self, labels: np.ndarray) -> None:
         """Raise if 2^label would overflow."""
         _validation.check_exp2_labels(labels)
 
-    def gains(self, labels):
+    def gains(self, labels: np.ndarray) -> np.ndarray:
         """Give the gain of graded labels, 2^label - 1."""
         return gains("exp2", labels)
 
-    def measure(self, relevant_from=1):
+    def measure(self, relevant_from: Any = 1) -> Measure:
         """Give the measure (higher is better) that is 1 - loss."""
         if relevant_from is None:
             return metrics.NDCG(self.k, gain="exp2", discount=self.discount)
@@ -220,18 +223,18 @@ class MRR(_Discounted):
     def __post_init__(self):
         _validation.check_cut("k", self.k)
 
-    def discounts(self, n):
+    def discounts(self, n: int) -> np.ndarray:
         """Give 1/(1 + r) for the first n ranks, 0 from k on."""
         discounts = 1.0 / np.arange(1.0, n + 1)
         if self.k is not None:
             discounts[self.k :] = 0.0
         return discounts
 
-    def credits(self, n):
+    def credits(self, n: int) -> np.ndarray:
         """Give 1 for the first good document, 0 for the others."""
         return (np.arange(n) == 0).astype(np.float64)
 
-    def measure(self, relevant_from=1):
+    def measure(self, relevant_from: Any = 1) -> Measure:
         """Give the measure (higher is better) that is 1 - loss."""
         return metrics.MRR(self.k, relevant_from=relevant_from)
 
@@ -246,7 +249,7 @@ CRITERIA = {
 }
 
 
-def parse(criterion, k=10, discount="kdd08") -> Criterion:
+def parse(criterion: str | Criterion, k: int | None = 10, discount: str = "kdd08") -> Criterion:
     """Give a criterion object from its name (or the object itself).
 
     Examples

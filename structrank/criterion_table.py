@@ -9,14 +9,22 @@ import math
 import re
 import textwrap
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structrank import metrics, runs, significance
+from structrank._files import replace_file
 from structrank._validation import StructRankWarning
 from structrank.cells import as_file_name
 from structrank.data import group_by_query
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from structrank._typing import Path as Pathlike
 
 # Rows below a column's best by this p-value or less are marked.
 SIGNIFICANT = 0.05
@@ -144,7 +152,7 @@ class CriterionTable:
                 }
         return records
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """Give the means as a pandas frame: rows are trainers, columns are (data set, measure).
 
         Returns
@@ -157,7 +165,7 @@ class CriterionTable:
         rows = [[self._means[name, *column] for column in columns] for name in self.trainers]
         return pd.DataFrame(rows, index=pd.Index(self.trainers, name="trained on"), columns=columns)
 
-    def significance(self):
+    def significance(self) -> pd.DataFrame:
         """Test each row against the best of each column, paired by query.
 
         Both tests are two-sided. The correction is Holm's, over the rows of a column. The best is the best on these very
@@ -175,7 +183,7 @@ class CriterionTable:
         index = pd.MultiIndex.from_tuples(list(self._tests), names=["data set", "measure", "trainer"])
         return pd.DataFrame(list(self._tests.values()), index=index)
 
-    def details(self):
+    def details(self) -> pd.DataFrame:
         """Give what was chosen, how long it took and what was noted, cell by cell.
 
         Returns
@@ -189,7 +197,7 @@ class CriterionTable:
         frame = pd.DataFrame([cell.record() for cell in self.cells]).rename(columns={"dataset": "data set"})
         return frame.set_index(["data set", "fold", "trainer"])
 
-    def marks(self):
+    def marks(self) -> dict[tuple[str, str, str], str]:
         """Give the marks: "**" for the best of a column, "*" for the second best, "<" for significantly below the best.
 
         Rows of equal mean share a mark; where two share the first, there is no second. "<" is the randomisation test with
@@ -212,13 +220,13 @@ class CriterionTable:
                 marks[name, dataset, measure] = mark
         return marks
 
-    def to_csv(self, path=None):
+    def to_csv(self, path: Pathlike | None = None) -> str:
         """Give the means as CSV, one row a trainer; with `path`, write them there."""
         frame = self.to_frame()
         frame.columns = [f"{dataset} {measure}" for dataset, measure in frame.columns]
         return _deliver(frame.to_csv(lineterminator="\n"), path)
 
-    def to_latex(self, path=None):
+    def to_latex(self, path: Pathlike | None = None) -> str:
         r"""Give a LaTeX tabular (for the package booktabs); with `path`, write it there.
 
         The best of a column is bold, the second underlined, and $^{<}$ follows what is significantly below the best.
@@ -237,13 +245,13 @@ class CriterionTable:
         lines += [r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""]
         return _deliver("\n".join(lines), path)
 
-    def to_html(self, path=None):
+    def to_html(self, path: Pathlike | None = None) -> str:
         """Give an HTML table with its legend and notes; with `path`, write it there.
 
         The best of a column is bold, the second underlined, and a small < follows what is significantly below the best.
         """
-        titles = [(html.escape(self._title(dataset)), len(self.measures)) for dataset in self.datasets]
-        titles = "".join(f'<th colspan="{width}">{title}</th>' for title, width in titles)
+        width = len(self.measures)
+        titles = "".join(f'<th colspan="{width}">{html.escape(self._title(dataset))}</th>' for dataset in self.datasets)
         heads = "".join(f"<th>{html.escape(measure)}</th>" for _, measure in self._columns())
         lines = ['<div class="structrank-table">', "<table>", f"<caption>{html.escape(_CAPTION)}</caption>"]
         lines += [f"<thead><tr><th></th>{titles}</tr>", f"<tr><th>trained on</th>{heads}</tr></thead>", "<tbody>"]
@@ -259,7 +267,7 @@ class CriterionTable:
                 lines.append(f"<p>{heading}</p><ul>{items}</ul>" if heading else f"<ul>{items}</ul>")
         return _deliver("\n".join([*lines, "</div>", ""]), path)
 
-    def to_report(self, path, datasets=None):
+    def to_report(self, path: Pathlike, datasets: Mapping[str, Any] | None = None) -> None:
         """Write a self-contained HTML report: the table, figures, queries and their rankings, data, settings, versions.
 
         Parameters
@@ -277,7 +285,7 @@ class CriterionTable:
 
         write_report(self, path, datasets)
 
-    def to_runs(self, folder):
+    def to_runs(self, folder: Pathlike) -> dict[tuple[str, str], Path]:
         """Write the rankings of all test queries as TREC runs, one for each data set and trainer, for other tools to measure.
 
         Parameters
@@ -325,7 +333,7 @@ class CriterionTable:
                 if count:
                     tied[f"{trainer} on {dataset}"] = count / len(scores)
         if tied:
-            most = max(tied, key=tied.get)
+            most = max(tied, key=lambda name: tied[name])
             warnings.warn(
                 f"{len(tied)} of {len(paths)} runs have scores that equal another of their query (most in {most}: "
                 f"{tied[most]:.1%} of the documents). Other tools rank these by document id or by row, where the table "
@@ -460,5 +468,5 @@ def _latex(text):
 def _deliver(text, path):
     """Give a text; with a path, write it there too."""
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        replace_file(path, text.encode(), "the table")
     return text

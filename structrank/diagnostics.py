@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -18,12 +19,18 @@ from structrank import _validation, criteria, metrics, significance
 from structrank.comparison import compare, default_trainers, fit_whole_path
 from structrank.svm import StructRankSVM
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 __all__ = ["compare_mrr_maps", "health_path", "health_table", "time_breakdown"]
 
 _CS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 
-def health_path(data, trainers=None, Cs=_CS, test=None, measures=("map",), relevant_from=1):
+def health_path(
+    data: Any, trainers: Any = None, Cs: Sequence[float] = _CS, test: Any = None, measures: Any = ("map",),
+    relevant_from: float = 1,
+) -> pd.DataFrame:  # fmt: skip
     """Train by each criterion for many C; tell how well w adapted (Figures 4 to 6 of the KDD 2008 paper).
 
     Parameters
@@ -75,7 +82,7 @@ def health_path(data, trainers=None, Cs=_CS, test=None, measures=("map",), relev
     return pd.concat(frames, names=["trainer"])
 
 
-def health_table(models):
+def health_table(models: Sequence[StructRankSVM]) -> pd.DataFrame:
     """Give the health of fitted models by C, as `health_path` does, for models that are already there.
 
     Parameters
@@ -120,7 +127,10 @@ def health_table(models):
     return frame
 
 
-def compare_mrr_maps(datasets, k=10, Cs=None, relevant_from=1, n_jobs=None):
+def compare_mrr_maps(
+    datasets: Mapping[str, Any], k: int | None = 10, Cs: Sequence[float] | None = None, relevant_from: float = 1,
+    n_jobs: int | None = None,
+) -> pd.DataFrame:  # fmt: skip
     """Train on MRR with the map `mrr` and with the map `po`; compare the MRR on test queries (Figure 7 of the KDD 2008 paper).
 
     Parameters
@@ -181,7 +191,10 @@ def compare_mrr_maps(datasets, k=10, Cs=None, relevant_from=1, n_jobs=None):
     return pd.DataFrame(rows, index=pd.Index(table.datasets, name="data set"))
 
 
-def time_breakdown(data, trainers=None, C=1.0, k=10, decay="sqrt@30", relevant_from=1, repeats=1):
+def time_breakdown(
+    data: Any, trainers: Any = None, C: float = 1.0, k: int | None = 10, decay: Any = "sqrt@30", relevant_from: float = 1,
+    repeats: int = 1,
+) -> pd.DataFrame:  # fmt: skip
     """Train, and tell where the time went: in the oracle or in the QP (Figure 8 of the KDD 2008 paper).
 
     By default three trainers of the same measure, NDCG@k: DORM with the Hungarian method, as in the paper; DORM with the

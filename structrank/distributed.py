@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -39,7 +40,7 @@ class DaskBackend:
         Most documents of a shard, where arrays are cut.
     """
 
-    def __init__(self, client, docs_per_shard=DOCS_PER_SHARD):
+    def __init__(self, client: Any, docs_per_shard: int = DOCS_PER_SHARD) -> None:
         try:
             import distributed
         except ImportError as error:
@@ -49,7 +50,7 @@ class DaskBackend:
         self.client = client
         self.docs_per_shard = _validation.check_number("docs_per_shard", docs_per_shard, at_least=1, integer=True)
 
-    def bind(self, X, y=None, qid=None, sample_weight=None):
+    def bind(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> ClusterShards:
         """Give the shards of a training set, on the cluster.
 
         Parameters

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -11,10 +13,18 @@ from structrank import _validation
 from structrank.exports.linear import linear_function
 from structrank.plotting import _COLOURS, _Display
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from structrank._typing import Matrix
+
 __all__ = ["Explanation", "ExplanationDisplay", "PairExplanation", "explain"]
 
 
-def explain(model, X, *, pair=None, scaler=None, feature_names=None):
+def explain(
+    model: Any, X: Matrix, *, pair: tuple[int, int] | None = None, scaler: Any = None,
+    feature_names: Sequence[str] | None = None,
+) -> Explanation | PairExplanation:  # fmt: skip
     r"""Say what each feature adds to the scores of a query's documents, or to the difference of two.
 
     .. math:: s(x) = \sum_i a_i(x), \quad a_i(x) = w_i x_i; \qquad s(x) - s(x') = \sum_i w_i (x_i - x'_i)
@@ -112,7 +122,7 @@ class Explanation:
         n_docs, n_features = self.values.shape
         return f"Explanation({n_docs} documents, {n_features} features; most apart by {leading})"
 
-    def pair(self, above, below):
+    def pair(self, above: int, below: int) -> PairExplanation:
         """Hold two documents against each other.
 
         Parameters
@@ -130,7 +140,7 @@ class Explanation:
                 raise ValueError(f"{name}={row} is not valid: X has {self.values.shape[0]} rows, counted from 0.")
         return PairExplanation(self, int(above), int(below))
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """Give a pandas frame, a row for each document, best first: rank, score, and what each feature adds to it."""
         import pandas as pd
 
@@ -141,7 +151,7 @@ class Explanation:
         frame.insert(0, "rank", np.arange(1, order.size + 1), allow_duplicates=True)
         return frame
 
-    def plot(self, *, n_features=10, ax=None):
+    def plot(self, *, n_features: int = 10, ax: Any = None) -> ExplanationDisplay:
         """Draw, see `ExplanationDisplay.plot`."""
         return ExplanationDisplay(self).plot(n_features=n_features, ax=ax)
 
@@ -202,7 +212,7 @@ class PairExplanation:
         by = f" by {abs(self.difference):.3g}" if self.difference else ""
         return f"Document {self.above} is {way} document {self.below}{by}: {parts}{rest}."
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """Give a pandas frame, a row for each feature, the largest contribution first, and the values of both documents."""
         import pandas as pd
 
@@ -215,7 +225,7 @@ class PairExplanation:
         index = pd.Index([self.names[place] for place in order], name="feature")
         return pd.DataFrame({name: column[order] for name, column in columns.items()}, index=index)
 
-    def plot(self, *, n_features=10, ax=None):
+    def plot(self, *, n_features: int = 10, ax: Any = None) -> ExplanationDisplay:
         """Draw, see `ExplanationDisplay.plot`."""
         return ExplanationDisplay(self).plot(n_features=n_features, ax=ax)
 
@@ -267,7 +277,7 @@ class ExplanationDisplay(_Display):
         explanation = explain(estimator, X, pair=pair, scaler=scaler, feature_names=feature_names)
         return cls(explanation).plot(n_features=n_features, ax=ax)
 
-    def plot(self, *, n_features=10, ax=None):
+    def plot(self, *, n_features: int = 10, ax: Any = None) -> Any:
         """Draw.
 
         Parameters

@@ -41,7 +41,7 @@ class PartialOrder:
     kernel: ClassVar[int] = compiled.PARTIAL_ORDER
     worst_good_first: ClassVar[bool] = False
 
-    def coefficients(self, ranking, relevant):
+    def coefficients(self, ranking: np.ndarray, relevant: np.ndarray) -> np.ndarray:
         """Give c with phi(x, y) = sum_i c_i x_i.
 
         Parameters
@@ -62,7 +62,7 @@ class PartialOrder:
         coefficients[~relevant] = -signs.sum(axis=0) / signs.size
         return coefficients
 
-    def ideal_coefficients(self, relevant):
+    def ideal_coefficients(self, relevant: np.ndarray) -> np.ndarray:
         """Give c for the ideal ranking, in which every good document stands before every bad one."""
         relevant = np.asarray(relevant, dtype=bool)
         return np.where(relevant, 1.0 / relevant.sum(), -1.0 / (~relevant).sum())
@@ -90,7 +90,7 @@ class FirstRelevant:
     kernel: ClassVar[int] = compiled.FIRST_RELEVANT
     worst_good_first: ClassVar[bool] = True
 
-    def coefficients(self, ranking, relevant):
+    def coefficients(self, ranking: np.ndarray, relevant: np.ndarray) -> np.ndarray:
         """Give c with phi(x, y) = sum_i c_i x_i; arguments as for `PartialOrder.coefficients`."""
         ranking = np.asarray(ranking)
         first = int(np.argmax(np.asarray(relevant, dtype=bool)[ranking]))
@@ -99,7 +99,7 @@ class FirstRelevant:
         coefficients[ranking[first]] = -first
         return coefficients
 
-    def ideal_coefficients(self, relevant):
+    def ideal_coefficients(self, relevant: np.ndarray) -> np.ndarray:
         """Give c for the ideal ranking: zeros."""
         return np.zeros(len(relevant))
 
@@ -162,7 +162,7 @@ class Permutation:
         object.__setattr__(self, "decay", decay)
         object.__setattr__(self, "cut", cut)
 
-    def decays(self, n):
+    def decays(self, n: int) -> np.ndarray:
         """Give A(0), ..., A(n - 1), checked."""
         values = np.zeros(n)
         if isinstance(self.decay, tuple):
@@ -183,11 +183,11 @@ class Permutation:
             )
         return values
 
-    def coefficients(self, ranking, relevant):
+    def coefficients(self, ranking: np.ndarray, relevant: np.ndarray) -> np.ndarray:
         """Give c with phi(x, y) = sum_i c_i x_i; arguments as for `PartialOrder.coefficients` (`relevant` plays no part)."""
         return self.decays(len(ranking))[_ranks(ranking)]
 
-    def ideal_coefficients(self, relevant):
+    def ideal_coefficients(self, relevant: np.ndarray) -> np.ndarray:
         """Give c averaged over all ideal rankings; `relevant` may hold grades."""
         labels = np.asarray(relevant, dtype=np.float64)
         _, grade_of, counts = np.unique(-labels, return_inverse=True, return_counts=True)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class History(Sequence):
@@ -39,7 +43,7 @@ class History(Sequence):
         values = [f"{name} {last[name]:{form}}" for name, form in shown.items() if name in last]
         return f"History({', '.join([f'{len(self)} {next(iter(last))}s', *values])})"
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """Give a pandas frame, one row an iteration; seconds by purpose become columns ``seconds_qp`` and so on."""
         import pandas as pd
 

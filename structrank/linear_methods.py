@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from structrank._typing import Matrix, Path
+    from structrank.explanation import Explanation, PairExplanation
+
 
 class LinearMethods:
     """Exports and explanations as methods of a linear model; see `structrank.exports` and `structrank.explanation`.
@@ -22,43 +29,51 @@ class LinearMethods:
     {'weights': {'f1': 2.0, 'f2': 1.0}}
     """
 
-    def to_solr(self, name, store, *, scaler=None, feature_names=None, shift=None):
+    def to_solr(
+        self, name: str, store: str, *, scaler: Any = None, feature_names: Sequence[str] | None = None,
+        shift: float | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
         """Give the JSON for Solr's model store, as a dict; see `structrank.exports.to_solr`."""
         from structrank import exports
 
         return exports.to_solr(self, name, store, scaler=scaler, feature_names=feature_names, shift=shift)
 
-    def to_elasticsearch(self, name, *, scaler=None, feature_names=None, shift=None):
+    def to_elasticsearch(
+        self, name: str, *, scaler: Any = None, feature_names: Sequence[str] | None = None, shift: float | None = None
+    ) -> dict[str, Any]:
         """Give the JSON for Elasticsearch's or OpenSearch's plugin, as a dict; see `structrank.exports.to_elasticsearch`."""
         from structrank import exports
 
         return exports.to_elasticsearch(self, name, scaler=scaler, feature_names=feature_names, shift=shift)
 
-    def to_onnx(self, path, *, scaler=None, dtype="float64"):
+    def to_onnx(self, path: Path, *, scaler: Any = None, dtype: str = "float64") -> None:
         """Write an ONNX file; see `structrank.exports.to_onnx`."""
         from structrank import exports
 
         exports.to_onnx(self, path, scaler=scaler, dtype=dtype)
 
-    def to_sklearn(self, *, scaler=None):
+    def to_sklearn(self, *, scaler: Any = None) -> Any:
         """Give a plain scikit-learn model with the same scores; see `structrank.exports.to_sklearn`."""
         from structrank import exports
 
         return exports.to_sklearn(self, scaler=scaler)
 
-    def to_svmrank(self, path, *, scaler=None):
+    def to_svmrank(self, path: Path, *, scaler: Any = None) -> None:
         """Write a model file of SVM^rank; see `structrank.exports.to_svmrank`."""
         from structrank import exports
 
         exports.to_svmrank(self, path, scaler=scaler)
 
-    def to_ranklib(self, path, *, scaler=None):
+    def to_ranklib(self, path: Path, *, scaler: Any = None) -> None:
         """Write a model file of RankLib; see `structrank.exports.to_ranklib`."""
         from structrank import exports
 
         exports.to_ranklib(self, path, scaler=scaler)
 
-    def explain(self, X, *, pair=None, scaler=None, feature_names=None):
+    def explain(
+        self, X: Matrix, *, pair: tuple[int, int] | None = None, scaler: Any = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> Explanation | PairExplanation:  # fmt: skip
         """Say what each feature adds to the scores of one query's documents; see `structrank.explanation.explain`."""
         from structrank import explanation
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import errno
+import functools
 import hashlib
 import importlib
 import importlib.metadata
@@ -24,13 +24,13 @@ import math
 import os
 import platform
 import re
-import secrets
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import scipy.sparse
 
 import structrank
+from structrank._files import replace_file
 
 if TYPE_CHECKING:
     from structrank._typing import Path
@@ -145,7 +145,7 @@ def save_model(model: Ranker, path: Path) -> None:
         raise ValueError(f"{type(model).__name__} is not a learner that model files know; see model_file.register.")
     check_is_fitted(model)
     arrays: list[np.ndarray] = []
-    _write(path, {"class": type(model).__name__, **_encode_learner(model, "", arrays)}, arrays)
+    _write(path, {"class": type(model).__name__, **_encode_learner(model, "", arrays)}, arrays, "the model")
 
 
 def load_model(path: Path) -> Any:
@@ -175,19 +175,8 @@ def load_model(path: Path) -> Any:
     StructRankSVM(criterion='auc')
     """
     header, values = _read(path)
-    try:
-        arrays = _split(values, header["arrays"])
-        model = _decode_learner(_class_named(header["class"]), header, arrays)
-    except MemoryError:
-        raise
-    except Exception as error:  # with a good checksum, the work of another program or of a later version of this one
-        versions = header.get("versions") if isinstance(header, dict) else None
-        written = versions.get("structrank") if isinstance(versions, dict) else None
-        raise ValueError(
-            f"{path} is a model file whose content structrank {structrank.__version__} does not understand: "
-            f"{error or type(error).__name__}. It was written by structrank {written or 'of unknown version'}."
-        ) from error
-    return model
+    with _errors_named(path, header):
+        return _decode_learner(_class_named(header["class"]), header, _split(values, header["arrays"]))
 
 
 def save_values(kind, values, path):
@@ -209,15 +198,18 @@ def save_values(kind, values, path):
     {'w': array([1., 1.])}
     """
     arrays = []
-    _write(path, {"kind": kind, "values": _encode(values, kind, arrays)}, arrays)
+    _write(path, {"kind": kind, "values": _encode(values, kind, arrays)}, arrays, f"the {kind}")
 
 
 def load_values(kind, path):
     """Read what `save_values` has written; a file of another kind is refused."""
     header, values = _read(path)
-    if header.get("kind") != kind:
-        raise ValueError(f"{path} is no {kind}; it holds {header.get('kind') or header.get('class')}.")
-    return _decode(header["values"], _split(values, header["arrays"]))
+    with _errors_named(path, header):
+        found = header.get("kind") or header.get("class")
+        content = dict(_decode(header["values"], _split(values, header["arrays"]))) if found == kind else None
+    if content is None:
+        raise ValueError(f"{path} is no {kind}; it holds {found}.")
+    return content
 
 
 def read_header(path: Path) -> dict[str, Any]:
@@ -255,6 +247,22 @@ def is_model_file(path: Path) -> bool:
     """
     with open(path, "rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
+
+
+@contextlib.contextmanager
+def _errors_named(path, header):
+    """Say of any error that it stems from the content of the file."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # with a good checksum, the work of another program or of a later version of this one
+        versions = header.get("versions") if isinstance(header, dict) else None
+        written = versions.get("structrank") if isinstance(versions, dict) else None
+        raise ValueError(
+            f"{path} is a model file whose content structrank {structrank.__version__} does not understand: "
+            f"{error or type(error).__name__}. It was written by structrank {written or 'of unknown version'}."
+        ) from error
 
 
 # ---- Values
@@ -461,7 +469,12 @@ def _raise_foreign(path, start):
     )
 
 
-def _write(path, header, arrays):
+@functools.cache
+def _package_versions():
+    return {name: importlib.metadata.version(name) for name in _PACKAGES}
+
+
+def _write(path, header, arrays, what):
     """Write a header and arrays, with what both have in common in every file."""
     header = {
         "format": {"name": _MAGIC.decode().strip(), "version": _VERSION},
@@ -469,39 +482,11 @@ def _write(path, header, arrays):
         "versions": {
             "structrank": structrank.__version__,
             "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in _PACKAGES},
+            **_package_versions(),
         },
         "arrays": [{"dtype": array.dtype.str, "shape": array.shape} for array in arrays],
     }
     text = json.dumps(header, indent=1, allow_nan=False).encode("ascii")
     values = b"".join(array.tobytes() for array in arrays)
     content = b"%s%d %d %d\n%s%s" % (_MAGIC, _VERSION, len(text), len(values), text, values)
-    _replace(path, content + hashlib.sha256(content).digest())
-
-
-def _replace(path, content):
-    """Write a file beside its place, make sure that it is on disk, and move it there."""
-    path = os.path.realpath(path)
-    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):  # a device would be gone
-        raise OSError(errno.EINVAL, "cannot save the model: not a regular file", path)
-    folder = os.path.dirname(path)
-    temporary = os.path.join(folder, f".structrank-{secrets.token_hex(8)}.tmp")
-    try:
-        try:
-            with open(temporary, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
-    except OSError as error:  # would name the temporary file
-        raise OSError(error.errno, f"cannot save the model: {error.strerror}", path) from None
-    with contextlib.suppress(OSError):  # where folders cannot be synced, the file itself is safe all the same
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    replace_file(path, content + hashlib.sha256(content).digest(), what)

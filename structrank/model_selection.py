@@ -13,6 +13,7 @@ from structrank._progress import ProgressLine
 from structrank.data import RankingData
 
 if TYPE_CHECKING:
+    import pandas as pd
     from numpy.typing import ArrayLike
 
     from structrank._typing import Matrix
@@ -58,7 +59,7 @@ class CrossValidation:
         """Standard error of each mean, from the spread over queries."""
         return {name: _over(_standard_error, values) for name, values in self.per_query.items()}
 
-    def to_frame(self):
+    def to_frame(self) -> pd.DataFrame:
         """Give a pandas frame of means, a row for each fold and a column for each measure."""
         import pandas as pd
 

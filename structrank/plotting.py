@@ -7,11 +7,20 @@ is imported when something is drawn, not before; it comes with ``pip install str
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structrank import _validation
 from structrank.criterion_table import SIGNIFICANT
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    import pandas as pd
+
+    from structrank.criterion_table import CriterionTable
 
 __all__ = ["CriterionTableDisplay", "HistoryDisplay", "MapComparisonDisplay", "PathDisplay", "TimeDisplay"]
 
@@ -86,11 +95,11 @@ class HistoryDisplay(_Display):
     >>> matplotlib.pyplot.close(display.figure_)
     """
 
-    def __init__(self, history, tol=None):
+    def __init__(self, history: Any, tol: float | None = None) -> None:
         self.history, self.tol = history, tol
 
     @classmethod
-    def from_estimator(cls, estimator, *, kind="bounds", x="iteration", ax=None):
+    def from_estimator(cls, estimator: Any, *, kind: str = "bounds", x: str = "iteration", ax: Any = None) -> Self:
         """Draw the history of a fitted model.
 
         Parameters
@@ -109,7 +118,7 @@ class HistoryDisplay(_Display):
         check_is_fitted(estimator, "history_")
         return cls(estimator.history_, tol=float(np.mean(estimator.C)) * estimator.tol).plot(kind, x=x, ax=ax)
 
-    def plot(self, kind="bounds", *, x="iteration", ax=None):
+    def plot(self, kind: str = "bounds", *, x: str = "iteration", ax: Any = None) -> Self:
         """Draw.
 
         Parameters
@@ -228,11 +237,14 @@ class PathDisplay(_Display):
     }
     _LOGARITHMIC = ("norm", "relative_norm", "iterations", "seconds")
 
-    def __init__(self, path):
+    def __init__(self, path: pd.DataFrame) -> None:
         self.path = path
 
     @classmethod
-    def from_estimator(cls, estimator, X, y, *, qid=None, Cs=None, quantity="mean_slack", ax=None, legend=True):
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, qid: Any = None, Cs: Sequence[float] | None = None,
+        quantity: str = "mean_slack", ax: Any = None, legend: bool = True,
+    ) -> Self:  # fmt: skip
         """Train for many C and draw.
 
         Parameters
@@ -253,11 +265,14 @@ class PathDisplay(_Display):
         from structrank.datasets import Dataset
         from structrank.diagnostics import health_path
 
-        given = {} if Cs is None else {"Cs": Cs}
+        given: dict[str, Any] = {} if Cs is None else {"Cs": Cs}
         return cls(health_path(Dataset(X, y, qid), estimator, **given)).plot(quantity, ax=ax, legend=legend)
 
     @classmethod
-    def from_models(cls, models, *, name=None, quantity="mean_slack", ax=None, legend=True):
+    def from_models(
+        cls, models: Any, *, name: str | None = None, quantity: str = "mean_slack", ax: Any = None,
+        legend: bool = True,
+    ) -> Self:  # fmt: skip
         """Draw models that `StructRankSVM.fit_path` has given.
 
         Parameters
@@ -282,7 +297,7 @@ class PathDisplay(_Display):
         path = pd.concat({name: health_table(its) for name, its in models.items()}, names=["trainer"])
         return cls(path).plot(quantity, ax=ax, legend=legend)
 
-    def plot(self, quantity="mean_slack", *, ax=None, legend=True):
+    def plot(self, quantity: str = "mean_slack", *, ax: Any = None, legend: bool = True) -> Self:
         """Draw one quantity against C, a line for each trainer.
 
         Parameters
@@ -354,11 +369,13 @@ class CriterionTableDisplay(_Display):
     >>> matplotlib.pyplot.close(display.figure_)
     """
 
-    def __init__(self, table):
+    def __init__(self, table: CriterionTable) -> None:
         self.table = table
 
     @classmethod
-    def from_table(cls, table, *, ax=None, colorbar=True, cmap="cividis", worst=0.1):
+    def from_table(
+        cls, table: CriterionTable, *, ax: Any = None, colorbar: bool = True, cmap: Any = "cividis", worst: float = 0.1
+    ) -> Self:
         """Draw a table.
 
         Parameters
@@ -373,7 +390,7 @@ class CriterionTableDisplay(_Display):
         """
         return cls(table).plot(ax=ax, colorbar=colorbar, cmap=cmap, worst=worst)
 
-    def plot(self, *, ax=None, colorbar=True, cmap="cividis", worst=0.1):
+    def plot(self, *, ax: Any = None, colorbar: bool = True, cmap: Any = "cividis", worst: float = 0.1) -> Self:
         """Draw the means as numbers, and by colour how far each is below the best of its column.
 
         Parameters
@@ -470,10 +487,10 @@ class MapComparisonDisplay(_Display):
     >>> matplotlib.pyplot.close(display.figure_)
     """
 
-    def __init__(self, comparison):
+    def __init__(self, comparison: pd.DataFrame) -> None:
         self.comparison = comparison
 
-    def plot(self, *, ax=None, legend=True):
+    def plot(self, *, ax: Any = None, legend: bool = True) -> Self:
         """Draw two bars for each data set, and a star where the two differ with p <= 0.05.
 
         Parameters
@@ -538,10 +555,10 @@ class TimeDisplay(_Display):
     >>> matplotlib.pyplot.close(display.figure_)
     """
 
-    def __init__(self, times):
+    def __init__(self, times: pd.DataFrame) -> None:
         self.times = times
 
-    def plot(self, *, ax=None, legend=True):
+    def plot(self, *, ax: Any = None, legend: bool = True) -> Self:
         """Draw a bar for each trainer, made up of the time in the oracle and in the QP.
 
         Parameters

@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structrank import _validation
+from structrank._files import replace_file
 from structrank.data import group_by_query
 from structrank.datasets.containers import Dataset
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from structrank._typing import Path
 
 __all__ = [
     "count_ties",
@@ -31,7 +39,7 @@ _FORMS = (
 _COLUMNS = {1: None, 4: (0, 1, 2), 6: (0, 2, 4)}  # number of columns -> where query, document and score are
 
 
-def write_run(path, data, scores, tag="structrank"):
+def write_run(path: Path, data: Any, scores: ArrayLike, tag: str = "structrank") -> None:
     r"""Write scores as a TREC run: queries in order of first appearance, each by decreasing score, ties in row order.
 
     Parameters
@@ -67,11 +75,10 @@ def write_run(path, data, scores, tag="structrank"):
     if not isinstance(tag, str) or tag.split() != [tag]:
         raise ValueError(f"tag={tag!r} is not valid: expected a text without blanks.")
     lines = run_lines(query_names(data), document_names(data)[0], scores, tag)
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(lines)
+    replace_file(path, "".join(lines).encode(), "the run")
 
 
-def write_qrels(path, data):
+def write_qrels(path: Path, data: Any) -> None:
     """Write labels as qrels, with the names that `write_run` gives to queries and documents.
 
     Parameters
@@ -94,11 +101,12 @@ def write_qrels(path, data):
     labels = _validation.as_labels(data.y, len(data.y), against="y")
     rows = zip(query_names(data), document_names(data)[0], labels.tolist(), strict=True)
     lines = [f"{qid} 0 {docid} {int(label) if label.is_integer() else label!r}\n" for qid, docid, label in rows]
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
-        file.writelines(lines)
+    replace_file(path, "".join(lines).encode(), "the qrels")
 
 
-def run_lines(queries, documents, scores, tag="structrank"):
+def run_lines(
+    queries: Sequence[str], documents: Sequence[str], scores: ArrayLike, tag: str = "structrank"
+) -> list[str]:
     r"""Give the lines of a TREC run; see `write_run`.
 
     Parameters
@@ -130,7 +138,7 @@ def run_lines(queries, documents, scores, tag="structrank"):
     return lines
 
 
-def pool(parts):
+def pool(parts: Sequence[Any]) -> Dataset:
     """Give the test parts of several folds as one Dataset without X, named as runs have it.
 
     Parameters
@@ -157,7 +165,7 @@ def pool(parts):
     return Dataset(None, labels, np.concatenate(queries), np.concatenate(documents))
 
 
-def query_names(data):
+def query_names(data: Any) -> list[str]:
     """Give the name of each row's query as runs have it: its id, or a number where ids do not make good names.
 
     Parameters
@@ -182,7 +190,7 @@ def query_names(data):
     return [names[query] for query in grouping.query_of_row()]
 
 
-def document_names(data):
+def document_names(data: Any) -> tuple[list[str], bool]:
     """Give names that tell the documents of a query apart.
 
     Parameters
@@ -214,7 +222,7 @@ def _is_word(name):
     return name.split() == [name]
 
 
-def count_ties(qid, scores):
+def count_ties(qid: ArrayLike, scores: ArrayLike) -> int:
     """Count the scores that equal another of their query as 32-bit numbers, which is how trec_eval reads them.
 
     trec_eval ranks such documents by their ids, where `structrank.metrics` averages over all their orders.
@@ -237,7 +245,7 @@ def count_ties(qid, scores):
     return len(rounded) - len(set(zip(np.asarray(qid).tolist(), rounded, strict=True)))
 
 
-def read_scores(path, data, data_name="the data"):
+def read_scores(path: Path, data: Any, data_name: str = "the data") -> NDArray[np.float64]:
     r"""Read the score of each row of the data from a TREC run, a table, or a list of scores.
 
     Parameters

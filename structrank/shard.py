@@ -274,9 +274,15 @@ class Shard:
         shape = (n_kinds, self.weights.shape[0])
         slope, offset, value = np.zeros((*shape, w.shape[0])), np.zeros(shape), np.zeros(shape)
         run = map if pool is None or len(self._chunks) < 2 else pool.map
-        for chunk, found in zip(self._chunks, run(lambda chunk: self._sum(work, chunk, X, w), self._chunks), strict=True):
-            for total, summed in zip((slope, offset, value), found, strict=True):
-                total[:, chunk.groups] = summed.reshape((n_kinds, -1, *summed.shape[1:]))
+        try:
+            for chunk, found in zip(self._chunks, run(lambda chunk: self._sum(work, chunk, X, w), self._chunks), strict=True):
+                for total, summed in zip((slope, offset, value), found, strict=True):
+                    total[:, chunk.groups] = summed.reshape((n_kinds, -1, *summed.shape[1:]))
+        except MemoryError as error:
+            raise MemoryError(
+                f"a pass over queries of up to {self._plan.longest} documents needs more memory than there is. The permutation "
+                "map takes a byte for each good document times each bad one of a query; decay=\"sqrt@30\" cuts it to the top."
+            ) from error
         return slope, offset, value, time.perf_counter() - started
 
     def _work(self, kind):

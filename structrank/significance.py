@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy.special import stdtr
 
 from structrank import _validation
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
 # Sign patterns that are drawn and summed at a time, in numbers.
 _BATCH = 2**22
 
 
-def paired_t_test(a, b):
+def paired_t_test(a: ArrayLike, b: ArrayLike) -> float:
     r"""Test whether the per-query values of two rankers differ in the mean, by the two-sided paired t-test.
 
     .. math:: t = \bar d \Big/ \frac{s_d}{\sqrt n}, \quad d_q = a_q - b_q, \quad p = P(|T_{n-1}| \ge |t|)
@@ -35,7 +40,7 @@ def paired_t_test(a, b):
     return float(2 * stdtr(n - 1, -abs(standard_error_ratio(a, b)))) if n >= 2 else 1.0
 
 
-def standard_error_ratio(a, b):
+def standard_error_ratio(a: ArrayLike, b: ArrayLike) -> float:
     r"""Compute the mean difference of the per-query values of two rankers over its standard error.
 
     .. math:: \bar d \Big/ \frac{s_d}{\sqrt n}, \quad d_q = a_q - b_q
@@ -66,7 +71,9 @@ def standard_error_ratio(a, b):
         return float(differences.mean() / error)
 
 
-def paired_randomisation_test(a, b, n_samples=10_000, random_state=0):
+def paired_randomisation_test(
+    a: ArrayLike, b: ArrayLike, n_samples: int = 10_000, random_state: int = 0
+) -> float:
     r"""Test whether the per-query values of two rankers differ in the mean, by the two-sided paired randomisation test.
 
     If the two rankers were alike, each query's two values might as well have been swapped. So
@@ -114,7 +121,7 @@ def paired_randomisation_test(a, b, n_samples=10_000, random_state=0):
     return (1 + extreme) / (1 + n_samples)
 
 
-def holm(p_values):
+def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     r"""Correct p-values for their number by the step-down method of Holm (1979).
 
     .. math:: \tilde p_{(i)} = \max_{j \le i} \min(1, (m - j + 1) p_{(j)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
@@ -11,6 +12,13 @@ from sklearn.utils.validation import validate_data
 from structrank import _validation
 from structrank.data import RankingData
 from structrank.ranker import Ranker
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from structrank._typing import Matrix
 
 __all__ = ["LightGBMRanker", "TreeRanker", "XGBoostRanker"]
 
@@ -25,18 +33,20 @@ class TreeRanker(Ranker):
     which gives what predicts, and ``_predict(library, model, X)``.
     """
 
-    def __init__(self, *, relevant_from=None, n_jobs=None, random_state=0, **parameters):
+    def __init__(
+        self, *, relevant_from: float | None = None, n_jobs: int | None = None, random_state: int = 0, **parameters: Any
+    ) -> None:
         self.relevant_from = relevant_from
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.parameters = parameters
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Give the parameters by name, those of the library among them."""
         own = {name: getattr(self, name) for name in ("relevant_from", "n_jobs", "random_state")}
         return {**own, **self.parameters}
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters by name."""
         for name, value in params.items():
             if name in ("relevant_from", "n_jobs", "random_state"):
@@ -51,7 +61,9 @@ class TreeRanker(Ranker):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X, y, qid=None, sample_weight=None):
+    def fit(
+        self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Train.
 
         Parameters
@@ -85,7 +97,7 @@ class TreeRanker(Ranker):
         self._model = None
         return self
 
-    def predict(self, X):
+    def predict(self, X: Matrix) -> NDArray[np.float64]:
         """Score documents; higher is better.
 
         Parameters

@@ -208,7 +208,7 @@ def test_a_small_C_that_was_chosen_is_not_called_vacuous(keep_validation):
 
 def test_notes_are_those_of_the_chosen_model():
     train = small_folds(1)[0].train
-    models = comparison.fit_whole_path(StructRankSVM("auc", max_iter=2), train, (1e-3, 100.0))
+    models = comparison.fit_whole_path(StructRankSVM("auc", max_iter=2), train, (1e-5, 100.0))
     assert models[0].notes_ == ()
     assert "max_iter=2" in models[1].notes_[0]
     table = compare({"made": small_folds(1)}, {"AUC": StructRankSVM("auc", max_iter=2)}, Cs=[100.0])

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from structrank import StructRankSVM
+from structrank import StructRankSVM, checkpoint
 from structrank.datasets import Shards, cut_shards, write_shards
 from structrank.datasets.shards import RowShard
 
@@ -70,6 +70,27 @@ def test_arrays_give_the_model_of_one_machine(client, rows, expected):
     model = train(**rows | {"X": frame}, backend=DaskBackend(client, docs_per_shard=DOCS_PER_SHARD))
     assert_same(model, expected)
     assert model.feature_names_in_.tolist() == list("abcdef")
+
+
+def test_a_run_that_was_killed_goes_on_there_or_on_one_machine(client, rows, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+    backend = DaskBackend(client, docs_per_shard=DOCS_PER_SHARD)
+
+    def killed(iteration):
+        if iteration.iteration == 3:
+            raise RuntimeError("killed")
+
+    def begin(folder):
+        with pytest.raises(RuntimeError, match="killed"):
+            train(**rows, backend=backend, checkpoint=folder, callback=killed)
+
+    begin(tmp_path / "there")
+    assert_same(train(**rows, backend=backend, checkpoint=tmp_path / "there"), expected)
+    begin(tmp_path / "here")
+    shards = cut_shards(**rows, docs_per_shard=DOCS_PER_SHARD)
+    assert_same(train(shards, checkpoint=tmp_path / "here"), expected)
+    with pytest.raises(ValueError, match="another run: its digest of the data is"):
+        train(**rows | {"X": rows["X"] + 0.1}, backend=backend, checkpoint=tmp_path / "here")
 
 
 def test_rows_in_any_order_and_ids_of_any_kind(client, rows):

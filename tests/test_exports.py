@@ -199,6 +199,8 @@ def test_exports_have_the_form_that_the_engines_document(scaler, shift, fitted):
     for normalizer in plugin["model"]["model"].get("feature_normalizers", {}).values():
         if "min_max" in normalizer:  # the plugin refuses others
             assert normalizer["min_max"]["minimum"] < normalizer["min_max"]["maximum"]
+            # It compares each with what it knows of the other when it reads it.
+            assert list(normalizer["min_max"]) == ["minimum", "maximum"]
 
 
 @pytest.mark.parametrize("scaler", SCALERS)

@@ -383,7 +383,7 @@ def test_a_failed_write_leaves_the_earlier_file_and_nothing_else(small, path, tm
         raise OSError(errno.ENOSPC, "No space left on device", "some temporary name")
 
     monkeypatch.setattr(os, step, fail)
-    with pytest.raises(OSError, match=f"cannot save the model: No space left on device: '{path}'"):
+    with pytest.raises(OSError, match=f"No space left on device; the earlier file is as it was: '{path}'"):
         small.save(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == [path.name]

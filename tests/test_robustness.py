@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import structrank
-from structrank import StructRankSVM, StructRankWarning, cli, compare
+from structrank import StructRankSVM, StructRankWarning, checkpoint, cli, compare, risk
 
 CRITERIA = ("auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm")
 
@@ -103,20 +103,43 @@ def test_separable_data_are_separated(few, C, criterion):
         assert model.score(X, y, qid=qid) == pytest.approx(1.0)
 
 
-def test_a_hundred_thousand_queries_and_queries_of_one_document(rng):
-    n = 100_000
+COMBOS = ({"criterion": ["map", "auc"]}, {"criterion": ["map", "ndcg-nc"], "slack": "shared"})
+
+
+@pytest.mark.parametrize("formulation", ["auto", "one-slack", "n-slack"])
+@pytest.mark.parametrize("parameters", [*({"criterion": one} for one in CRITERIA), *COMBOS], ids=str)
+def test_certificates_hold_for_every_criterion_and_formulation(few, parameters, formulation):
+    X, y, qid = few
+    separable = np.column_stack([np.where(y > 0, 1.0, -1.0), X])
+    cases = [(X * scale, 1.0) for scale in (1e-300, 1e-30, 1e-8, 1e8)] + [(X, C) for C in (1e-8, 1e8)]
+    cases += [(np.full(X.shape, -3.5e7), 1.0), (separable, 1.0), (separable, 1e8)]
+    for matrix, C in cases:
+        model = fitted(matrix, y, qid, C=C, formulation=formulation, **parameters)
+        assert model.stop_reason_ == "converged"
+        assert model.certificate_.gap <= C * model.tol * (1 + 1e-9)
+    with pytest.raises(ValueError, match="X is of too large a scale to train on"):
+        StructRankSVM(formulation=formulation, **parameters).fit(X * 1e300, y, qid=qid)
+    with pytest.raises(ValueError, match=f"none of the {len(y)} queries"):
+        StructRankSVM(formulation=formulation, **parameters).fit(X, y, qid=np.arange(len(y)))
+
+
+@pytest.mark.parametrize("formulation", ["auto", "n-slack"])
+def test_a_million_queries_and_queries_of_one_document(rng, formulation):
+    n = 1_000_000
     X = rng.standard_normal((2 * n, 2))
     y = (X[:, 0] > 0).astype(int)
     qid = np.repeat(np.arange(n), 2)
-    assert fitted(X, y, qid, criterion="auc").score(X, y, qid=qid) > 0.9
-    with pytest.raises(ValueError, match="none of the 200000 queries"):
-        StructRankSVM().fit(X, y, qid=np.arange(2 * n))
+    model = fitted(X, y, qid, criterion="auc", formulation=formulation)
+    assert model.stop_reason_ == "converged"
+    assert model.coef_[0] > 10 * abs(model.coef_[1])
+    with pytest.raises(ValueError, match="none of the 2000000 queries"):
+        StructRankSVM(formulation=formulation).fit(X, y, qid=np.arange(2 * n))
 
 
-@pytest.mark.parametrize("criterion", ["auc", "map", "ndcg-nc"])
-def test_a_hundred_thousand_documents_in_one_query(rng, criterion):
-    X = rng.standard_normal((100_000, 2))
-    y = X[:, 0] + 0.5 * rng.standard_normal(100_000) > 1.5
+@pytest.mark.parametrize("criterion", ["auc", "map"])
+def test_a_million_documents_in_one_query(rng, criterion):
+    X = rng.standard_normal((1_000_000, 2))
+    y = X[:, 0] + 0.5 * rng.standard_normal(1_000_000) > 1.5
     assert fitted(X, y.astype(int), criterion=criterion, C=10.0).score(X, y.astype(int)) > 0.7
 
 
@@ -265,10 +288,147 @@ except MemoryError:
     assert os.listdir(tmp_path) == ["m"]
 
 
-def test_devices_are_not_replaced_by_models(few):
-    with pytest.raises(OSError, match="cannot save the model: not a regular file"):
-        fitted(*few).save(os.devnull)
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
+def test_without_memory_to_train_the_earlier_model_stays():
+    code = """
+import resource
+import numpy as np
+from structrank import StructRankSVM
+model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+before = model.coef_.copy()
+X, y = np.zeros((4_000_000, 10), dtype=np.int8), np.arange(4_000_000) % 2  # 320 MB as float64
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**27, used + 2**27))
+try:
+    model.fit(X, y)
+except MemoryError as error:
+    print(error)
+assert np.array_equal(model.coef_, before)
+assert np.array_equal(model.predict([[2.0]]), 2.0 * before)
+"""
+    assert run(code).startswith("Unable to allocate")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
+def test_without_memory_to_read_a_file_the_command_line_says_so(folder, tmp_path):
+    path = tmp_path / "large"
+    path.write_bytes(b"1 qid:1 1:0.5 2:0.25 30:0.125\n0 qid:1 1:0.25 2:0.5 30:0.75\n" * 500_000)  # 240 MB as float64
+    code = """
+import resource, sys
+from structrank import cli
+assert cli.main(["inspect", sys.argv[1]]) == 0  # what is compiled is in memory now
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, used + 2**26))
+sys.stderr = sys.stdout
+print(cli.main(["inspect", sys.argv[2]]))
+"""
+    *_, said, status = run(code, folder / "data", path).splitlines()
+    assert said.startswith("structrank inspect: error: not enough memory.")
+    assert status == "1"
+
+
+def test_a_run_that_is_out_of_memory_keeps_its_checkpoint(few, tmp_path, monkeypatch):
+    X, y, qid = few
+    expected = fitted(X, y, qid, C=10.0)
+    passes, plane = [], risk.Risk.plane
+
+    def fail(self, w):
+        passes.append(w)
+        if len(passes) == 5:
+            raise MemoryError("Unable to allocate 1. TiB")
+        return plane(self, w)
+
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(risk.Risk, "plane", fail)
+        with pytest.raises(MemoryError):
+            StructRankSVM(C=10.0).fit(X, y, qid=qid, checkpoint=tmp_path)
+    assert (tmp_path / "training.checkpoint").exists()
+    resumed = StructRankSVM(C=10.0).fit(X, y, qid=qid, checkpoint=tmp_path)
+    assert np.array_equal(resumed.coef_, expected.coef_)
+
+
+def test_a_pass_that_is_out_of_memory_says_what_takes_it(few, monkeypatch):
+    def fail(*_):
+        raise MemoryError("Allocation failed (probably too large).")
+
+    monkeypatch.setattr("structrank._kernels.passes.sweep", fail)
+    X, y, qid = few
+    with pytest.raises(MemoryError, match=r'a pass over queries of up to \d+ documents .* decay="sqrt@30" cuts it'):
+        StructRankSVM("dorm").fit(X, y, qid=qid)
+
+
+def test_without_memory_finished_cells_of_a_comparison_stay(fold, tmp_path):
+    class Hungry:
+        def fit(self, X, y, qid):
+            np.empty(2**57)
+
+        def predict(self, X):
+            return np.zeros(len(X))
+
+    rows = {"AUC": StructRankSVM("auc"), "hungry": Hungry()}
+    with pytest.raises(MemoryError, match="Unable to allocate") as caught:
+        compare({"made": fold}, rows, "map", Cs=[1.0], results=tmp_path)
+    assert caught.value.__notes__ == ["in compare: trainer 'hungry', data set 'made', fold 1"]
+    (kept,) = tmp_path.iterdir()
+    assert kept.name.startswith("made-fold1-AUC-")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs devices")
+def test_devices_are_written_to_and_not_replaced(few, tmp_path):
+    fitted(*few).save(os.devnull)
     assert not Path(os.devnull).is_file()
+    link = tmp_path / "full"
+    if os.path.exists("/dev/full"):
+        link.symlink_to("/dev/full")
+        with pytest.raises(OSError, match="cannot save the model: No space left on device; nothing was saved: '/dev/full'"):
+            fitted(*few).save(link)
+        assert link.is_symlink()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of files are those of Unix")
+def test_where_files_can_grow_no_more_every_writer_says_so_and_earlier_files_stay(tmp_path):
+    code = """
+import os, resource, sys
+from pathlib import Path
+from structrank import StructRankSVM, checkpoint, compare, datasets, runs
+
+os.chdir(sys.argv[1])
+checkpoint._SECONDS = 0.0
+fold = datasets.make_ranking(n_queries=30, n_docs=8, n_features=6, noise=0.5, random_state=0)
+data = fold.train.X, fold.train.y, fold.train.qid
+model = StructRankSVM("map").fit(*data)
+table = compare({"made": fold}, ["AUC"], "map", Cs=[1.0])
+writers = {
+    "the model": lambda: model.save("m.structrank"),
+    "the model ": lambda: model.to_svmrank("m.dat"),
+    "the model  ": lambda: model.to_ranklib("m.txt"),
+    "the run": lambda: runs.write_run("run.txt", fold.train, model.predict(data[0])),
+    "the qrels": lambda: runs.write_qrels("qrels.txt", fold.train),
+    "the table": lambda: table.to_csv("table.csv"),
+    "the report": lambda: table.to_report("report.html"),
+    "the checkpoint": lambda: StructRankSVM("map").fit(*data, checkpoint="run"),
+    "the checkpoint ": lambda: StructRankSVM("mrr", bound="ramp").fit(*data, checkpoint="ramp"),
+    "a cell of the comparison": lambda: compare({"made": fold}, ["AUC"], "map", Cs=[1.0], results="cells"),
+}
+contents = lambda: {path: path.read_bytes() for path in Path(".").rglob("*") if path.is_file()}
+for write in writers.values():
+    write()
+next(Path("cells").iterdir()).unlink()  # or it would be read
+before = contents()
+resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
+for what, write in writers.items():
+    try:
+        write()
+        print(what, "was saved")
+    except OSError as error:
+        now = "nothing was saved" if "cell" in what else "the earlier file is as it was"
+        assert error.strerror == f"cannot save {what.strip()}: {os.strerror(error.errno)}; {now}", error
+        assert error.filename.startswith(os.getcwd())
+assert contents() == before
+print("as before")
+"""
+    assert run(code, tmp_path) == "as before\n"
 
 
 def test_on_a_full_disk_finished_cells_of_a_comparison_stay(fold, tmp_path, monkeypatch):

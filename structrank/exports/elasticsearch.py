@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 from structrank.exports.linear import check_text, linear_function
 
 
-def to_elasticsearch(model, name, *, scaler=None, feature_names=None, shift=None):
+def to_elasticsearch(
+    model: Any, name: str, *, scaler: Any = None, feature_names: Sequence[str] | None = None, shift: float | None = None
+) -> dict[str, Any]:
     """Give a linear model as the JSON that the Learning to Rank plugin of Elasticsearch and OpenSearch takes.
 
     The plugin computes in 32 bits: documents whose scores differ by less than about 1e-6 of their size may trade places.
@@ -43,7 +47,7 @@ def to_elasticsearch(model, name, *, scaler=None, feature_names=None, shift=None
     check_text("name", name)
     function = linear_function(model, scaler, feature_names).for_engine("the plugin", shift)
     definition = dict(zip(function.names, function.weights.tolist(), strict=True))
-    content = {"type": "model/linear", "definition": json.dumps(definition)}
+    content: dict[str, Any] = {"type": "model/linear", "definition": json.dumps(definition)}
     normalizers = {
         name: _normalizer(function.kind, float(centre), float(spread))
         for name, centre, spread, changed in zip(

@@ -93,7 +93,7 @@ class LinearFunction:
             if (self.raw_weights < 0.0).any() or self.constant < 0.0:
                 text = (
                     f"Scores of this model can be negative, and Lucene, on which {engine} is built, takes none below 0. Give "
-                    "shift=, a constant to add, such as max(0.0, -model.predict(X).min()) over documents that will be ranked; "
+                    "shift=, a constant to add, such as 1.0 - model.predict(X).min() over documents that will be ranked; "
                     "shift=0.0 exports the model as it is."
                 )
                 warnings.warn(text, _validation.StructRankWarning, stacklevel=4)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from structrank import _validation
+from structrank._files import replace_file
 from structrank.exports.sklearn import to_sklearn
-from structrank.model_file import _replace
+
+if TYPE_CHECKING:
+    from structrank._typing import Path
 
 
-def to_onnx(model, path, *, scaler=None, dtype="float64"):
+def to_onnx(model: Any, path: Path, *, scaler: Any = None, dtype: str = "float64") -> None:
     """Write a linear model as an ONNX file; needs ``pip install structrank[onnx]``.
 
     The file has one input ``X``, (n_docs, n_features), and gives scores of shape (n_docs, 1).
@@ -45,4 +50,4 @@ def to_onnx(model, path, *, scaler=None, dtype="float64"):
         raise ImportError("to_onnx needs skl2onnx: pip install structrank[onnx]") from error
     tensor = DoubleTensorType if dtype == "float64" else FloatTensorType
     converted = convert(plain, initial_types=[("X", tensor([None, plain.n_features_in_]))])
-    _replace(path, converted.SerializeToString())
+    replace_file(path, converted.SerializeToString(), "the model")

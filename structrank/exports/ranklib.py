@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from structrank import _validation
+from structrank._files import replace_file
 from structrank.exports.linear import linear_function
 from structrank.exports.weight_text import as_model, format_weights, parse_weights, read_lines
-from structrank.model_file import _replace
+
+if TYPE_CHECKING:
+    from structrank._typing import Path
+    from structrank.svm import StructRankSVM
 
 _LINEAR = ("Coordinate Ascent", "Linear Regression")
 
 
-def to_ranklib(model, path, *, scaler=None):
+def to_ranklib(model: Any, path: Path, *, scaler: Any = None) -> None:
     """Write a linear model as RankLib writes one of its own, of Coordinate Ascent; feature i is column i of X, from 1.
 
     The scaler is worked into the weights: the file is for features as they are. Such a file has no place for a constant, so
@@ -36,10 +42,10 @@ def to_ranklib(model, path, *, scaler=None):
     array([ True])
     """
     weights = linear_function(model, scaler).raw_weights
-    _replace(path, f"## {_LINEAR[0]}\n{format_weights(weights)}\n".encode("ascii"))
+    replace_file(path, f"## {_LINEAR[0]}\n{format_weights(weights)}\n".encode("ascii"), "the model")
 
 
-def read_ranklib(path, *, n_features=None):
+def read_ranklib(path: Path, *, n_features: int | None = None) -> StructRankSVM:
     r"""Read a linear model of RankLib: Coordinate Ascent or Linear Regression.
 
     Parameters

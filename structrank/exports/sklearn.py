@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.linear_model import LinearRegression
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from structrank.exports.linear import linear_function, split_pipeline
 
 
-def to_sklearn(model, *, scaler=None):
+def to_sklearn(model: Any, *, scaler: Any = None) -> LinearRegression | Pipeline:
     """Give a plain scikit-learn model that predicts the same scores.
 
     Parameters

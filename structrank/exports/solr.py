@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from structrank.exports.linear import check_text, linear_function
 
 
-def to_solr(model, name, store, *, scaler=None, feature_names=None, shift=None):
+def to_solr(
+    model: Any, name: str, store: str, *, scaler: Any = None, feature_names: Sequence[str] | None = None,
+    shift: float | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Give a linear model as the JSON that Solr's model store takes.
 
     Solr computes in 32 bits: documents whose scores differ by less than about 1e-6 of their size may trade places.

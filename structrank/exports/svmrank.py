@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
+from structrank._files import replace_file
 from structrank.exports.linear import linear_function
 from structrank.exports.weight_text import (
     as_model,
@@ -13,7 +16,10 @@ from structrank.exports.weight_text import (
     parse_weights,
     read_lines,
 )
-from structrank.model_file import _replace
+
+if TYPE_CHECKING:
+    from structrank._typing import Path
+    from structrank.svm import StructRankSVM
 
 _FIRST_LINE = "SVM-light Version V6.20"  # what svm_rank_classify asks for
 _HEADER = (
@@ -30,7 +36,7 @@ _HEADER = (
 )
 
 
-def to_svmrank(model, path, *, scaler=None):
+def to_svmrank(model: Any, path: Path, *, scaler: Any = None) -> None:
     """Write a linear model as a file that ``svm_rank_classify`` reads; feature i is column i of X, from 1.
 
     The scaler is worked into weights and threshold: the file is for features as they are. ``svm_rank_classify`` keeps numbers
@@ -61,10 +67,10 @@ def to_svmrank(model, path, *, scaler=None):
     # Its own files have a space before the ends of all lines of the header but the last.
     header = [f"{value}# {what} " for value, what in zip(values, _HEADER, strict=True)]
     lines = [_FIRST_LINE, *header[:-1], header[-1].rstrip(), f"1 {format_weights(weights)} #"]
-    _replace(path, ("\n".join(lines) + "\n").encode("ascii"))
+    replace_file(path, ("\n".join(lines) + "\n").encode("ascii"), "the model")
 
 
-def read_svmrank(path):
+def read_svmrank(path: Path) -> StructRankSVM:
     """Read a linear model of SVM^rank, or of SVM^light.
 
     Parameters
@@ -105,7 +111,7 @@ def read_svmrank(path):
     vectors = [(number, line) for number, line in enumerate(lines, start=1) if number > len(_HEADER) + 1 and line.strip()]
     if len(vectors) != n_vectors:
         raise ValueError(f"{path} has {len(vectors)} support vectors; its header says {n_vectors}. It may be cut short.")
-    total = {}
+    total: dict[int, float] = {}
     for number, line in vectors:
         where = f"{path}:{number}"
         content, end, _ = line.partition("#")

@@ -6,15 +6,23 @@ are what every report has in common.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import secrets
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from structrank._files import replace_file
+
+if TYPE_CHECKING:
+    from structrank.criterion_table import CriterionTable
 
 __all__ = ["write_report"]
 
 
-def write_report(table, path, datasets=None, settings=None):
+def write_report(
+    table: CriterionTable, path: str | os.PathLike[str], datasets: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> None:  # fmt: skip
     """Write a criterion table as one HTML file that needs nothing else: no network, no other file, no server.
 
     The page has the table with its marks (sortable), figures, for any two trainers the queries that gained or lost most
@@ -47,7 +55,9 @@ def write_report(table, path, datasets=None, settings=None):
     from structrank.report.page import render
 
     path = _check_path(path)
-    _replace(path, render(gather(table, datasets, settings)))
+    page = render(gather(table, datasets, settings))
+    # Names may hold halves of surrogate pairs (undecodable bytes), which UTF-8 does not have.
+    replace_file(path, page.encode("utf-8", "xmlcharrefreplace"), "the report")
 
 
 def _check_path(path):
@@ -57,19 +67,3 @@ def _check_path(path):
     if not path.parent.is_dir():
         raise ValueError(f"path={str(path)!r}: there is no folder {str(path.parent)!r}; make it first.")
     return path
-
-
-def _replace(path, text):
-    """Write a file in one step: a reader sees the old file or the new one, whenever the writer is killed."""
-    temporary = path.with_name(f".{path.name[:100]}-{secrets.token_hex(8)}.tmp")
-    try:
-        # Names may hold halves of surrogate pairs (undecodable bytes), which UTF-8 does not have.
-        with open(temporary, "x", encoding="utf-8", errors="xmlcharrefreplace", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise

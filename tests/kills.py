@@ -1,0 +1,141 @@
+"""Kill checkpointed training at random moments: ``python tests/kills.py 200``.
+
+Each run is killed (SIGKILL) once to three times, at moments drawn uniformly from the time that it takes, and then left to end.
+It must end with the numbers of a run that was left alone, bit by bit, and every file that a kill leaves must be readable.
+Another first seed: ``python tests/kills.py 200 1000``.
+"""
+
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from structrank import StructRankSVM, StructRankWarning, checkpoint, compare, comparison, datasets, model_file
+
+DATA = datasets.make_ranking(n_queries=80, n_docs=30, n_features=12, noise=0.5, random_state=3)
+
+
+def fit(**parameters):
+    def train(folder):
+        train = DATA.train
+        return StructRankSVM(**parameters).fit(train.X, train.y, qid=train.qid, checkpoint=folder).coef_
+
+    return train
+
+
+def fit_path(**parameters):
+    def train(folder):
+        train = DATA.train
+        models = StructRankSVM(**parameters).fit_path(train.X, train.y, train.qid, [0.1, 3.0, 100.0], checkpoint=folder)
+        return np.array([model.coef_ for model in models])
+
+    return train
+
+
+def table(folder):
+    """Fill a table, with a checkpoint in each cell."""
+    rows = {"MAP": StructRankSVM("map"), "MRR": StructRankSVM("mrr", bound="auto")}
+    return compare({"made": DATA}, rows, ["map", "mrr@10"], Cs=[1.0, 30.0], results=folder).to_frame().to_numpy()
+
+
+RUNS = {
+    "AUC": fit(criterion="auc", C=1000.0, tol=1e-6),
+    "MAP, n-slack": fit(criterion="map", C=100.0, tol=1e-5, formulation="n-slack"),
+    "NDCG-NC, one-slack": fit(criterion="ndcg-nc", C=30.0, tol=1e-4, formulation="one-slack"),
+    "DORM, OSQP": fit(criterion="dorm", C=3.0, solver="osqp"),
+    "COMBO": fit(criterion=["map", "auc"], C=300.0, tol=1e-5, solver="interior"),
+    "COMBO, shared": fit(criterion=["map", "ndcg-nc"], C=100.0, tol=1e-5, slack="shared"),
+    "MRR, ramp": fit(criterion="mrr", C=10.0, bound="ramp"),
+    "NDCG, ramp, one-slack": fit(criterion="ndcg", C=10.0, bound="ramp", formulation="one-slack"),
+    "MRR, auto": fit(criterion="mrr", k=3, C=10.0, bound="auto"),
+    "path of MAP": fit_path(criterion="map", tol=1e-5),
+    "path of MRR, ramp": fit_path(criterion="mrr", bound="ramp"),
+    "table": table,
+}
+
+
+def start(train, folder, out):
+    """Train in a child; gives its process id."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            np.save(out, train(folder))
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return child
+
+
+def is_killed(child, after):
+    """Kill a child after some seconds; tells whether it was still at work."""
+    time.sleep(after)
+    os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1] == signal.SIGKILL
+
+
+def unreadable(folder):
+    """Give the errors of reading what is there."""
+    found = []
+    for path in folder.rglob("*.checkpoint"):
+        try:
+            model_file.load_values("checkpoint", path)
+        except ValueError as error:
+            found.append(str(error))
+    for path in folder.rglob("*.npz"):
+        with np.load(path) as file:
+            file["scores"], file["record"]
+    return found
+
+
+def main(n_runs, first=0):
+    """Make runs; gives the number of failures."""
+    warnings.simplefilter("ignore", StructRankWarning)
+    checkpoint._SECONDS = 0.0  # at every pass
+    comparison._LARGE = 0
+    expected, seconds = {}, {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, train in RUNS.items():
+            train(Path(folder, name, "compiles"))
+            began = time.perf_counter()
+            expected[name] = train(Path(folder, name, "whole"))
+            seconds[name] = time.perf_counter() - began
+    n_kills = n_failures = 0
+    for number in range(first, first + n_runs):
+        rng = random.Random(number)
+        name = list(RUNS)[number % len(RUNS)]
+        with tempfile.TemporaryDirectory() as place:
+            folder, out = Path(place, "run"), Path(place, "out.npy")
+            kills, wanted, problems = 0, rng.randint(1, 3), []
+            while kills < wanted and not problems:
+                if is_killed(start(RUNS[name], folder, out), rng.uniform(0, seconds[name])):
+                    kills += 1
+                    problems = unreadable(folder)
+                else:  # it was faster than the moment drawn: begin anew
+                    problems = [] if out.exists() else ["it failed before it was killed"]
+                    shutil.rmtree(folder)
+                    kills = 0
+            status = os.waitpid(start(RUNS[name], folder, out), 0)[1]
+            if status or not np.array_equal(np.load(out), expected[name]):
+                problems.append("it failed" if status else "it ended with other numbers")
+        n_kills += kills
+        n_failures += bool(problems)
+        for problem in problems:
+            print(f"run {number}, {name}: {problem}")
+    print(f"{n_runs} runs, {n_kills} kills, {n_failures} failures")
+    return n_failures
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])) > 0)

@@ -57,8 +57,10 @@ def repeat(function, n):
     return seconds, found
 
 
-def race(first, second, arguments, n):
+def race(first, second, arguments, n, pause=0.0):
     """Call both in turns with each argument, n times over, so that what else the machine does slows both alike.
+
+    Before each call there may be a pause, in seconds.
 
     Returns
     -------
@@ -69,6 +71,10 @@ def race(first, second, arguments, n):
     times = []
     for _ in range(n):
         for argument in arguments:
-            times.append([clock(lambda f=function, a=argument: f(a))[0] for function in (first, second)])
+            pair = []
+            for function in (first, second):
+                time.sleep(pause)
+                pair.append(clock(lambda f=function, a=argument: f(a))[0])
+            times.append(pair)
     times = np.array(times)
     return Spread.of(times[:, 0] / times[:, 1]), Spread.of(times[:, 0]), Spread.of(times[:, 1])

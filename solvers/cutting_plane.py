@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from structrank.solvers import qp
+from structrank.solvers.dual import combine
 from structrank.solvers.working_set import WorkingSet
 
 
@@ -140,6 +141,12 @@ class Point:
     values: np.ndarray
     risk: float
     slope: np.ndarray
+
+    @classmethod
+    def of(cls, w, plane, weights):
+        """Give the place where a plane was made; `weights` are those of the slacks."""
+        slope, value = np.atleast_2d(plane.slope), np.atleast_1d(plane.value)
+        return cls(w, value, float(weights @ value), combine(weights, slope))
 
     def objective(self, C):
         """Compute 1/2 |w|^2 + C R(w)."""
@@ -348,11 +355,9 @@ class CuttingPlanes:
     def _visit(self, w):
         """Evaluate the risk at w, and add what is found to the points and planes."""
         plane = self.risk.plane(w)
-        slope, offset, value = np.atleast_2d(plane.slope), np.atleast_1d(plane.offset), np.atleast_1d(plane.value)
-        weights = self.risk.weights
-        point = Point(w, value, float(weights @ value), weights @ slope)
+        point = Point.of(w, plane, self.risk.weights)
         self.points.append(point)
-        self.working_set.add(slope, offset, np.arange(value.shape[0]))
+        self.working_set.add(np.atleast_2d(plane.slope), np.atleast_1d(plane.offset), np.arange(point.values.shape[0]))
         return point, plane.seconds
 
     def _learn_stride(self, point, direction):

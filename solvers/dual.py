@@ -20,7 +20,7 @@ _BLOCK_STEPS = 3
 # Sweeps over the planes in use, with climbs on their face between them, for one over all planes.
 _LIVE_SWEEPS = 10
 # Work, in sweeps over all planes, in which the gap must halve: other methods are better at what is too hard for this one.
-_PATIENCE = 40
+_PATIENCE = 20
 _FACE_STEPS = 30
 
 
@@ -29,7 +29,7 @@ def ask_dual(max_work=1000):
 
     def ask(problem, accuracy, warm):
         multipliers = problem.feasible_dual(warm[1])[0]
-        w = multipliers @ problem.slopes
+        w = combine(multipliers, problem.slopes)
         blocks = problem.blocks
         work = _ascend(
             problem.slopes, problem.offsets, blocks.members, blocks.counts, blocks.grams, problem.C * problem.weights,
@@ -54,6 +54,16 @@ def add(x, factor, y):
     """Add factor y to x."""
     for i in range(x.shape[0]):
         x[i] += factor * y[i]
+
+
+@njit(cache=True, nogil=True)
+def combine(factors, rows):
+    """Give sum_t factors_t rows_t, without BLAS: its threads keep cores busy for milliseconds after they are done."""
+    total = np.zeros(rows.shape[1])
+    for t in range(rows.shape[0]):
+        if factors[t] != 0.0:
+            add(total, factors[t], rows[t])
+    return total
 
 
 @njit(cache=True, nogil=True)

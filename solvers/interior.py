@@ -25,7 +25,7 @@ _MOST_UNKNOWNS = 1500
 _MOST_STEPS = 60
 _MOST_ROUNDS = 20
 _TO_THE_BOUNDARY = 0.995
-_NEXT_BEST = 3
+_NEXT_BEST = 2
 # The start is as far from the boundary as this share of even multipliers puts it.
 _EVEN = 0.1
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from structrank.solvers.dual import add, dot
+from structrank.solvers.dual import add, combine, dot
 
 # A plane counts as in use from this share of its slack's weight on: interior points leave a little on each.
 IN_USE = 1e-3
@@ -214,7 +214,7 @@ def certify(problem, w, multipliers, backend):
     """Give a `QPSolution` from whatever w and multipliers a solver came up with."""
     multipliers, dual = problem.feasible_dual(multipliers)
     # The dual point has a w of its own; a rough solver's may be worse than that.
-    candidates = [np.ascontiguousarray(w), multipliers @ problem.slopes]
+    candidates = [np.ascontiguousarray(w), combine(multipliers, problem.slopes)]
     objectives = [problem.primal(candidate) for candidate in candidates]
     best = int(np.argmin(objectives))
     return QPSolution(candidates[best], multipliers, dual, objectives[best] - dual, backend)

@@ -204,7 +204,7 @@ class _Run:
         for w, plane in self.known:
             plane = tilted.tilted(w, plane)
             working_set.add(plane.slope, plane.offset, np.arange(weights.shape[0]))
-            points.append(Point(w, plane.value, float(weights @ plane.value), weights @ plane.slope))
+            points.append(Point.of(w, plane, weights))
         driver = CuttingPlanes(tilted, C, self.tol, self.solver, working_set, points)
         start = place.objective(C, weights)
 

@@ -9,6 +9,7 @@ import numpy as np
 from structrank import _validation
 from structrank.shard import Plan, Shard
 from structrank.solvers.cutting_plane import Plane
+from structrank.solvers.dual import combine
 
 # Slacks of the formulation "auto": enough for few passes, few enough for small QPs ...
 _GROUPS = 128
@@ -170,7 +171,7 @@ class Risk:
         slope, offset, value = slope.reshape(-1, w.shape[0]), offset.reshape(-1), value.reshape(-1)
         if merged:
             weights = self._group_weights
-            slope, offset, value = (weights @ slope)[None], np.array([weights @ offset]), np.array([weights @ value])
+            slope, offset, value = combine(weights, slope)[None], np.array([weights @ offset]), np.array([weights @ value])
         return Plane(slope, offset, value, {"oracle": sum(seconds for *_, seconds in found)})
 
     def of(self, objective):

@@ -79,8 +79,7 @@ class ConvexTraining:
                 f"{column}, at most {_STEEPEST:.0e} can be computed with. Scale the features first, as with StandardScaler."
             )
         self._working_set.add(plane.slope, plane.offset, np.arange(weights.shape[0]))
-        zero = np.zeros(self.risk.n_features)
-        self._points.append(Point(zero, plane.value, at_zero.value, weights @ plane.slope))
+        self._points.append(Point.of(np.zeros(self.risk.n_features), plane, weights))
         return at_zero
 
     @cached_property

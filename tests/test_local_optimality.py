@@ -6,6 +6,7 @@ import pytest
 from structrank import StructRankSVM, datasets, metrics
 from structrank.lambdas import LambdaRank, LocalOptimalityDisplay, SmoothnessDisplay, local_optimality, smoothness
 from structrank.lambdas.networks import Network
+from structrank.lambdas.optimality import LocalOptimality
 
 # Of documents at least so good there are few, so that no model ranks them perfectly.
 MEASURES = {"ndcg@10": "ndcg@10", "map": metrics.MAP(relevant_from=2), "mrr": metrics.MRR(relevant_from=3)}
@@ -30,6 +31,15 @@ def test_trained_weights_pass_and_random_weights_fail(measure, hidden_units, par
     failed = local_optimality(start, part.X, part.y, part.qid, steps=(0.2,), n_directions=50, each_weight=False)
     assert not failed.passed
     assert failed.n_better > 5
+
+
+def test_one_weight_that_leads_up_refutes_the_optimum():
+    around = metrics.MAP(), 0.5, np.array([0.1]), np.array([[0.4]]), np.array([-0.1, 0.1])
+    found = LocalOptimality(*around, np.array([[0.4, 0.5], [0.3, 0.6]]))
+    assert not found.passed
+    assert str(found).startswith("not a local optimum of map: 0 of 1 random directions lead above 0.5000; moved alone, 1 of 2")
+    assert LocalOptimality(*around, np.array([[0.4, 0.5]])).passed
+    assert LocalOptimality(*around).passed
 
 
 @pytest.mark.parametrize("hidden_units", [0, 3])

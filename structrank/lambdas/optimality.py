@@ -78,8 +78,8 @@ class LocalOptimality:
 
     @property
     def passed(self):
-        """Whether no random direction leads above the value."""
-        return self.n_better == 0
+        """Whether no random direction leads above the value, nor any weight moved alone, where these were tried."""
+        return self.n_better == 0 and (self.better_weights is None or not self.better_weights.size)
 
     @property
     def confidence(self):

@@ -366,6 +366,6 @@ class CuttingPlanes:
         at_point = point.steepness(self._stage_C, direction)
         if at_best < 0.0 and at_point > at_best:
             root = self._stride * at_best / (at_best - at_point)
-            self._stride = float(np.clip(root, _LEAST_STRIDE, 1.0))
+            self._stride = min(max(root, _LEAST_STRIDE), 1.0)
         else:
             self._stride = 1.0

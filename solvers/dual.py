@@ -28,8 +28,7 @@ def ask_dual(max_work=1000):
     """Make a way to ask for the solution by dual ascent, within so many sweeps over all planes or work of that size."""
 
     def ask(problem, accuracy, warm):
-        multipliers = problem.feasible_dual(warm[1])[0]
-        w = combine(multipliers, problem.slopes)
+        multipliers, _, w = problem.feasible_dual(warm[1])
         blocks = problem.blocks
         work = _ascend(
             problem.slopes, problem.offsets, blocks.members, blocks.counts, blocks.grams, problem.C * problem.weights,

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from structrank.solvers.dual import add, combine, dot
+from structrank.solvers.dual import add, dot
 
 # A plane counts as in use from this share of its slack's weight on: interior points leave a little on each.
 IN_USE = 1e-3
@@ -65,6 +65,20 @@ def _enter(slopes, slack_of, first, members, counts, grams):
 
 
 @njit(cache=True, nogil=True)
+def _note_use(multipliers, slack_of, weights, patience, idle):
+    """Count for how long each plane has been idle; gives the number of those for which that is too long."""
+    total = 0.0
+    for t in range(multipliers.shape[0]):
+        total += multipliers[t]
+    share = IN_USE * max(total, 1e-300) / weights.sum()
+    n_dropped = 0
+    for t in range(multipliers.shape[0]):
+        idle[t] = 0 if multipliers[t] > share * weights[slack_of[t]] else idle[t] + 1
+        n_dropped += idle[t] > patience
+    return n_dropped
+
+
+@njit(cache=True, nogil=True)
 def _drop(keep, slopes, offsets, slack_of, multipliers, idle, members, counts, grams):
     """Leave out planes that are not kept, and move the others up; gives their number."""
     number = np.cumsum(keep) - 1
@@ -90,12 +104,16 @@ def _drop(keep, slopes, offsets, slack_of, multipliers, idle, members, counts, g
 
 
 @njit(cache=True, nogil=True)
+def _larger(slack, other):
+    """Give the larger of two slacks; one that overflowed must not look like a small one."""
+    return other if other > slack or np.isnan(other) else slack
+
+
+@njit(cache=True, nogil=True)
 def _slacks(slopes, offsets, slack_of, n_slacks, w):
     slacks = np.zeros(n_slacks)
     for t in range(offsets.shape[0]):
-        slack = offsets[t] - dot(slopes[t], w)
-        if slack > slacks[slack_of[t]] or np.isnan(slack):  # what overflowed must not look like a small slack
-            slacks[slack_of[t]] = slack
+        slacks[slack_of[t]] = _larger(slacks[slack_of[t]], offsets[t] - dot(slopes[t], w))
     return slacks
 
 
@@ -118,10 +136,26 @@ def _feasible_dual(slopes, offsets, slack_of, limits, multipliers):
             linear += feasible[t] * offsets[t]
             add(combined, feasible[t], slopes[t])
     if linear <= 0.0:
-        return np.zeros_like(feasible), 0.0
+        return np.zeros_like(feasible), 0.0, np.zeros_like(combined)
     quadratic = dot(combined, combined)
     scale = min(linear / quadratic, room) if quadratic > 0.0 else room
-    return scale * feasible, scale * linear - 0.5 * scale**2 * quadratic
+    return scale * feasible, scale * linear - 0.5 * scale**2 * quadratic, scale * combined
+
+
+@njit(cache=True, nogil=True)
+def _certify(slopes, offsets, slack_of, weights, C, w, multipliers):
+    """Give the better of w and the w of the dual point that the multipliers make, that point, its value and the gap."""
+    feasible, dual, own_w = _feasible_dual(slopes, offsets, slack_of, C * weights, multipliers)
+    slacks, own_slacks = np.zeros(weights.shape[0]), np.zeros(weights.shape[0])
+    for t in range(offsets.shape[0]):
+        s = slack_of[t]
+        slacks[s] = _larger(slacks[s], offsets[t] - dot(slopes[t], w))
+        own_slacks[s] = _larger(own_slacks[s], offsets[t] - dot(slopes[t], own_w))
+    primal = 0.5 * dot(w, w) + C * dot(weights, slacks)
+    own_primal = 0.5 * dot(own_w, own_w) + C * dot(weights, own_slacks)
+    if own_primal < primal or np.isnan(primal):
+        return own_w, feasible, dual, own_primal - dual
+    return w, feasible, dual, primal - dual
 
 
 @dataclass(frozen=True)
@@ -175,7 +209,7 @@ class QPProblem:
         return 0.5 * (w @ w) + self.C * (self.weights @ self.slacks(w))
 
     def feasible_dual(self, multipliers):
-        """Turn any multipliers into a feasible dual point; return it and its value, a lower bound on the optimum.
+        """Turn any multipliers into a feasible dual point; return it, its value, a lower bound on the optimum, and its w.
 
         Multipliers are clipped at 0 and scaled down per slack until they sum to at most C pi_s; then all are scaled together
         to where the bound is largest.
@@ -211,13 +245,11 @@ class QPSolution:
 
 
 def certify(problem, w, multipliers, backend):
-    """Give a `QPSolution` from whatever w and multipliers a solver came up with."""
-    multipliers, dual = problem.feasible_dual(multipliers)
-    # The dual point has a w of its own; a rough solver's may be worse than that.
-    candidates = [np.ascontiguousarray(w), combine(multipliers, problem.slopes)]
-    objectives = [problem.primal(candidate) for candidate in candidates]
-    best = int(np.argmin(objectives))
-    return QPSolution(candidates[best], multipliers, dual, objectives[best] - dual, backend)
+    """Give a `QPSolution` from whatever w and multipliers a solver came up with: a rough solver's w may be the worse."""
+    found = _certify(
+        problem.slopes, problem.offsets, problem.slack_of, problem.weights, problem.C, np.ascontiguousarray(w), multipliers
+    )
+    return QPSolution(*found, backend)
 
 
 class WorkingSet:
@@ -251,35 +283,52 @@ class WorkingSet:
     def __init__(self, weights, n_features, patience=8):
         self.weights = np.asarray(weights, dtype=np.float64)
         self.patience = patience
-        self._room = np.empty((0, n_features))
+        self._n = 0
+        # With room for more planes than there are.
+        self._slopes, self._offsets, self._multipliers = np.empty((0, n_features)), np.empty(0), np.empty(0)
+        self._slack_of, self._idle = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
         self._blocks = Blocks.empty(self.weights.shape[0])
-        self.offsets = np.empty(0)
-        self.slack_of = np.empty(0, dtype=np.int64)
-        self.multipliers = np.empty(0)
-        self._idle = np.empty(0, dtype=np.int64)
 
     def __len__(self):
-        return self.offsets.shape[0]
+        return self._n
 
     @property
     def slopes(self):
         """The slopes of the planes."""
-        return self._room[: len(self)]
+        return self._slopes[: self._n]
+
+    @property
+    def offsets(self):
+        """Their offsets."""
+        return self._offsets[: self._n]
+
+    @property
+    def slack_of(self):
+        """The slack that each bounds."""
+        return self._slack_of[: self._n]
+
+    @property
+    def multipliers(self):
+        """Those of the last solution."""
+        return self._multipliers[: self._n]
 
     def add(self, slopes, offsets, slack_of):
         """Add planes."""
-        before, after = len(self), len(self) + len(offsets)
-        if after > self._room.shape[0]:
-            larger = np.empty((max(after, 2 * before), self._room.shape[1]))
-            larger[:before] = self.slopes
-            self._room = larger
-        self._room[before:after] = slopes
-        self.offsets = np.concatenate([self.offsets, offsets])
-        self.slack_of = np.concatenate([self.slack_of, slack_of])
-        self.multipliers = np.concatenate([self.multipliers, np.zeros(len(offsets))])
-        self._idle = np.concatenate([self._idle, np.zeros(len(offsets), dtype=np.int64)])
+        new = slice(self._n, self._n + len(offsets))
+        if new.stop > self._offsets.shape[0]:
+            self._make_room(max(new.stop, 2 * self._n))
+        self._slopes[new], self._offsets[new], self._slack_of[new] = slopes, offsets, slack_of
+        self._multipliers[new], self._idle[new] = 0.0, 0
+        self._n = new.stop
         self._blocks = blocks = self._blocks.with_room(slack_of)
-        _enter(self._room, self.slack_of, before, blocks.members, blocks.counts, blocks.grams)
+        _enter(self._slopes, self.slack_of, new.start, blocks.members, blocks.counts, blocks.grams)
+
+    def _make_room(self, capacity):
+        for name in ("_slopes", "_offsets", "_slack_of", "_multipliers", "_idle"):
+            column = getattr(self, name)
+            larger = np.empty((capacity, *column.shape[1:]), column.dtype)
+            larger[: self._n] = column[: self._n]
+            setattr(self, name, larger)
 
     def problem(self, C):
         """Give the QP over the planes; it holds until planes are added or recorded."""
@@ -287,25 +336,22 @@ class WorkingSet:
 
     def record(self, multipliers):
         """Take over a solution's multipliers, and drop planes that have been idle for long."""
-        limits = self.weights[self.slack_of]
-        used = multipliers > IN_USE * limits * max(multipliers.sum(), 1e-300) / self.weights.sum()
-        self.multipliers = multipliers
-        self._idle = np.where(used, 0, self._idle + 1)
-        keep = self._idle <= self.patience
-        if not keep.all():
-            columns = (self.offsets, self.slack_of, self.multipliers, self._idle)
+        self.multipliers[:] = multipliers
+        if _note_use(self.multipliers, self.slack_of, self.weights, self.patience, self._idle):
+            keep = self._idle[: self._n] <= self.patience
             blocks = self._blocks
-            n = _drop(keep, self._room, *columns, blocks.members, blocks.counts, blocks.grams)
-            self.offsets, self.slack_of, self.multipliers, self._idle = (column[:n] for column in columns)
+            self._n = _drop(
+                keep, self._slopes, self._offsets, self._slack_of, self._multipliers, self._idle, blocks.members,
+                blocks.counts, blocks.grams,
+            )  # fmt: skip
 
     def state(self):
         """Give the planes and what is known of them, as arrays."""
-        names = ("slopes", "offsets", "slack_of", "multipliers", "_idle")
-        return {name.lstrip("_"): getattr(self, name) for name in names}
+        names = ("slopes", "offsets", "slack_of", "multipliers", "idle")
+        return {name: getattr(self, f"_{name}")[: self._n].copy() for name in names}
 
     def restore(self, state):
         """Take over what `state` gave."""
-        n_features = self._room.shape[1]
-        self.__init__(self.weights, n_features, self.patience)
+        self.__init__(self.weights, self._slopes.shape[1], self.patience)
         self.add(state["slopes"], state["offsets"], state["slack_of"])
-        self.multipliers, self._idle = state["multipliers"], state["idle"]
+        self._multipliers[: self._n], self._idle[: self._n] = state["multipliers"], state["idle"]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from structrank import _validation
+from structrank._threads import Threads
 from structrank.shard import Plan, Shard
 from structrank.solvers.cutting_plane import Plane
 from structrank.solvers.dual import combine
@@ -32,7 +31,7 @@ class LocalShards:
 
     def __init__(self, sources, n_threads=1):
         self._sources, self._n_threads = sources, n_threads
-        self._pool = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        self._threads = Threads(n_threads)
 
     def again(self):
         """Give a backend over the same shards, for another objective."""
@@ -52,14 +51,13 @@ class LocalShards:
     def planes(self, w, kind):
         """Give the planes of each shard, see `Shard.planes`."""
         return [
-            shard.planes(source.matrix() if hasattr(source, "matrix") else source.X, w, kind, self._pool)
+            shard.planes(source.matrix() if hasattr(source, "matrix") else source.X, w, kind, self._threads)
             for shard, source in zip(self._shards, self._sources, strict=True)
         ]
 
     def close(self):
         """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._threads.close()
 
 
 def _loaded(source):

@@ -248,7 +248,7 @@ class Shard:
         firsts[-1] = int(last)
         return np.array(firsts)
 
-    def planes(self, X, w, kind="risk", pool=None):
+    def planes(self, X, w, kind="risk", threads=None):
         """Pass over the queries.
 
         Parameters
@@ -259,8 +259,8 @@ class Shard:
         kind : str or int
             "risk"; "prediction" for max_y w.phi(y) - w.phi(y*), with the loss of that ranking as offset; or the number of one
             part, for the risk of that part alone.
-        pool : executor, default None
-            Threads for the chunks.
+        threads : Threads, default None
+            For the chunks.
 
         Returns
         -------
@@ -273,7 +273,7 @@ class Shard:
         n_kinds = work.slots.shape[0]
         shape = (n_kinds, self.weights.shape[0])
         slope, offset, value = np.zeros((*shape, w.shape[0])), np.zeros(shape), np.zeros(shape)
-        run = map if pool is None or len(self._chunks) < 2 else pool.map
+        run = map if threads is None else threads.map
         try:
             for chunk, found in zip(self._chunks, run(lambda chunk: self._sum(work, chunk, X, w), self._chunks), strict=True):
                 for total, summed in zip((slope, offset, value), found, strict=True):

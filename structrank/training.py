@@ -130,11 +130,10 @@ class RampTraining:
             start, C = self._healthy_start(C, checkpoint)
         risk = self.risk if checkpoint is None else KeptPasses(self.risk, checkpoint.of("ramp"), self._facts)
         outcome = train_ramp(risk, start, C, *self._settings, callback)
-        at_zero = float(risk.weights @ risk.plane(np.zeros(risk.n_features)).value)
         if checkpoint is not None:
             risk.write()
         kept = outcome.kept
-        health = Health(kept.objective / (kept.C * at_zero), kept.norm, kept.risk, False)
+        health = Health(kept.objective / (kept.C * self._risk_at_zero), kept.norm, kept.risk, False)
         convex = outcome.convex
         return Trained(outcome.w, convex.history, convex.certificate, health, outcome.reason, tuple(outcome.rounds))
 
@@ -154,6 +153,10 @@ class RampTraining:
     @cached_property
     def _facts(self):
         return describe_data(self.risk)
+
+    @cached_property
+    def _risk_at_zero(self):
+        return float(self.risk.weights @ self.risk.plane(np.zeros(self.risk.n_features)).value)
 
     def _healthy_start(self, C, checkpoint):
         """Train the first starter that is not vacuous, or just the first; gives w, and C, raised where w is short."""

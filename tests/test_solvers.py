@@ -89,9 +89,10 @@ def test_the_bound_holds_for_any_multipliers_however_wrong():
     solution = qp.solve(problem, 1e-9, (np.zeros(3), np.zeros(12)))
     assert solution.gap <= 1e-9
     for _ in range(200):
-        multipliers, value = problem.feasible_dual(rng.normal(size=12) * 10 ** rng.uniform(-3, 3))
+        multipliers, value, w = problem.feasible_dual(rng.normal(size=12) * 10 ** rng.uniform(-3, 3))
         assert value <= problem.primal(solution.w) + 1e-12
         assert (multipliers >= 0).all()
+        np.testing.assert_allclose(w, multipliers @ problem.slopes, atol=1e-9)
         sums = np.bincount(problem.slack_of, weights=multipliers, minlength=4)
         assert (sums <= problem.C * problem.weights * (1 + 1e-12)).all()
         assert value == pytest.approx(
@@ -168,7 +169,7 @@ def test_no_bound_is_taken_from_planes_that_were_dropped():
     class Shredding(WorkingSet):
         def record(self, multipliers):
             super().record(multipliers)
-            self._room[len(self) :] = np.nan
+            self._slopes[len(self) :] = np.nan
 
     risk = hinges()
     planes = Shredding(risk.weights, risk.n_features, patience=0)

@@ -8,11 +8,10 @@ Where nothing is expected beforehand, `expected` is empty. Training passes over 
 import numpy as np
 from numba import njit
 
-# A dot product vectorises only if its terms may be added in another order; nan and inf keep their meaning.
-_REORDER = {"reassoc", "contract", "nsz"}
+from structrank._kernels import REORDER
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@njit(cache=True, nogil=True, fastmath=REORDER)
 def pair_margins(query_factors, url_factors, query, winner, loser, out):
     """Write the margin of each pair, given by the numbers of its query and urls."""
     for p in range(query.shape[0]):
@@ -23,7 +22,7 @@ def pair_margins(query_factors, url_factors, query, winner, loser, out):
         out[p] = total
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@njit(cache=True, nogil=True, fastmath=REORDER)
 def held_out_likelihood(query_factors, url_factors, query, winner, loser, weight, expected):
     """Give the log-likelihood of the pairs held out, by minus their weight, and the sum of these."""
     total, total_weight = 0.0, 0.0
@@ -71,7 +70,7 @@ def count_uses(indptr, winner, loser, weight, query_uses, url_uses):
                 url_uses[loser[p]] += 1
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@njit(cache=True, nogil=True, fastmath=REORDER)
 def sgd(
     query_factors, url_factors, visits, indptr, winner, loser, weight, expected, query_uses, url_uses, rate, query_mean,
     query_decay, url_decay, likelihood, query_squares, url_squares,

@@ -6,6 +6,8 @@ stand in the same sorted order.
 
 from numba import njit
 
+from structrank._kernels import REORDER
+
 
 @njit(cache=True, nogil=True)
 def partial_order(starts, n_good, before, coefficients):
@@ -65,6 +67,11 @@ def share_ties(scores, starts, n_first, coefficients):
     the order of the rows.
     """
     for q in range(n_first.shape[0]):
+        tied = False
+        for i in range(starts[q] + 1, starts[q + 1]):
+            tied |= scores[i - 1] == scores[i]
+        if not tied:
+            continue
         for part in range(2):
             start = starts[q] if part == 0 else starts[q] + n_first[q]
             stop = starts[q] + n_first[q] if part == 0 else starts[q + 1]
@@ -80,7 +87,7 @@ def share_ties(scores, starts, n_first, coefficients):
                 start = end
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=REORDER)
 def values(scores, starts, coefficients, losses, out):
     """Compute w.(phi(y) - phi(y*)) + loss of each query; never negative, as y* itself has 0."""
     for q in range(losses.shape[0]):

@@ -57,14 +57,13 @@ def auc(scores, starts, n_good, before, losses):
 
 
 @njit(cache=True, nogil=True)
-def _split_good(good, bad, credit, discount, scale, per_credit, first_bad, stop_bad, fewest_good, split):
+def _split_good(good, bad, worth, falls, first_bad, stop_bad, fewest_good, stack, split):
     """Choose ``split[j] >= fewest_good``, the number of good documents before bad j, for j from `first_bad` to `stop_bad`.
 
-    Standing before good i earns bad j the amount scale (bad_j - good_i) + per_credit credit_i (D(i + j) - D(i + j + 1)),
-    which falls with j where D is convex. So each bad document can choose alone, the best choices rise with j, and divide
-    and conquer over j finds them all in n- + n+ log n- steps.
+    Standing before good i earns bad j the amount bad_j - good_i + worth_i falls_(i + j), where falls_r = D(r) - D(r + 1), which
+    falls with j where D is convex. So each bad document can choose alone, the best choices rise with j, and divide and
+    conquer over j finds them all in n- + n+ log n- steps.
     """
-    stack = np.empty((64, 4), np.int64)
     stack[0, :] = (first_bad, stop_bad, fewest_good, good.shape[0])
     depth = 1 if first_bad < stop_bad else 0
     while depth > 0:
@@ -75,10 +74,11 @@ def _split_good(good, bad, credit, discount, scale, per_credit, first_bad, stop_
             continue
         j = (low + high) // 2
         amount, best, choice = 0.0, 0.0, most
-        for i in range(most - 1, fewest - 1, -1):
-            amount += scale * (bad[j] - good[i]) + per_credit * credit[i] * (discount[i + j] - discount[i + j + 1])
+        for place in range(most - 1, fewest - 1, -1):
+            i = np.uintp(place)  # no check for indices below 0: this is where the time goes
+            amount += bad[j] - good[i] + worth[i] * falls[i + np.uintp(j)]
             if amount > best:
-                best, choice = amount, i
+                best, choice = amount, place
         split[j] = choice
         if low < j:
             stack[depth, :] = (low, j, fewest, choice)
@@ -89,7 +89,7 @@ def _split_good(good, bad, credit, discount, scale, per_credit, first_bad, stop_
 
 
 @njit(cache=True, nogil=True)
-def _place_good(good, bad, credit, discount, scale, per_credit, split, before):
+def _place_good(good, bad, worth, discount, split, before):
     """Turn `split` into `before`; returns the gain over the ideal ranking."""
     gain = 0.0
     bad_sum = 0.0
@@ -99,37 +99,45 @@ def _place_good(good, bad, credit, discount, scale, per_credit, split, before):
             bad_sum += bad[b]
             b += 1
         before[g] = b
-        gain += scale * (bad_sum - b * good[g]) + per_credit * credit[g] * (discount[g] - discount[g + b])
+        gain += bad_sum - b * good[g] + worth[g] * (discount[g] - discount[g + b])
     return gain
 
 
 @njit(cache=True, nogil=True)
 def unclipped(scores, starts, n_good, discount, credit, convex_from, before):
-    """Find the best interleaving for MAP and NDCG-NC, whose discount is convex from rank `convex_from` (0 or 1) on."""
-    n_docs = starts[-1]
-    split = np.empty(n_docs, np.int64)
-    bad_first = np.empty(n_docs, np.int64)
+    """Find the best interleaving for MAP and NDCG-NC, whose discount is convex from rank `convex_from` (0 or 1) on.
+
+    All gains are in units of what a pair of documents counts in w.phi, 2 / (n+ n-) for a difference of scores of 1.
+    """
+    longest = 0
+    for q in range(n_good.shape[0]):
+        longest = max(longest, starts[q + 1] - starts[q])
+    falls = discount[:longest] - discount[1 : longest + 1]
+    worth = np.empty(longest)
+    split = np.empty(longest, np.int64)
+    bad_first = np.empty(longest, np.int64)
+    stack = np.empty((64, 4), np.int64)
     for q in range(n_good.shape[0]):
         good = scores[starts[q] : starts[q] + n_good[q]]
         bad = scores[starts[q] + n_good[q] : starts[q + 1]]
         chosen = before[starts[q] : starts[q] + n_good[q]]
-        scale = 2.0 / (good.shape[0] * bad.shape[0])
         ideal = 0.0
         for g in range(good.shape[0]):
             ideal += credit[g] * discount[g]
-        per_credit = 1.0 / ideal
-        _split_good(good, bad, credit, discount, scale, per_credit, convex_from, bad.shape[0], 0, split)
+        for g in range(good.shape[0]):
+            worth[g] = 0.5 * good.shape[0] * bad.shape[0] * credit[g] / ideal
+        _split_good(good, bad, worth, falls, convex_from, bad.shape[0], 0, stack, split)
         if convex_from == 0:
-            _place_good(good, bad, credit, discount, scale, per_credit, split, chosen)
+            _place_good(good, bad, worth, discount, split, chosen)
             continue
         # Rank 0 holds a bad or a good document; either way all other choices see ranks from 1 on, where D is convex.
         split[0] = 0
-        gain_bad_first = _place_good(good, bad, credit, discount, scale, per_credit, split, bad_first)
+        gain_bad_first = _place_good(good, bad, worth, discount, split, bad_first)
         ahead_of_all = 1  # bad documents that would rather stand before the first good one, and now must not
         while ahead_of_all < bad.shape[0] and split[ahead_of_all] == 0:
             ahead_of_all += 1
-        _split_good(good, bad, credit, discount, scale, per_credit, 0, ahead_of_all, 1, split)
-        if gain_bad_first > _place_good(good, bad, credit, discount, scale, per_credit, split, chosen):
+        _split_good(good, bad, worth, falls, 0, ahead_of_all, 1, stack, split)
+        if gain_bad_first > _place_good(good, bad, worth, discount, split, chosen):
             for g in range(good.shape[0]):
                 chosen[g] = bad_first[g]
 

@@ -8,11 +8,10 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
-# A dot product vectorises only if its terms may be added in another order; nan and inf keep their meaning.
-_REORDER = {"reassoc", "contract", "nsz"}
+from structrank._kernels import REORDER
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@njit(cache=True, nogil=True, fastmath=REORDER)
 def _dense_scores(X, rows, first, w, out):
     """Write ``X[rows] @ w`` to `out`; without `rows`, those from `first` on."""
     n_features = X.shape[1]
@@ -24,7 +23,7 @@ def _dense_scores(X, rows, first, w, out):
         out[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@njit(cache=True, nogil=True, fastmath=REORDER)
 def _dense_slope(X, rows, first, coefficients, chosen, out):
     """Add to `out` the sum of ``coefficients[i] * X[rows[i]]``; `chosen` is room for the numbers of the rows that count."""
     n_features = X.shape[1]
@@ -52,7 +51,7 @@ def _dense_slope(X, rows, first, coefficients, chosen, out):
 
 
 # Of the sparse rows: a view of each, and columns that cannot be below 0, save checks at every stored entry.
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@njit(cache=True, nogil=True, fastmath=REORDER)
 def _sparse_scores(data, indices, indptr, rows, first, w, out):
     for i in range(out.shape[0]):
         row = rows[i] if rows.shape[0] else first + i
@@ -63,7 +62,7 @@ def _sparse_scores(data, indices, indptr, rows, first, w, out):
         out[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@njit(cache=True, nogil=True, fastmath=REORDER)
 def _sparse_slope(data, indices, indptr, rows, first, coefficients, out):
     for i in range(coefficients.shape[0]):
         coefficient = coefficients[i]

@@ -7,13 +7,11 @@ b (h,) and v (h,), and a document scores v.tanh(W^T x + b). X is dense, float64,
 import numpy as np
 from numba import njit
 
+from structrank._kernels import REORDER
 from structrank._kernels.lambdas import query_lambdas, workspace
 
-# Sums vectorise only if their terms may be added in another order; nan and inf keep their meaning.
-_REORDER = {"reassoc", "contract", "nsz"}
 
-
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@njit(cache=True, nogil=True, fastmath=REORDER)
 def forward(X, weights, n_hidden, hidden, scores):
     """Write the scores of all rows; the hidden units' values go to `hidden`, (n_docs, n_hidden)."""
     n_features = X.shape[1]
@@ -38,7 +36,7 @@ def forward(X, weights, n_hidden, hidden, scores):
         scores[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath=_REORDER)
+@njit(cache=True, nogil=True, fastmath=REORDER)
 def backward(X, hidden, forces, weights, n_hidden, gradient):
     """Add to `gradient` the derivative of ``forces @ scores`` by the weights."""
     n_features = X.shape[1]

@@ -2,6 +2,8 @@
 
 from numba import njit
 
+from structrank._kernels import REORDER
+
 _RUN = 96  # short enough for counting to beat merging
 
 
@@ -84,6 +86,14 @@ def sort_descending(keys, index, start, stop, key_buffer, index_buffer):
         width *= 2
 
 
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def _mean(values):
+    total = 0.0
+    for i in range(values.shape[0]):
+        total += values[i]
+    return total / values.shape[0]
+
+
 @njit(cache=True, nogil=True)
 def sort_queries(scores, starts, n_first, order, sorted_scores, key_buffer, index_buffer):
     """Sort the documents of each query by decreasing score, the first part of each apart from the second.
@@ -106,10 +116,7 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, key_buffer, inde
     """
     for q in range(n_first.shape[0]):
         start, stop = starts[q], starts[q + 1]
-        mean = 0.0
-        for i in range(start, stop):
-            mean += scores[i]
-        mean /= stop - start
+        mean = _mean(scores[start:stop])
         for i in range(start, stop):
             sorted_scores[i] = scores[start + order[i]] - mean
         middle = start + n_first[q]

@@ -178,6 +178,11 @@ def _newton_steps(a, b, first, weights, accuracy, v, slacks, alpha, spare, room)
     n, n_features = a.shape
     n_slacks = weights.shape[0]
     matrix = np.empty((n_features, n_features))
+    # What the matrix is made of, a column for each plane and each slack.
+    right, left = np.empty((n_features, n + n_slacks)), np.empty((n_features, n + n_slacks))
+    for m in range(n):
+        for i in range(n_features):
+            right[i, m] = a[m, i]
     off_v, off_sum = np.empty(n_features), np.empty(n_slacks)
     stiffness, spare_stiffness = np.empty(n), np.empty(n_slacks)
     by_slack, own, minus_inverse = np.empty((n_slacks, n_features)), np.empty(n_slacks), np.empty(n_slacks)
@@ -197,9 +202,6 @@ def _newton_steps(a, b, first, weights, accuracy, v, slacks, alpha, spare, room)
             worst = max(worst, abs(off_sum[s]))
         if products <= accuracy and 0.5 * dot(off_v, off_v) <= accuracy and worst <= 1e-9:
             return n_steps
-        matrix[:] = 0.0
-        for i in range(n_features):
-            matrix[i, i] = 1.0
         for s in range(n_slacks):
             own[s] = spare_stiffness[s] = spare[s] / slacks[s]
             by_slack[s] = 0.0
@@ -208,8 +210,13 @@ def _newton_steps(a, b, first, weights, accuracy, v, slacks, alpha, spare, room)
                 own[s] += stiffness[m]
                 add(by_slack[s], stiffness[m], a[m])
             minus_inverse[s] = -1.0 / own[s]
-        _add_squares(matrix, stiffness, a)
-        _add_squares(matrix, minus_inverse, by_slack)
+        for i in range(n_features):
+            for m in range(n):
+                left[i, m] = stiffness[m] * right[i, m]
+            for s in range(n_slacks):
+                right[i, n + s] = by_slack[s, i]
+                left[i, n + s] = minus_inverse[s] * right[i, n + s]
+        _multiply(left, right, matrix)
         if not _factor(matrix):
             return n_steps
         for corrector in range(2):
@@ -268,18 +275,30 @@ def _longest(values, changes):
 
 
 @njit(cache=True, nogil=True, fastmath=REORDER)
-def _add_squares(matrix, factors, rows):
-    """Add sum_m factors_m rows_m rows_m^T to the lower half of the matrix, four rows at a time."""
-    n = rows.shape[0]
-    for m in range(0, n - n % 4, 4):
-        for i in range(matrix.shape[0]):
-            f0, f1 = factors[m] * rows[m, i], factors[m + 1] * rows[m + 1, i]
-            f2, f3 = factors[m + 2] * rows[m + 2, i], factors[m + 3] * rows[m + 3, i]
-            for j in range(i + 1):
-                matrix[i, j] += f0 * rows[m, j] + f1 * rows[m + 1, j] + f2 * rows[m + 2, j] + f3 * rows[m + 3, j]
-    for m in range(n - n % 4, n):
-        for i in range(matrix.shape[0]):
-            add(matrix[i, : i + 1], factors[m] * rows[m, i], rows[m, : i + 1])
+def _multiply(left, right, matrix):
+    """Put the lower half of I + left right^T into the matrix, two rows by four at a time."""
+    n_rows, n = left.shape
+    last = n_rows - 1
+    for i in range(0, n_rows, 2):
+        i1 = min(i + 1, last)
+        x0, x1 = left[i], left[i1]
+        for j in range(0, i1 + 1, 4):
+            j1, j2, j3 = min(j + 1, last), min(j + 2, last), min(j + 3, last)
+            y0, y1, y2, y3 = right[j], right[j1], right[j2], right[j3]
+            a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
+            for m in range(n):
+                a0 += x0[m] * y0[m]
+                a1 += x0[m] * y1[m]
+                a2 += x0[m] * y2[m]
+                a3 += x0[m] * y3[m]
+                b0 += x1[m] * y0[m]
+                b1 += x1[m] * y1[m]
+                b2 += x1[m] * y2[m]
+                b3 += x1[m] * y3[m]
+            matrix[i, j], matrix[i, j1], matrix[i, j2], matrix[i, j3] = a0, a1, a2, a3
+            matrix[i1, j], matrix[i1, j1], matrix[i1, j2], matrix[i1, j3] = b0, b1, b2, b3
+    for i in range(n_rows):
+        matrix[i, i] += 1.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

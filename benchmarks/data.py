@@ -23,7 +23,7 @@ class Sizes:
         To train for beside others.
     n_trees : int
         Trees, or rounds, of the boosting libraries.
-    n_pairs : int
+    n_pairs : tuple of int
         Pairs, at most, for the peer that learns from pairs of documents.
     repeats : int
     """
@@ -33,17 +33,17 @@ class Sizes:
     path: tuple
     peer_Cs: tuple
     n_trees: int
-    n_pairs: int
+    n_pairs: tuple
     repeats: int
 
 
 FULL = Sizes(
     ((800, 20, 46), (50, 1000, 44), (3000, 120, 136)), (0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0),
-    (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0), (25.0, 250.0), n_trees=100, n_pairs=100_000, repeats=3,
+    (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0), (25.0, 250.0), n_trees=100, n_pairs=(100_000, 1_000_000), repeats=3,
 )  # fmt: skip
 # Only to see that everything runs.
 SMOKE = Sizes(
-    ((20, 8, 5), (6, 20, 4), (30, 10, 6)), (0.1, 10.0), (0.1, 1.0), (25.0,), n_trees=3, n_pairs=200, repeats=1
+    ((20, 8, 5), (6, 20, 4), (30, 10, 6)), (0.1, 10.0), (0.1, 1.0), (25.0,), n_trees=3, n_pairs=(200,), repeats=1
 )
 
 

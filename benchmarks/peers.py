@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -34,7 +35,7 @@ def run(sizes, folder=None):
             "StructRank, MAP": partial(_fit, StructRankSVM("map", C=C), fold.train),
             "StructRank, MAP, two threads": partial(_fit, StructRankSVM("map", C=C, n_jobs=2), fold.train),
             "StructRank, AUC": partial(_fit, StructRankSVM("auc", C=C, query_weight="pairs"), fold.train),
-            "LinearSVC on pairs": partial(_fit_pairs, fold.train, C, sizes.n_pairs),
+            **{f"LinearSVC, {n:,} pairs": partial(_fit_pairs, fold.train, C, n) for n in _pair_counts(fold.train, sizes)},
             "LightGBM, lambdarank": partial(_fit, LightGBMRanker(n_estimators=sizes.n_trees), fold.train),
             "XGBoost, gblinear": partial(_fit_gblinear, fold.train, sizes.n_trees),
         }
@@ -58,7 +59,7 @@ def run(sizes, folder=None):
 
 
 def run_dlib(sizes, folder=None):
-    r"""Give a row for each shape and C: dlib's trainer, and ours until its objective is as low.
+    r"""Give a row for each shape, scale and C: dlib's trainer, and ours until its objective is as low.
 
     Both minimise the mean over all pairs (g, b) of good and bad documents of one query. Ours is
     1/2 |w|^2 + C mean max(0, 1 - 2 w.(g - b)); with v = 2 w that is a quarter of
@@ -69,8 +70,11 @@ def run_dlib(sizes, folder=None):
     except ImportError:
         return [{"note": NO_DLIB}]
     rows = []
-    for shape in sizes.shapes:
+    # A C means less where features are small, as those of LETOR are.
+    scales = {"as made": lambda X: X, "in [0, 1]": lambda X: (X - X.min(axis=0)) / np.ptp(X, axis=0)}
+    for shape, (scale_name, scaled) in itertools.product(sizes.shapes, scales.items()):
         train = made(shape).train
+        train = replace(train, X=scaled(train.X))
         seconds_converting, pairs = clock(lambda t=train: _dlib_pairs(dlib, t))
         for C in sizes.peer_Cs:
             trainer = dlib.svm_rank_trainer()
@@ -84,7 +88,7 @@ def run_dlib(sizes, folder=None):
                 )
                 rows.append(
                     {
-                        "data": _text(shape), "C": C, "threads of ours": n_threads,
+                        "data": _text(shape), "features": scale_name, "C": C, "threads of ours": n_threads,
                         "dlib / ours": round(float(np.median(theirs) / np.median(ours)), 2),
                         "seconds": Spread.of(ours), "seconds of dlib": Spread.of(theirs),
                         "seconds to convert for dlib": round(seconds_converting, 3),
@@ -153,6 +157,12 @@ def _fit_gblinear(train, n_rounds):
     rows = xgboost.DMatrix(train.X, train.y, qid=train.qid, nthread=1)
     model = xgboost.train(settings, rows, num_boost_round=n_rounds)
     return lambda X: model.predict(xgboost.DMatrix(X, nthread=1))
+
+
+def _pair_counts(train, sizes):
+    """Give how many pairs to learn from, at most as many as there are."""
+    n_all = sum(good.size * bad.size for good, bad in zip(*_good_and_bad(train), strict=True))
+    return sorted({min(n, n_all) for n in sizes.n_pairs})
 
 
 def sample_pairs(train, n_pairs):

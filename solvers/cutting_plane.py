@@ -166,12 +166,13 @@ _CHEAP_INTERIOR = 100
 # A new plane is made at least this far from the best point towards the solution of the QP.
 _LEAST_STRIDE = 0.1
 # The first step after C has grown overshoots by most: planes that were enough for the smaller C know little of where it leads.
-_STRIDE_TO_LARGER_C = 0.3
+_STRIDE_TO_UNKNOWN = 0.3
 # While there are few planes, a large C sends w far off to places that no plane knows. So a run that starts from nothing goes
-# by way of a C smaller by this factor, until the gap is this share of the objective there: in trials with C from 25 to 10,000
-# that mostly took 0.6 to 1.1 times the time, and 0.7 to 1.2 times the passes.
+# by way of a C smaller by this factor, until the gap is this share of the objective there ...
 _CLIMB = 10.0
 _CLIMB_GAP = 0.02
+# ... if C is as many times the one for which the plane at 0, were it all of R, would bring R down to 0.
+_LARGE_FROM = 200.0
 
 
 class CuttingPlanes:
@@ -179,7 +180,7 @@ class CuttingPlanes:
 
     Far from the optimum the QP's solution overshoots, the more so the larger C. So planes are made between the best point so
     far and the QP's solution, where the objective should be least: how far along, the slopes found at both ends of the last
-    step tell (a secant). For the same reason a run without earlier points begins with a smaller C.
+    step tell (a secant). For the same reason a run without earlier points begins with a smaller C where C is large.
 
     Parameters
     ----------
@@ -220,14 +221,19 @@ class CuttingPlanes:
         if start is not None or not self.points:
             w = np.zeros(risk.n_features) if start is None else np.array(start, dtype=np.float64)
             self._visit(w)
-        from_nothing = len(self.points) == 1 and not self.points[0].w.any()
-        self._stage_C = C / _CLIMB if from_nothing else C
+        first = self.points[0]
+        large = C * float(first.slope @ first.slope) > _LARGE_FROM * first.risk
+        self._stage_C = C / _CLIMB if large and self._only_zero_and(0) else C
         self._stage_bound = 0.0
         self._best = self._best_for(self._stage_C)
         self._warm = self._best.w
         self._stride = 1.0
         self._backend = solver
         self._reason = ""
+
+    def _only_zero_and(self, n):
+        """Whether R is known at 0 and n other places only."""
+        return len(self.points) == 1 + n and not self.points[0].w.any()
 
     def _best_for(self, C):
         return min(self.points, key=lambda point: point.objective(C))
@@ -287,7 +293,7 @@ class CuttingPlanes:
             self._reason = "converged"
         elif reached:
             self._stage_C, self._stage_bound = self.C, self.bound
-            self._best, self._stride = self._best_for(self.C), _STRIDE_TO_LARGER_C
+            self._best, self._stride = self._best_for(self.C), _STRIDE_TO_UNKNOWN
         elif solution.gap > accuracy and point.risk - expected <= 0.1 * self.tol:
             self._reason = "stalled"
         return self._reason
@@ -364,7 +370,10 @@ class CuttingPlanes:
         """Set the stride to where the last step should have ended, by the slopes at both its ends."""
         at_best = self._best.steepness(self._stage_C, direction)
         at_point = point.steepness(self._stage_C, direction)
-        if at_best < 0.0 and at_point > at_best:
+        if self._only_zero_and(1):
+            # With two planes a slack the next solution overshoots by most, unless this one did not go far enough.
+            self._stride = _STRIDE_TO_UNKNOWN if at_point < 0.0 else _LEAST_STRIDE
+        elif at_best < 0.0 and at_point > at_best:
             root = self._stride * at_best / (at_best - at_point)
             self._stride = min(max(root, _LEAST_STRIDE), 1.0)
         else:

@@ -244,7 +244,7 @@ class Shard:
         firsts = [int(first)]
         while firsts[-1] < last:
             end = self._starts[firsts[-1]] + rows_per_block
-            firsts.append(max(int(np.searchsorted(self._starts, end, side="right")) - 1, firsts[-1] + 1))
+            firsts.append(max(int(self._starts.searchsorted(end, side="right")) - 1, firsts[-1] + 1))
         firsts[-1] = int(last)
         return np.array(firsts)
 

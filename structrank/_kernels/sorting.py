@@ -63,11 +63,14 @@ def sort_descending(keys, index, start, stop, key_buffer, index_buffer):
             high = min(low + 2 * width, stop)
             if keys[middle - 1] >= keys[middle]:
                 continue
+            first = low  # of the left run that has to move
+            while keys[first] >= keys[middle]:
+                first += 1
             # Only the left run moves to the buffer; the merge then fills the gap from the left.
-            for i in range(low, middle):
+            for i in range(first, middle):
                 key_buffer[i] = keys[i]
                 index_buffer[i] = index[i]
-            left, right, target = low, middle, low
+            left, right, target = first, middle, first
             while left < middle and right < high:
                 if key_buffer[left] >= keys[right]:
                     keys[target] = key_buffer[left]

@@ -167,6 +167,8 @@ _CHEAP_INTERIOR = 100
 _LEAST_STRIDE = 0.1
 # The first step after C has grown overshoots by most: planes that were enough for the smaller C know little of where it leads.
 _STRIDE_TO_UNKNOWN = 0.3
+# A first step of which this share was enough says little of how far the second should go.
+_ABOUT_RIGHT = 0.8
 # While there are few planes, a large C sends w far off to places that no plane knows. So a run that starts from nothing goes
 # by way of a C smaller by this factor, until the gap is this share of the objective there ...
 _CLIMB = 10.0
@@ -370,11 +372,12 @@ class CuttingPlanes:
         """Set the stride to where the last step should have ended, by the slopes at both its ends."""
         at_best = self._best.steepness(self._stage_C, direction)
         at_point = point.steepness(self._stage_C, direction)
-        if self._only_zero_and(1):
-            # With two planes a slack the next solution overshoots by most, unless this one did not go far enough.
-            self._stride = _STRIDE_TO_UNKNOWN if at_point < 0.0 else _LEAST_STRIDE
-        elif at_best < 0.0 and at_point > at_best:
-            root = self._stride * at_best / (at_best - at_point)
-            self._stride = min(max(root, _LEAST_STRIDE), 1.0)
-        else:
+        if not (at_best < 0.0 and at_point > at_best):
             self._stride = 1.0
+            return
+        share = at_best / (at_best - at_point)
+        if self._only_zero_and(1) and share > _ABOUT_RIGHT:
+            # With two planes a slack the next solution overshoots by most, unless this one did not go far enough.
+            self._stride = _LEAST_STRIDE if share <= 1.0 else _STRIDE_TO_UNKNOWN
+        else:
+            self._stride = min(max(self._stride * share, _LEAST_STRIDE), 1.0)

@@ -104,17 +104,18 @@ def _drop(keep, slopes, offsets, slack_of, multipliers, idle, members, counts, g
 
 
 @njit(cache=True, nogil=True)
-def _larger(slack, other):
-    """Give the larger of two slacks; one that overflowed must not look like a small one."""
-    return other if other > slack or np.isnan(other) else slack
-
-
-@njit(cache=True, nogil=True)
 def _slacks(slopes, offsets, slack_of, n_slacks, w):
     slacks = np.zeros(n_slacks)
     for t in range(offsets.shape[0]):
-        slacks[slack_of[t]] = _larger(slacks[slack_of[t]], offsets[t] - dot(slopes[t], w))
+        slack = offsets[t] - dot(slopes[t], w)
+        if slack > slacks[slack_of[t]] or np.isnan(slack):  # what overflowed must not look like a small slack
+            slacks[slack_of[t]] = slack
     return slacks
+
+
+@njit(cache=True, nogil=True)
+def _primal(slopes, offsets, slack_of, weights, C, w):
+    return 0.5 * dot(w, w) + C * dot(weights, _slacks(slopes, offsets, slack_of, weights.shape[0], w))
 
 
 @njit(cache=True, nogil=True)
@@ -146,13 +147,8 @@ def _feasible_dual(slopes, offsets, slack_of, limits, multipliers):
 def _certify(slopes, offsets, slack_of, weights, C, w, multipliers):
     """Give the better of w and the w of the dual point that the multipliers make, that point, its value and the gap."""
     feasible, dual, own_w = _feasible_dual(slopes, offsets, slack_of, C * weights, multipliers)
-    slacks, own_slacks = np.zeros(weights.shape[0]), np.zeros(weights.shape[0])
-    for t in range(offsets.shape[0]):
-        s = slack_of[t]
-        slacks[s] = _larger(slacks[s], offsets[t] - dot(slopes[t], w))
-        own_slacks[s] = _larger(own_slacks[s], offsets[t] - dot(slopes[t], own_w))
-    primal = 0.5 * dot(w, w) + C * dot(weights, slacks)
-    own_primal = 0.5 * dot(own_w, own_w) + C * dot(weights, own_slacks)
+    primal = _primal(slopes, offsets, slack_of, weights, C, w)
+    own_primal = _primal(slopes, offsets, slack_of, weights, C, own_w)
     if own_primal < primal or np.isnan(primal):
         return own_w, feasible, dual, own_primal - dual
     return w, feasible, dual, primal - dual
@@ -206,7 +202,7 @@ class QPProblem:
 
     def primal(self, w):
         """Compute the objective at w."""
-        return 0.5 * (w @ w) + self.C * (self.weights @ self.slacks(w))
+        return _primal(self.slopes, self.offsets, self.slack_of, self.weights, self.C, w)
 
     def feasible_dual(self, multipliers):
         """Turn any multipliers into a feasible dual point; return it, its value, a lower bound on the optimum, and its w.

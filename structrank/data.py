@@ -73,6 +73,7 @@ def group_by_query(qid, n_rows, against="X"):
     qid = _validation.as_query_ids(qid, n_rows, against)
     # Rows mostly come in runs of one query: look at the heads of the runs only.
     heads = np.flatnonzero(np.concatenate([[True], np.asarray(qid[1:] != qid[:-1], dtype=bool)]))
+    # Ids that rise are all different: no need to look each up.
     if qid.dtype.kind in "iuf" and (qid[heads[1:]] > qid[heads[:-1]]).all():
         return Grouping(np.arange(n_rows), np.append(heads, n_rows), qid[heads])
     numbers = {}

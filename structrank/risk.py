@@ -10,8 +10,9 @@ from structrank.shard import Plan, Shard
 from structrank.solvers.cutting_plane import Plane
 from structrank.solvers.dual import combine
 
-# Slacks of the formulation "auto": enough for few passes, few enough for small QPs ...
-_GROUPS = 128
+# Slacks of the formulation "auto": the more, the fewer passes and the larger QPs. So one for as many entries of X, within limits:
+# a long pass is worth a larger QP ...
+_CELLS_PER_GROUP, _LEAST_GROUPS, _MOST_GROUPS = 100_000, 128, 512
 # ... and no more than keep a pass's planes small, where X is sparse and wide.
 _MOST_PLANE_CELLS = 2**22
 
@@ -136,7 +137,8 @@ class Risk:
         n_queries = np.array([fact.lengths.shape[0] for fact in facts])
         if self.formulation == "n-slack":
             return n_queries.tolist()
-        most = min(_GROUPS, max(1, _MOST_PLANE_CELLS // self.n_features))
+        wanted = min(max(_LEAST_GROUPS, self.n_docs * self.n_features // _CELLS_PER_GROUP), _MOST_GROUPS)
+        most = min(wanted, max(1, _MOST_PLANE_CELLS // self.n_features))
         return [int(n) for n in np.ceil(np.minimum(n_queries, most * n_queries / n_queries.sum()))]
 
     def plane(self, w):

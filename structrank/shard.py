@@ -335,8 +335,7 @@ class Shard:
             self._factors[queries], slots, by_row, offset, value,
         )  # fmt: skip
         for kind in range(slots.shape[0]):
-            room = np.empty(stop - first, dtype=np.int32)
-            linear.add_slopes(matrix, rows, first - base, by_row[kind], starts, slots[kind], room, slope)
+            linear.add_slopes(matrix, rows, first - base, by_row[kind], starts, slots[kind], slope)
 
 
 @dataclass(frozen=True)

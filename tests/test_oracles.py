@@ -1,13 +1,18 @@
 """The oracles against exhaustive search over all permutations, and against plain programmes on longer lists."""
 
 import itertools
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 from structrank import most_violated
-from structrank.criteria import parse
+from structrank._kernels.pairs import are_few
+from structrank.criteria import find_oracle, parse
 from structrank.feature_maps import parse as parse_map
+from structrank.risk import LocalShards, Risk
+from structrank.shard import Objective, Part
+from structrank.sources import sources_of
 
 PAIRS = [
     ("auc", "po"),
@@ -190,6 +195,23 @@ def full_table(scores, labels, criterion, k, discount_name):
         cell = 2 * (bad_sums - b * good[g]) / (n_good * n_bad) - credit(g)
         best = cell + (np.maximum.accumulate(best) if g else 0)
     return best.max() + 1
+
+
+@pytest.mark.parametrize(("n_good", "n_bad"), [(1, 9), (6, 11), (300, 5), (600, 650)])
+def test_auc_counts_pairs_closer_than_a_half_sorted_or_not(n_good, n_bad, rng):
+    assert are_few(n_good, n_bad) == (n_good < 600)  # the last are too many to look at, and are sorted
+    labels = rng.permutation(np.repeat([1, 0], [n_good, n_bad]))
+    X = np.round(rng.normal(size=(n_good + n_bad, 2)), 1)  # with ties
+    w = np.array([0.5 * np.pi, 0.1 * np.sqrt(2)])  # no pair is a half apart
+    good, bad = X[labels > 0], X[labels == 0]
+    wrong = (good @ w)[:, None] - (bad @ w)[None] < 0.5
+    part = Part(parse("auc"), *find_oracle(parse("auc"), "po"))
+    with closing(Risk(LocalShards(sources_of(X, labels)), Objective((part,)))) as risk:
+        plane = risk.plane(w)
+    assert plane.offset == pytest.approx([wrong.mean()])
+    assert plane.slope[0] == pytest.approx(2 * (wrong.sum(axis=1) @ good - wrong.sum(axis=0) @ bad) / wrong.size)
+    assert plane.value == pytest.approx(plane.offset - plane.slope @ w)
+    assert most_violated(X @ w, labels, "auc").value == pytest.approx(plane.value[0])
 
 
 @pytest.mark.parametrize("discount_name", ["kdd08", "log2"])

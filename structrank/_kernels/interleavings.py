@@ -43,20 +43,6 @@ def pair_losses(starts, n_good, before, losses):
 
 
 @njit(cache=True, nogil=True)
-def auc(scores, starts, n_good, before, losses):
-    """Find the best interleaving for the AUC loss: a pair is wrong if its scores are less than 1/2 apart."""
-    for q in range(n_good.shape[0]):
-        good = scores[starts[q] : starts[q] + n_good[q]]
-        bad = scores[starts[q] + n_good[q] : starts[q + 1]]
-        b = 0
-        for g in range(good.shape[0]):
-            while b < bad.shape[0] and good[g] - bad[b] < 0.5:
-                b += 1
-            before[starts[q] + g] = b
-    pair_losses(starts, n_good, before, losses)
-
-
-@njit(cache=True, nogil=True)
 def _split_good(good, bad, worth, falls, first_bad, stop_bad, fewest_good, stack, split):
     """Choose ``split[j] >= fewest_good``, the number of good documents before bad j, for j from `first_bad` to `stop_bad`.
 

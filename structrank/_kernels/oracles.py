@@ -10,7 +10,7 @@ table : (4, n) array
 
 from numba import njit
 
-from structrank._kernels import feature_maps, graded, interleavings
+from structrank._kernels import feature_maps, graded, interleavings, pairs
 
 # What finds the ranking ...
 AUC, UNCLIPPED, NDCG, MRR_PARTIAL_ORDER, MRR_FIRST, LATTICE, GRADED_AUC, PREDICTED = range(8)
@@ -25,7 +25,7 @@ def find(settings, table, scores, starts, n_good, grades, before, coefficients, 
     Parameters
     ----------
     scores, starts, n_good
-        As for `structrank._kernels.interleavings`.
+        As for `structrank._kernels.interleavings`. For `AUC`, queries with few pairs need not be sorted.
     grades : (n_docs,) array of int
         For `GRADED_AUC`: the labels in the order of `scores`, as numbers 0, 1, ... within each query.
     before, coefficients : (n_docs,) arrays
@@ -36,13 +36,15 @@ def find(settings, table, scores, starts, n_good, grades, before, coefficients, 
     """
     method, feature_map, cut, convex_from = settings[0], settings[1], settings[2], settings[3]
     discount, credit, decay, decay_sums = table[0], table[1], table[2], table[3]
-    if method == GRADED_AUC:
-        graded.auc(scores, starts, grades, coefficients, losses)
+    if method in (AUC, GRADED_AUC):
+        # Tied documents have the same wrong pairs: there is nothing to share.
+        if method == AUC:
+            pairs.auc(scores, starts, n_good, before, coefficients, losses)
+        else:
+            graded.auc(scores, starts, grades, coefficients, losses)
         feature_maps.values(scores, starts, coefficients, losses, values)
         return
-    if method == AUC:
-        interleavings.auc(scores, starts, n_good, before, losses)
-    elif method == UNCLIPPED:
+    if method == UNCLIPPED:
         interleavings.unclipped(scores, starts, n_good, discount, credit, convex_from, before)
     elif method == NDCG:
         interleavings.ndcg(scores, starts, n_good, discount, cut, before)
@@ -56,7 +58,7 @@ def find(settings, table, scores, starts, n_good, grades, before, coefficients, 
         interleavings.predicted(scores, starts, n_good, before)
     if method == PREDICTED and discount[0] == 0.0:  # that of AUC
         interleavings.pair_losses(starts, n_good, before, losses)
-    elif method != AUC:
+    else:
         interleavings.discounted_losses(starts, n_good, before, discount, credit, losses)
     if method == PREDICTED and feature_map == FIRST_RELEVANT:
         interleavings.predicted_first(scores, starts, n_good, before)

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from structrank._kernels.linear import add_slopes, scores
-from structrank._kernels.oracles import find
+from structrank._kernels.oracles import AUC, find
 from structrank._kernels.sorting import sort_queries
 
 
@@ -87,6 +87,7 @@ def sweep(
     """
     n_parts = settings.shape[0]
     n_kinds = slots.shape[0]  # parts that share their slots share one read of X
+    only_auc = n_parts == 1 and settings[0, 0] == AUC
     most_docs, most_queries = 0, 0
     for block in range(blocks.shape[0] - 1):
         most_queries = max(most_queries, blocks[block + 1] - blocks[block])
@@ -113,7 +114,7 @@ def sweep(
         places = order[first:stop]
         some_rows = rows[first:stop] if rows.shape[0] else rows
         scores(matrix, some_rows, first - base, w, raw[:n_docs])
-        sort_queries(raw[:n_docs], here, good, places, sorted_scores[:n_docs], key_buffer, index_buffer)
+        sort_queries(raw[:n_docs], here, good, places, sorted_scores[:n_docs], key_buffer, index_buffer, only_auc)
         if grades.shape[0]:
             for q in range(n_queries):
                 for i in range(here[q], here[q + 1]):
@@ -128,6 +129,4 @@ def sweep(
             by_row[:, :n_docs], offset, value,
         )  # fmt: skip
         for kind in range(n_kinds):
-            add_slopes(
-                matrix, some_rows, first - base, by_row[kind, :n_docs], here, slots[kind, low:high], index_buffer, slope
-            )
+            add_slopes(matrix, some_rows, first - base, by_row[kind, :n_docs], here, slots[kind, low:high], slope)

@@ -3,6 +3,7 @@
 from numba import njit
 
 from structrank._kernels import REORDER
+from structrank._kernels.pairs import are_few
 
 _RUN = 96  # short enough for counting to beat merging
 
@@ -98,7 +99,7 @@ def _mean(values):
 
 
 @njit(cache=True, nogil=True)
-def sort_queries(scores, starts, n_first, order, sorted_scores, key_buffer, index_buffer):
+def sort_queries(scores, starts, n_first, order, sorted_scores, key_buffer, index_buffer, leave_few=False):
     """Sort the documents of each query by decreasing score, the first part of each apart from the second.
 
     Parameters
@@ -116,6 +117,8 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, key_buffer, inde
         sums of small numbers keep more digits.
     key_buffer, index_buffer : (n_docs,) arrays
         Room to work in, of the types of `scores` and `order`.
+    leave_few : bool
+        Whether queries with few pairs of both parts are left in the order given.
     """
     for q in range(n_first.shape[0]):
         start, stop = starts[q], starts[q + 1]
@@ -123,6 +126,8 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, key_buffer, inde
         for i in range(start, stop):
             sorted_scores[i] = scores[start + order[i]] - mean
         middle = start + n_first[q]
+        if leave_few and are_few(n_first[q], stop - middle):
+            continue
         sort_descending(sorted_scores, order, start, middle, key_buffer, index_buffer)
         sort_descending(sorted_scores, order, middle, stop, key_buffer, index_buffer)
         if n_first[q] == 0:

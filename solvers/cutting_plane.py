@@ -165,16 +165,16 @@ _QP_FINEST = 0.1
 _CHEAP_INTERIOR = 100
 # A new plane is made at least this far from the best point towards the solution of the QP.
 _LEAST_STRIDE = 0.1
-# The first step after C has grown overshoots by most: planes that were enough for the smaller C know little of where it leads.
-_STRIDE_TO_UNKNOWN = 0.3
-# A first step of which this share was enough says little of how far the second should go.
-_ABOUT_RIGHT = 0.8
+# A first step of which this share was enough says little of how far the second should go; if it was short, as far as this.
+_ABOUT_RIGHT, _STRIDE_AFTER_SHORT = 0.8, 0.3
 # While there are few planes, a large C sends w far off to places that no plane knows. So a run that starts from nothing goes
 # by way of a C smaller by this factor, until the gap is this share of the objective there ...
 _CLIMB = 10.0
 _CLIMB_GAP = 0.02
 # ... if C is as many times the one for which the plane at 0, were it all of R, would bring R down to 0.
 _LARGE_FROM = 200.0
+# Where it is about that one, the first step goes to where the plane meets 0, and R, which bends before, is least on the way.
+_ABOUT_ONE, _STRIDE_TO_BEND = (0.4, 4.0), 0.6
 
 
 class CuttingPlanes:
@@ -223,13 +223,17 @@ class CuttingPlanes:
         if start is not None or not self.points:
             w = np.zeros(risk.n_features) if start is None else np.array(start, dtype=np.float64)
             self._visit(w)
-        first = self.points[0]
-        large = C * float(first.slope @ first.slope) > _LARGE_FROM * first.risk
-        self._stage_C = C / _CLIMB if large and self._only_zero_and(0) else C
+        self._stage_C, self._stride = C, 1.0 if len(self.points) == 1 else None
+        if self._only_zero_and(0):
+            zero = self.points[0]
+            size = C * float(zero.slope @ zero.slope) / max(zero.risk, 1e-300)
+            if size > _LARGE_FROM:
+                self._stage_C = C / _CLIMB
+            elif _ABOUT_ONE[0] < size < _ABOUT_ONE[1]:
+                self._stride = _STRIDE_TO_BEND
         self._stage_bound = 0.0
         self._best = self._best_for(self._stage_C)
         self._warm = self._best.w
-        self._stride = 1.0
         self._backend = solver
         self._reason = ""
 
@@ -274,6 +278,8 @@ class CuttingPlanes:
         dual = solution.dual if C == self.C else problem.at(self.C).feasible_dual(solution.multipliers)[1]
         self.bound = max(self.bound, dual)
         direction = solution.w - self._best.w
+        if self._stride is None:
+            self._stride = self._guess_stride(direction)
         w = solution.w if self._stride == 1.0 else self._best.w + self._stride * direction
         expected = float(self.risk.weights @ problem.slacks(w))
         self.working_set.record(solution.multipliers)  # may drop planes, which ends the problem
@@ -295,7 +301,7 @@ class CuttingPlanes:
             self._reason = "converged"
         elif reached:
             self._stage_C, self._stage_bound = self.C, self.bound
-            self._best, self._stride = self._best_for(self.C), _STRIDE_TO_UNKNOWN
+            self._best, self._stride = self._best_for(self.C), None
         elif solution.gap > accuracy and point.risk - expected <= 0.1 * self.tol:
             self._reason = "stalled"
         return self._reason
@@ -368,6 +374,16 @@ class CuttingPlanes:
         self.working_set.add(np.atleast_2d(plane.slope), np.atleast_1d(plane.offset), np.arange(point.values.shape[0]))
         return point, plane.seconds
 
+    def _guess_stride(self, direction):
+        """Give the stride of a first step for a new C: to where the objective is least, if the slope goes on changing as before.
+
+        What it has changed by on the way from the first point known to the best tells the curvature of R.
+        """
+        first, best, C = self.points[0], self._best, self._stage_C
+        falls, square, way = best.steepness(C, direction), float(direction @ direction), float((best.w - first.w) @ direction)
+        curvature = float((first.slope - best.slope) @ direction) * square / way if way > 0.0 else 0.0
+        return min(max(-falls / (square + C * curvature), _LEAST_STRIDE), 1.0) if falls < 0.0 else 1.0
+
     def _learn_stride(self, point, direction):
         """Set the stride to where the last step should have ended, by the slopes at both its ends."""
         at_best = self._best.steepness(self._stage_C, direction)
@@ -378,6 +394,6 @@ class CuttingPlanes:
         share = at_best / (at_best - at_point)
         if self._only_zero_and(1) and share > _ABOUT_RIGHT:
             # With two planes a slack the next solution overshoots by most, unless this one did not go far enough.
-            self._stride = _LEAST_STRIDE if share <= 1.0 else _STRIDE_TO_UNKNOWN
+            self._stride = _LEAST_STRIDE if share <= 1.0 else _STRIDE_AFTER_SHORT
         else:
             self._stride = min(max(self._stride * share, _LEAST_STRIDE), 1.0)

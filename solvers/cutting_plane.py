@@ -375,9 +375,9 @@ class CuttingPlanes:
         return point, plane.seconds
 
     def _guess_stride(self, direction):
-        """Give the stride of a first step for a new C: to where the objective is least, if the slope goes on changing as before.
+        """Give the stride of a first step for a new C: to where the objective is least, if R goes on bending as before.
 
-        What it has changed by on the way from the first point known to the best tells the curvature of R.
+        How much the slope has changed on the way from the first point to the best tells the curvature of R.
         """
         first, best, C = self.points[0], self._best, self._stage_C
         falls, square, way = best.steepness(C, direction), float(direction @ direction), float((best.w - first.w) @ direction)

@@ -27,8 +27,10 @@ from structrank.solvers.working_set import WorkingSet
 _STAGES = 2
 _CLIMB = 30.0
 _MOST_ROUNDS = 2
-# A round ends when the objective has fallen by this share of what the bound says it could.
-_ENOUGH = 0.1
+# A round ends when the objective has fallen by this share of what the bound says it could ...
+_ENOUGH = 0.02
+# ... and another at the same C follows where it fell by this share of itself.
+_WORTH_ANOTHER = 0.1
 # Points whose planes the next round starts from; those of earlier rounds lie too far off to matter.
 _KEPT_POINTS = 12
 
@@ -189,12 +191,13 @@ class _Run:
         """Make rounds for one C until the objective falls no more, or predictions stay the same; yield each place."""
         for _ in range(_MOST_ROUNDS):
             before, place = place, self._round(place, C)
-            fall = before.objective(C, self.risk.weights) - place.objective(C, self.risk.weights)
+            start = before.objective(C, self.risk.weights)
+            fall = start - place.objective(C, self.risk.weights)
             if fall <= 0.0:
                 return
             yield place
             same = np.array_equal(place.prediction.slope, before.prediction.slope)
-            if fall <= self.tol * C or same or self.reason:
+            if fall <= _WORTH_ANOTHER * start or same or self.reason:
                 return
 
     def _round(self, place, C):

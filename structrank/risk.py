@@ -10,8 +10,8 @@ from structrank.shard import Plan, Shard
 from structrank.solvers.cutting_plane import Plane
 from structrank.solvers.dual import combine
 
-# Slacks of the formulation "auto": the more, the fewer passes and the larger QPs. So one for as many entries of X, within limits:
-# a long pass is worth a larger QP ...
+# Slacks of the formulation "auto": the more, the fewer passes and the larger QPs. A long pass is worth a larger QP, so there is
+# one for as many entries of X, within limits ...
 _CELLS_PER_GROUP, _LEAST_GROUPS, _MOST_GROUPS = 100_000, 128, 512
 # ... and no more than keep a pass's planes small, where X is sparse and wide.
 _MOST_PLANE_CELLS = 2**22

@@ -4,8 +4,9 @@ A criterion that carries the measure's name is often not the best to train on (`
 loose, even vacuous, and its ramp bound may fit the noise of few queries. So the recipe trains the healthy convex criteria, the
 measure's own by both bounds, and COMBO, each along a path of C, and asks unseen queries which ranks best. Few queries cannot
 tell: the measure's own criterion is taken (by the ramp bound, where its convex one is vacuous) unless another is better by more
-than the standard error of their difference. A search on the measure itself (`structrank.polish`) then goes on until these
-queries are worse off by more than that.
+than the standard error of their difference. MRR looks at one document a query, and what chance puts there sways the choice;
+so for MRR these queries are judged by MAP, and on made-up data MRR itself gains by that. A search on the measure
+(`structrank.polish`) then goes on until these queries are worse off by more than the standard error.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Trial:
     C : float
         The best of the path, by the value on validation queries.
     train, validation : float
-        The measure on the queries it was trained on, and on others; with inner folds, means over the folds.
+        The judge's value on the queries it was trained on, and on others; with inner folds, means over the folds.
     vacuous : bool
         Whether the convex bound had nothing to hold on to, in any fold.
     seconds : float
@@ -72,6 +73,7 @@ class Selection:
     Attributes
     ----------
     measure : str
+        That was trained for.
     winner : str
         The trial that was taken.
     trials : tuple of Trial
@@ -82,6 +84,8 @@ class Selection:
         Whether folds of the training queries were among these.
     p_value : float
         Of the paired randomisation test between the winner and the best of the others, over these queries.
+    judge : str
+        The measure that C and criterion were chosen by, where it is another: "map" for MRR.
     """
 
     measure: str
@@ -90,6 +94,7 @@ class Selection:
     n_queries: int
     inner_folds: bool
     p_value: float
+    judge: str = ""
 
     def to_frame(self):
         """Give a pandas frame, one row a trial, the best first."""
@@ -104,7 +109,8 @@ class Selection:
         shown = frame.to_string(
             formatters={"C": "{:g}".format, "seconds": "{:.1f}".format}, float_format="{:.4f}".format
         )
-        return f"Chosen by {self.measure} on {self.n_queries} queries ({where}).\n\n{shown}\n\n{self.reason}"
+        by = f"for {self.measure} by {self.judge}" if self.judge else f"by {self.measure}"
+        return f"Chosen {by} on {self.n_queries} queries ({where}).\n\n{shown}\n\n{self.reason}"
 
     @property
     def reason(self):
@@ -149,9 +155,10 @@ def train_for(
 
     AUC, MAP, NDCG-NC, COMBO and the measure's own criterion are trained on their convex bounds, the last also on the ramp
     bound (see `structrank.ramp`), each for every C. The measure's own wins, by the ramp bound where its convex one is vacuous,
-    unless another is better on unseen queries by more than the standard error of the difference. Exact line searches on the
-    measure then polish the winner on the training queries (see `structrank.polish`; not for "auc"), for as many steps as leave
-    unseen queries no worse off than by the standard error of the difference.
+    unless another is better on unseen queries by more than the standard error of the difference (for MRR by their MAP, which
+    chance sways less). Exact line searches on the measure then polish the winner on the training queries (see
+    `structrank.polish`; not for "auc"), for as many steps as leave unseen queries no worse off than by the standard error of
+    the difference.
 
     Parameters
     ----------
@@ -201,13 +208,14 @@ def train_for(
         raise ValueError("Cs is empty; expected at least one value of C.")
     random_state = _validation.check_number("random_state", random_state, at_least=0, integer=True)
     splits = _splits(train, validation, measure, relevant_from, random_state)
+    judge = metrics.MAP(relevant_from=measure.relevant_from) if isinstance(measure, metrics.MRR) else measure
 
     line = ProgressLine() if verbose else None
     tried = []
     for number, (name, trainer) in enumerate(candidates.items()):
         if line is not None:
             line.update(f"{number} of {len(candidates)} criteria  training on {name}")
-        tried.append(_try(name, trainer, splits, Cs, measure))
+        tried.append(_try(name, trainer, splits, Cs, judge))
     convex, ramp = tried[-2:]
     winner = ramp if convex.trial.vacuous else convex
     tried.sort(key=lambda one: -one.trial.validation)
@@ -225,6 +233,7 @@ def train_for(
         int(np.isfinite(winner.values).sum()),
         len(splits) > 1,
         paired_randomisation_test(winner.values, other.values, random_state=random_state),
+        "" if judge is measure else judge.name,
     )
     if not isinstance(measure, metrics.AUC):
         if line is not None:
@@ -299,19 +308,19 @@ def _splits(train, validation, measure, relevant_from, random_state):
     return splits
 
 
-def _try(name, trainer, splits, Cs, measure):
+def _try(name, trainer, splits, Cs, judge):
     """Train along the path of C on each split, and choose C."""
     started = time.perf_counter()
     paths = [fit_whole_path(trainer, learn, Cs) for learn, _ in splits]
     seconds = time.perf_counter() - started
     by_C = []
     for models in zip(*paths, strict=True):
-        checks = [_per_query(model.coef_, check, measure) for model, (_, check) in zip(models, splits, strict=True)]
+        checks = [_per_query(model.coef_, check, judge) for model, (_, check) in zip(models, splits, strict=True)]
         by_C.append(np.concatenate(checks))
     best = int(np.argmax([np.nanmean(values) for values in by_C]))
     models = [path[best] for path in paths]
     train = [
-        np.nanmean(_per_query(model.coef_, learn, measure)) for model, (learn, _) in zip(models, splits, strict=True)
+        np.nanmean(_per_query(model.coef_, learn, judge)) for model, (learn, _) in zip(models, splits, strict=True)
     ]
     trial = Trial(
         name,

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse
 
 from structrank import oracles
-from structrank._kernels import linear, passes
+from structrank._kernels import linear, passes, sorting
 from structrank.data import NO_ROWS, kernel_matrix
 
 # A block of rows is scored, ranked and summed while it is in the second-level cache, so that X is read from memory once.
@@ -22,7 +22,7 @@ _BLOCK_BYTES = 2**18
 # The chunks that threads work on are the same for any number of threads, and so is every sum over them. Small data are not
 # worth a second thread.
 _MOST_CHUNKS = 32
-_LEAST_CHUNK_BYTES = 2**21
+_LEAST_CHUNK_BYTES = 2**22
 _NO_GRADES = np.empty(0, dtype=np.int32)
 
 
@@ -202,9 +202,8 @@ class Shard:
             weights = weights * self._count_pairs()
         self._query_weights = weights
         # Good documents first; from then on each pass starts from the order of the one before.
-        query = np.repeat(np.arange(firsts.shape[0]), np.diff(self._starts))
-        order = np.argsort(2 * query + ~good, kind="stable")
-        self._order = (order - np.repeat(firsts, np.diff(self._starts))).astype(np.int32)
+        self._order = np.empty(labels.shape[0], dtype=np.int32)
+        sorting.put_first(good, self._starts, self._n_good, self._order)
 
     def _count_pairs(self):
         sizes = np.diff(self._starts)

@@ -19,9 +19,8 @@ from structrank.solvers.working_set import WorkingSet
 _RAMP_FACTOR = 10.0
 # It starts where a convex criterion has brought w; only the direction matters, and that is soon found.
 _START_TOL = 0.02
-# While R falls along w this steeply, against at 0, and is this large, w is short for want of C: no place to be tight at.
-_STEEP_FROM, _LARGE_FROM = 0.5, 0.75
-_MOST_RAISES = 6
+# With C |R'(0)|^2 below this times R(0), w is short for want of C: no place to be tight at.
+_LEAST_PULL = 30.0
 # Where slopes are steeper, their squares, of which QPs are made, leave the range of float64.
 _STEEPEST = 1e100
 
@@ -159,22 +158,16 @@ class RampTraining:
         return float(self.risk.weights @ self.risk.plane(np.zeros(self.risk.n_features)).value)
 
     def _healthy_start(self, C, checkpoint):
-        """Train the first starter that is not vacuous, or just the first; gives w, and C, raised where w is short."""
+        """Train the first starter that is not vacuous, or just the first; gives w, and C, raised where w would be short."""
         starts = []
         for name, starter in self._starters.items():
-            for raised_C in C * _RAMP_FACTOR ** np.arange(1.0 + _MOST_RAISES):
-                found = starter.run(float(raised_C), checkpoint=checkpoint and checkpoint.of(f"{name}-{raised_C:g}"))
-                if not self._is_short(starter.at_zero, found.health):
-                    break
-            starts.append((found.w, float(raised_C)))
+            pull = starter.at_zero.pull**2
+            enough_C = max(C, _LEAST_PULL * starter.at_zero.value / pull) if pull > 0.0 else C
+            found = starter.run(enough_C, checkpoint=checkpoint and checkpoint.of(f"{name}-{enough_C:g}"))
+            starts.append((found.w, enough_C))
             if not found.health.vacuous:
                 return starts[-1]
         return starts[0]
-
-    @staticmethod
-    def _is_short(at_zero, health):
-        steep = at_zero.steepness(health.norm, health.mean_slack) > _STEEP_FROM
-        return steep and health.objective_ratio > _LARGE_FROM
 
     def close(self):
         """Let go of what the starters hold."""

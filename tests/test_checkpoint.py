@@ -94,9 +94,9 @@ def test_runs_of_every_kind_go_on(name, train, tmp_path, monkeypatch):
     run, parameters = RUNS[name]
     iterations = []
     expected = run(parameters, train, callback=iterations.append)
-    assert len(iterations) > 4
+    assert len(iterations) >= 4
     for share in (0.2, 0.5, 0.9):
-        number = int(share * len(iterations)) if "ramp" in name else 1  # of the ramp, iterations are repeated
+        number = max(1, int(share * len(iterations))) if "ramp" in name else 1  # of the ramp, iterations are repeated
         with pytest.raises(Killed):
             run(parameters, train, checkpoint=tmp_path, callback=killed_at(number))
     for model, whole in zip(run(parameters, train, checkpoint=tmp_path), expected, strict=True):

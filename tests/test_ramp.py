@@ -227,8 +227,21 @@ def test_auto_takes_the_map_of_the_ramp_where_the_convex_bound_is_vacuous(featur
 def test_criteria_of_whole_lists_start_from_map_and_clipped_ones_from_auc(long_lists):
     train = long_lists.train
     for criterion, starter in (("map", "map"), ("ndcg-nc", "map"), ("ndcg", "auc"), ("mrr", "auc")):
-        start = fit(train, starter, C=10.0, tol=0.02)
-        assert fit(train, criterion, bound="ramp").rounds_[0].norm == pytest.approx(np.linalg.norm(start.coef_))
+        first = fit(train, criterion, bound="ramp").rounds_[0]
+        start = fit(train, starter, C=first.C, tol=0.02)
+        assert first.norm == pytest.approx(np.linalg.norm(start.coef_))
+
+
+def test_a_small_C_is_raised_by_the_pull_on_w_whatever_the_scale_of_X(long_lists):
+    train = long_lists.train
+    means = [
+        [train.X[(train.qid == query) & (train.y == kind)].mean(axis=0) for kind in (1, 0)] for query in np.unique(train.qid)
+    ]
+    pull = np.mean([2 * (good - bad) for good, bad in means], axis=0)  # of AUC at w = 0, where it is 1
+    C = fit(train, "ndcg", C=1e-4, bound="ramp").rounds_[0].C
+    assert pytest.approx(30.0 / (pull @ pull)) == C
+    smaller = fit(datasets.Dataset(1e-3 * train.X, train.y, train.qid), "ndcg", C=1e-4, bound="ramp")
+    assert pytest.approx(1e6 * C) == smaller.rounds_[0].C
 
 
 # --- the estimator ----------------------------------------------------------------------------------------------------
@@ -237,10 +250,10 @@ def test_criteria_of_whole_lists_start_from_map_and_clipped_ones_from_auc(long_l
 def test_a_path_gives_a_model_for_each_C(long_lists):
     train = long_lists.train
     models = StructRankSVM("ndcg", bound="ramp", decay="sqrt@30").fit_path(
-        train.X, train.y, qid=train.qid, Cs=[10.0, 0.1]
+        train.X, train.y, qid=train.qid, Cs=[100.0, 10.0]
     )
-    assert [model.C for model in models] == [10.0, 0.1]
-    assert [model.rounds_[0].C for model in models] == pytest.approx([100.0, 1.0])
+    assert [model.C for model in models] == [100.0, 10.0]
+    assert [model.rounds_[0].C for model in models] == pytest.approx([1000.0, 100.0])
 
 
 def test_threads_do_not_change_a_bit(long_lists):

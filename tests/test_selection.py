@@ -181,6 +181,19 @@ def test_on_long_lists_the_winner_is_not_vacuous():
     assert trials["MRR@10"].validation < model.selection_.trials[0].validation - 0.1
 
 
+def test_for_mrr_unseen_queries_are_judged_by_map():
+    fold = datasets.make_ranking(
+        n_queries=160, n_docs=12, n_features=5, noise=0.7, split=(0.2, 0.65, 0.15), random_state=1
+    )
+    model = train_for("mrr@5", fold.train, fold.validation, Cs=CS)
+    assert str(model.selection_).startswith("Chosen for mrr@5 by map on ")
+    path = default_trainers(bound="convex")["AUC"].fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=CS)
+    values = [value_of(one, fold.validation, metrics.MAP()) for one in path]
+    (trial,) = (trial for trial in model.selection_.trials if trial.name == "AUC")
+    assert (trial.C, trial.validation) == (CS[int(np.argmax(values))], pytest.approx(max(values)))
+    assert model.polish_.train[1] == pytest.approx(value_of(model, fold.train, metrics.MRR(k=5)))
+
+
 def test_graded_gains_choose_by_the_measure_given():
     fold = datasets.make_ranking(n_queries=30, n_docs=10, n_features=3, n_grades=4, noise=0.5, random_state=0)
     measure = metrics.NDCG(k=5)

@@ -99,6 +99,20 @@ def _mean(values):
 
 
 @njit(cache=True, nogil=True)
+def put_first(chosen, starts, n_first, order):
+    """Arrange the documents of each query for `sort_queries`: those that are chosen, then the others, both as they come."""
+    for q in range(n_first.shape[0]):
+        first, second = starts[q], starts[q] + n_first[q]
+        for i in range(starts[q], starts[q + 1]):
+            if chosen[i]:
+                order[first] = i - starts[q]
+                first += 1
+            else:
+                order[second] = i - starts[q]
+                second += 1
+
+
+@njit(cache=True, nogil=True)
 def sort_queries(scores, starts, n_first, order, sorted_scores, key_buffer, index_buffer, leave_few=False):
     """Sort the documents of each query by decreasing score, the first part of each apart from the second.
 

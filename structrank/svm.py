@@ -90,8 +90,8 @@ class StructRankSVM(LinearMethods, Ranker):
     bound : {"convex", "ramp", "auto"}, default "convex"
         What training minimises: the convex bound on the loss, certified; the tighter, non-convex ramp bound, which is not
         vacuous on long lists (see `structrank.ramp`; C climbs from ten times the given one, or from more where w would be
-        too short for the bound to be tight, and ``feature_map="auto"`` means "dorm" where the criterion has it, cut after 3 k
-        ranks where ``decay="sqrt"``); or the first, and where that is vacuous the second, with ``feature_map="auto"``.
+        too short for the bound to be tight, and ``feature_map="auto"`` means "dorm" for criteria with a k, cut after 3 k ranks
+        where ``decay="sqrt"``); or the first, and where that is vacuous the second, with ``feature_map="auto"``.
 
     Attributes
     ----------
@@ -326,12 +326,12 @@ class StructRankSVM(LinearMethods, Ranker):
         return parts
 
     def _ramp_map(self, feature_map, criterion):
-        """Give the permutation map where there is a choice; of a clipped criterion, ranks far behind the clip have no say."""
+        """Give the permutation map for a clipped criterion, where there is a choice: ranks far behind the clip have no say."""
         free = self.bound == "auto" or (isinstance(feature_map, str) and feature_map == "auto")
-        if not free or "dorm" not in criterion.oracles:
+        k = getattr(criterion, "k", None)
+        if not free or k is None or "dorm" not in criterion.oracles:
             return feature_map
-        cut = isinstance(self.decay, str) and self.decay == "sqrt" and getattr(criterion, "k", None)
-        return Permutation(self.decay, 3 * cut if cut else None)
+        return Permutation(self.decay, 3 * k if isinstance(self.decay, str) and self.decay == "sqrt" else None)
 
     def _check_parameters(self):
         """Check what does not depend on data; give C and C_l / C."""

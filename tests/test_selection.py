@@ -57,7 +57,7 @@ def test_the_loss_of_the_matched_criterion_is_one_minus_the_measure(measure, rng
 
 def test_many_validation_queries_choose_alone_and_the_own_criterion_wins_unless_another_is_clearly_better():
     fold = datasets.make_ranking(
-        n_queries=160, n_docs=12, n_features=5, noise=0.7, split=(0.2, 0.65, 0.15), random_state=1
+        n_queries=1600, n_docs=8, n_features=5, noise=0.7, split=(0.05, 0.7, 0.25), random_state=1
     )
     measure = metrics.NDCG(k=5, gain="binary", discount="kdd08")
     chosen = train_for("ndcg@5", fold.train, fold.validation, Cs=CS)
@@ -183,7 +183,7 @@ def test_on_long_lists_the_winner_is_not_vacuous():
 
 def test_for_mrr_unseen_queries_are_judged_by_map():
     fold = datasets.make_ranking(
-        n_queries=160, n_docs=12, n_features=5, noise=0.7, split=(0.2, 0.65, 0.15), random_state=1
+        n_queries=1600, n_docs=8, n_features=5, noise=0.7, split=(0.05, 0.7, 0.25), random_state=1
     )
     model = train_for("mrr@5", fold.train, fold.validation, Cs=CS)
     assert str(model.selection_).startswith("Chosen for mrr@5 by map on ")

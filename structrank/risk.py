@@ -80,7 +80,7 @@ class Risk:
         `LocalShards`, or another with the same methods.
     objective : Objective
     formulation : {"auto", "one-slack", "n-slack"}
-        How many slacks: a hundred or so, one, or one per query (and criterion, where separate).
+        How many slacks: 128 to 512 by the size of X, one, or one per query (and criterion, where separate).
 
     Attributes
     ----------

@@ -69,8 +69,8 @@ class StructRankSVM(LinearMethods, Ranker):
         Least label of a good document. None takes labels as grades: AUC over all pairs with different labels, DORM with
         gains 2^label - 1.
     formulation : {"auto", "one-slack", "n-slack"}, default "auto"
-        Planes an iteration: a hundred or so, each for a group of queries; one; or one per query. The optimum is the same, the
-        more planes the fewer passes over the data but the larger the QPs.
+        Planes an iteration: 128 to 512 by the size of X, each for a group of queries; one; or one per query. The
+        optimum is the same, the more planes the fewer passes over the data but the larger the QPs.
     solver : str, default "auto"
         Who solves the QPs: "dual", compiled ascent on the dual; "interior", an interior-point method; "auto", the first until
         a QP is too hard for it, then the second; "osqp"; "cvxpy" (its own choice) or "cvxpy:NAME" with any solver that CVXPY

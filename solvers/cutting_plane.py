@@ -163,6 +163,10 @@ _QP_SHARE = 0.2
 _QP_FINEST = 0.1
 # Up to this many features a solution by interior points costs less than the dual spends before it gives up.
 _CHEAP_INTERIOR = 100
+# Far from the optimum, solutions by interior points overshoot less: they lie amidst what the planes leave open, those of the
+# dual in a corner of it. So the QPs are solved by them while the gap is more than this share of the objective, if features are
+# not too many, and C is as many times the one for which the plane at 0, were it all of R, would bring R down to 0.
+_CENTRAL_GAP, _CENTRAL_FEATURES, _CENTRAL_FROM = 0.5, 150, 10.0
 # A new plane is made at least this far from the best point towards the solution of the QP.
 _LEAST_STRIDE = 0.1
 # A first step of which this share was enough says little of how far the second should go; if it was short, as far as this.
@@ -171,9 +175,9 @@ _ABOUT_RIGHT, _STRIDE_AFTER_SHORT = 0.8, 0.3
 # by way of a C smaller by this factor, until the gap is this share of the objective there ...
 _CLIMB = 10.0
 _CLIMB_GAP = 0.02
-# ... if C is as many times the one for which the plane at 0, were it all of R, would bring R down to 0.
+# ... if C is that large, measured as above.
 _LARGE_FROM = 200.0
-# Where it is about that one, the first step goes to where the plane meets 0, and R, which bends before, is least on the way.
+# Where it is about 1, the first step goes to where the plane meets 0, and R, which bends before, is least on the way.
 _ABOUT_ONE, _STRIDE_TO_BEND = (0.4, 4.0), 0.6
 
 
@@ -192,8 +196,8 @@ class CuttingPlanes:
     tol : float
         Stop when the gap is at most C tol.
     solver : str
-        "auto", "dual", "interior", "osqp", "cvxpy" or "cvxpy:NAME"; "auto" asks the dual first, and the interior-point method
-        where a QP is too hard for it; with few features also for all that come after that.
+        "auto", "dual", "interior", "osqp", "cvxpy" or "cvxpy:NAME"; "auto" asks the dual, and the interior-point method where
+        C is large and the optimum far, and where a QP is too hard for the dual; with few features also for all after that.
     working_set : WorkingSet, default None
         Planes to start with; it is added to, so that runs with other C can share it.
     points : list of Point, default None
@@ -224,9 +228,10 @@ class CuttingPlanes:
             w = np.zeros(risk.n_features) if start is None else np.array(start, dtype=np.float64)
             self._visit(w)
         self._stage_C, self._stride = C, 1.0 if len(self.points) == 1 else None
+        first = self.points[0]
+        size = 0.0 if first.w.any() else C * float(first.slope @ first.slope) / max(first.risk, 1e-300)
+        self._central = solver == "auto" and risk.n_features <= _CENTRAL_FEATURES and size > _CENTRAL_FROM
         if self._only_zero_and(0):
-            zero = self.points[0]
-            size = C * float(zero.slope @ zero.slope) / max(zero.risk, 1e-300)
             if size > _LARGE_FROM:
                 self._stage_C = C / _CLIMB
             elif _ABOUT_ONE[0] < size < _ABOUT_ONE[1]:
@@ -268,8 +273,9 @@ class CuttingPlanes:
         missing = best - self._stage_bound
         accuracy = max(_QP_FINEST * tolerated, _QP_SHARE * missing)
         problem = self.working_set.problem(C)
-        solution = qp.solve(problem, accuracy, (self._warm, self.working_set.multipliers), self._backend)
-        if self.solver == "auto" and solution.backend == "interior" and self.risk.n_features <= _CHEAP_INTERIOR:
+        backend = "interior" if self._central and missing > _CENTRAL_GAP * best else self._backend
+        solution = qp.solve(problem, accuracy, (self._warm, self.working_set.multipliers), backend)
+        if backend == "auto" and solution.backend == "interior" and self.risk.n_features <= _CHEAP_INTERIOR:
             self._backend = "interior"
         n_planes = len(self.working_set)
         self._warm = solution.w

@@ -72,9 +72,9 @@ class StructRankSVM(LinearMethods, Ranker):
         Planes an iteration: 128 to 512 by the size of X, each for a group of queries; one; or one per query. The
         optimum is the same, the more planes the fewer passes over the data but the larger the QPs.
     solver : str, default "auto"
-        Who solves the QPs: "dual", compiled ascent on the dual; "interior", an interior-point method; "auto", the first until
-        a QP is too hard for it, then the second; "osqp"; "cvxpy" (its own choice) or "cvxpy:NAME" with any solver that CVXPY
-        has installed. One that stalls is helped out by another.
+        Who solves the QPs: "dual", compiled ascent on the dual; "interior", an interior-point method; "auto", the first, and
+        the second where C is large and the optimum far, or a QP too hard for the first; "osqp"; "cvxpy" (its own choice) or
+        "cvxpy:NAME" with any solver that CVXPY has installed. One that stalls is helped out by another.
     tol : float, default 1e-3
         Stop when the certified gap is at most C tol: the paper's epsilon, in units of the loss.
     max_iter : int, default 1000

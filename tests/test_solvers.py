@@ -278,3 +278,33 @@ def test_what_a_working_set_knows_of_its_planes_survives_adding_and_dropping():
 def test_rows_beyond_the_last_column_come_after_it():
     benefit = np.array([[0.0, 5.0], [4.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
     assert best_assignment(benefit).tolist() == [1, 0, 2, 3]
+
+
+# --- how far the driver steps ---------------------------------------------------------------------------------------------
+
+
+class Parabola:
+    """R(w) = 10 + 1/2 (w - 1)^2, whose slope changes evenly."""
+
+    weights, n_features = np.ones(1), 1
+
+    def plane(self, w):
+        slope = 1.0 - w[0]
+        value = 10.0 + 0.5 * slope**2
+        return Plane(np.array([[slope]]), np.array([value + slope * w[0]]), np.array([value]))
+
+
+def test_the_first_step_for_a_new_C_ends_where_an_even_curvature_has_its_least():
+    planes, points = WorkingSet(np.ones(1), 1), []
+    for start in ([0.0], [0.5]):
+        CuttingPlanes(Parabola(), 1.0, 1e-3, working_set=planes, points=points, start=start)
+    CuttingPlanes(Parabola(), 5.0, 1e-3, working_set=planes, points=points).step()
+    assert points[2].w == pytest.approx([5 / 6], abs=1e-9)  # the QP says 5/2
+
+
+@pytest.mark.parametrize(("C", "first"), [(1.0, "dual"), (200.0, "interior")])
+def test_the_first_qps_of_a_large_C_are_solved_by_interior_points_unless_another_is_asked_for(C, first):
+    found = CuttingPlanes(Parabola(), C, 1e-3).run(50)
+    assert found.history[0].solver == first
+    assert found.reason == "converged"
+    assert {iteration.solver for iteration in CuttingPlanes(Parabola(), C, 1e-3, "dual").run(50).history} == {"dual"}

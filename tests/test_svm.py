@@ -594,3 +594,15 @@ def test_planes_of_graded_labels_do_not_depend_on_what_was_asked_before(criterio
             planes.append(training.risk.plane(w))
     assert np.array_equal(planes[0].slope, planes[1].slope)
     assert np.array_equal(planes[0].value, planes[1].value)
+
+
+@pytest.mark.parametrize(("n_cells", "n_slacks"), [(10**9, 5), (40, 12), (1, 20)])
+def test_larger_data_have_more_slacks_within_limits(n_cells, n_slacks, monkeypatch):
+    from structrank import risk
+
+    monkeypatch.setattr(risk, "_CELLS_PER_GROUP", n_cells)
+    monkeypatch.setattr(risk, "_LEAST_GROUPS", 5)
+    monkeypatch.setattr(risk, "_MOST_GROUPS", 20)
+    X = np.arange(480.0).reshape(160, 3) % 7  # 40 queries of 4 documents, 480 entries
+    model = StructRankSVM("auc").fit(X, np.tile([1, 0, 0, 0], 40), qid=np.repeat(np.arange(40), 4))
+    assert model.history_.to_frame()["planes"].iloc[0] == n_slacks

@@ -7,8 +7,7 @@ weighted sum of parts, R = sum_s weight_s R_s, with a slack and a plane for each
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,14 +26,14 @@ class Plane:
     offset : (n_slacks,) array or float
     value : (n_slacks,) array or float
         R_s(w).
-    seconds : mapping from str to float
-        Where the time went; goes into the history.
+    seconds : float
+        How long it took to make.
     """
 
     slope: np.ndarray
     offset: np.ndarray
     value: np.ndarray
-    seconds: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Iteration:
     ----------
     iteration : int
     objective : float
-        At this iteration's w.
+        At this iteration's w; where no new one was visited, at the best so far.
     bound : float
         Best lower bound on the optimum so far.
     gap : float
@@ -81,7 +80,8 @@ class Iteration:
     planes : int
         Planes in the working set.
     seconds : dict
-        "qp", and what the risk reports: "oracle".
+        "qp" and "oracle"; that of the oracle is 0 where the QP's bound showed the best point so far to be good enough, and no
+        other was visited.
     solver : str
         Who solved the QP.
     note : str
@@ -161,8 +161,8 @@ class Point:
 _QP_SHARE = 0.2
 # ... but at the end finer than the tolerance.
 _QP_FINEST = 0.1
-# Up to this many features a solution by interior points costs less than the dual spends before it gives up.
-_CHEAP_INTERIOR = 100
+# After so many QPs that were too hard for the dual, it is not asked any more.
+_TOO_HARD = 2
 # Far from the optimum, solutions by interior points overshoot less: they lie amidst what the planes leave open, those of the
 # dual in a corner of it. So the QPs are solved by them while the gap is more than this share of the objective, if features are
 # not too many, and C is as many times the one for which the plane at 0, were it all of R, would bring R down to 0.
@@ -197,7 +197,7 @@ class CuttingPlanes:
         Stop when the gap is at most C tol.
     solver : str
         "auto", "dual", "interior", "osqp", "cvxpy" or "cvxpy:NAME"; "auto" asks the dual, and the interior-point method where
-        C is large and the optimum far, and where a QP is too hard for the dual; with few features also for all after that.
+        C is large and the optimum far, and where a QP is too hard for the dual; after two such for all.
     working_set : WorkingSet, default None
         Planes to start with; it is added to, so that runs with other C can share it.
     points : list of Point, default None
@@ -239,7 +239,7 @@ class CuttingPlanes:
         self._stage_bound = 0.0
         self._best = self._best_for(self._stage_C)
         self._warm = self._best.w
-        self._backend = solver
+        self._n_too_hard = 0
         self._reason = ""
 
     def _only_zero_and(self, n):
@@ -273,34 +273,38 @@ class CuttingPlanes:
         missing = best - self._stage_bound
         accuracy = max(_QP_FINEST * tolerated, _QP_SHARE * missing)
         problem = self.working_set.problem(C)
-        backend = "interior" if self._central and missing > _CENTRAL_GAP * best else self._backend
+        central = self._central and missing > _CENTRAL_GAP * best
+        backend = "interior" if central or self._n_too_hard >= _TOO_HARD else self.solver
         solution = qp.solve(problem, accuracy, (self._warm, self.working_set.multipliers), backend)
-        if backend == "auto" and solution.backend == "interior" and self.risk.n_features <= _CHEAP_INTERIOR:
-            self._backend = "interior"
+        self._n_too_hard += backend == "auto" and solution.backend == "interior"
         n_planes = len(self.working_set)
         self._warm = solution.w
         self._stage_bound = max(self._stage_bound, solution.dual)
         # A dual point that is feasible for a smaller C is feasible for this one, and may have room to grow.
         dual = solution.dual if C == self.C else problem.at(self.C).feasible_dual(solution.multipliers)[1]
         self.bound = max(self.bound, dual)
+        # The new bound may show that the best point is good enough: then there is no need for another. But 0, which is for a
+        # small C, has learned nothing.
+        enough = best - self._stage_bound <= tolerated and self._best.w.any()
         direction = solution.w - self._best.w
         if self._stride is None:
             self._stride = self._guess_stride(direction)
         w = solution.w if self._stride == 1.0 else self._best.w + self._stride * direction
-        expected = float(self.risk.weights @ problem.slacks(w))
+        expected = float(self.risk.weights @ problem.slacks(self._best.w if enough else w))
         self.working_set.record(solution.multipliers)  # may drop planes, which ends the problem
         seconds_qp = time.perf_counter() - started
 
-        point, seconds = self._visit(w)
+        point, seconds_oracle = (self._best, 0.0) if enough else self._visit(w)
         objective = point.objective(self.C)
         self.history.append(
             Iteration(
                 len(self.history) + 1, objective, self.bound, max(objective - self.bound, 0.0), point.risk - expected,
-                n_planes, {"qp": seconds_qp, **seconds}, solution.backend, solution.note,
+                n_planes, {"qp": seconds_qp, "oracle": seconds_oracle}, solution.backend, solution.note,
             )
         )  # fmt: skip
-        self._learn_stride(point, direction)
-        reached = point.objective(C) - self._stage_bound <= tolerated
+        if not enough:
+            self._learn_stride(point, direction)
+        reached = enough or point.objective(C) - self._stage_bound <= tolerated
         if reached or point.objective(C) <= best:
             self._best = point
         if reached and C == self.C:
@@ -323,7 +327,7 @@ class CuttingPlanes:
             "best": next(number for number, point in enumerate(self.points) if point is self._best),
             "warm": self._warm,
             "stride": self._stride,
-            "backend": self._backend,
+            "too hard": self._n_too_hard,
             "reason": self._reason,
             "history": self.history,
             "points": points,
@@ -334,7 +338,7 @@ class CuttingPlanes:
         """Take over what `state` gave."""
         self.bound, self._warm, self._stride = state["bound"], state["warm"], state["stride"]
         self._stage_C, self._stage_bound = state["stage"]
-        self._backend, self._reason, self.history = state["backend"], state["reason"], list(state["history"])
+        self._n_too_hard, self._reason, self.history = state["too hard"], state["reason"], list(state["history"])
         points = state["points"]
         self.points[:] = [
             Point(w, values, float(risk), slope)

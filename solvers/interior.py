@@ -18,16 +18,16 @@ import numpy as np
 from numba import njit
 
 from structrank.solvers.dual import REORDER, add, dot
-from structrank.solvers.working_set import IN_USE
 
 # Larger systems are left to OSQP, which keeps them sparse.
 _MOST_UNKNOWNS = 1500
 _MOST_STEPS = 60
 _MOST_ROUNDS = 20
 _TO_THE_BOUNDARY = 0.995
-_NEXT_BEST = 2
-# The start is as far from the boundary as this share of even multipliers puts it.
-_EVEN = 0.1
+# Planes that have this share of their slack's weight are in use; the next best are taken along.
+_IN_USE, _NEXT_BEST = 0.01, 2
+# The multipliers to start from are this far from the last ones towards those that are in balance with the slacks.
+_BALANCED = 0.3
 
 
 def ask_interior():
@@ -84,7 +84,7 @@ def _solve(slopes, offsets, members, counts, weights, scale, accuracy, multiplie
         if not _choose(members, counts, weights, gradient, multipliers, chosen):
             break
         n_steps += _solve_chosen(
-            slopes, offsets, members, counts, weights, scale, 0.5 * accuracy, chosen, gap, v, multipliers, gradient
+            slopes, offsets, members, counts, weights, scale, 0.8 * accuracy, chosen, gap, v, multipliers, gradient
         )
         gap = _look(slopes, offsets, members, counts, weights, scale, v, multipliers, gradient)
         if gap <= 0.9 * accuracy:
@@ -117,7 +117,7 @@ def _choose(members, counts, weights, gradient, multipliers, chosen):
     for s in range(weights.shape[0]):
         planes = members[s, : counts[s]]
         for t in planes:
-            if not chosen[t] and multipliers[t] > IN_USE * weights[s]:
+            if not chosen[t] and multipliers[t] > _IN_USE * weights[s]:
                 chosen[t] = news = True
         for _ in range(_NEXT_BEST):
             best = -1
@@ -146,77 +146,74 @@ def _solve_chosen(
             else:
                 multipliers[t] = 0.0
         first[s + 1] = n
-    # The unknowns besides v, and the planes in the order of their slacks.
-    a, b = np.empty((n, n_features)), np.empty(n)
+    # The slopes as columns, in the order of their slacks: with so many more planes than features rows are long, loops over
+    # them quick. There is room for a column a slack.
+    columns = np.empty((n_features, n + n_slacks))
+    for m in range(n):
+        for i in range(n_features):
+            columns[i, m] = scale * slopes[planes[m], i]
+    # The unknowns besides v.
     alpha, room = np.empty(n), np.empty(n)
     slacks, spare = np.empty(n_slacks), np.empty(n_slacks)
     for s in range(n_slacks):
-        even = weights[s] / (first[s + 1] - first[s] + 1)
         slacks[s] = 0.0
-        spare[s] = weights[s]
         for m in range(first[s], first[s + 1]):
-            t = planes[m]
-            for i in range(n_features):
-                a[m, i] = scale * slopes[t, i]
-            b[m] = offsets[t]
-            slacks[s] = max(slacks[s], gradient[t])
-            alpha[m] = (1.0 - _EVEN) * multipliers[t] + _EVEN * even
-            spare[s] -= alpha[m]
-        spare[s] = max(spare[s], _EVEN * even)
+            slacks[s] = max(slacks[s], gradient[planes[m]])
         slacks[s] += max(gap, accuracy)
+        inverses = 1.0 / slacks[s]
         for m in range(first[s], first[s + 1]):
             room[m] = slacks[s] - gradient[planes[m]]
-    n_steps = _newton_steps(a, b, first, weights, accuracy, v, slacks, alpha, spare, room)
+            inverses += 1.0 / room[m]
+        # In balance all products of the slack are the same, and its multipliers sum up to its weight.
+        balanced = _BALANCED * weights[s] / inverses
+        spare[s] = weights[s]
+        for m in range(first[s], first[s + 1]):
+            alpha[m] = (1.0 - _BALANCED) * multipliers[planes[m]] + balanced / room[m]
+            spare[s] -= alpha[m]
+        spare[s] = max(spare[s], balanced / slacks[s])
+    n_steps = _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, room)
     for m in range(n):
         multipliers[planes[m]] = alpha[m]
     return n_steps
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _newton_steps(a, b, first, weights, accuracy, v, slacks, alpha, spare, room):
+def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, room):
     """Take predictor and corrector steps until the products of the pairs are small; changes the unknowns."""
-    n, n_features = a.shape
-    n_slacks = weights.shape[0]
+    n, (n_slacks, n_features) = alpha.shape[0], (weights.shape[0], v.shape[0])
     matrix = np.empty((n_features, n_features))
-    # What the matrix is made of, a column for each plane and each slack.
-    right, left = np.empty((n_features, n + n_slacks)), np.empty((n_features, n + n_slacks))
-    for m in range(n):
-        for i in range(n_features):
-            right[i, m] = a[m, i]
-    off_v, off_sum = np.empty(n_features), np.empty(n_slacks)
-    stiffness, spare_stiffness = np.empty(n), np.empty(n_slacks)
-    by_slack, own, minus_inverse = np.empty((n_slacks, n_features)), np.empty(n_slacks), np.empty(n_slacks)
+    # The matrix is the product of the columns, of planes and of slacks, with these, which are as many times as long.
+    stiff_columns, stiffness = np.empty_like(columns), np.empty(n + n_slacks)
+    spare_stiffness, own = np.empty(n_slacks), np.empty(n_slacks)
     pull, spare_pull = np.empty(n), np.empty(n_slacks)
     d_v, d_slacks, d_alpha, d_spare, d_room = (
         np.empty(n_features), np.empty(n_slacks), np.empty(n), np.empty(n_slacks), np.empty(n),
     )  # fmt: skip
+    # How far off the two equations are.
+    off_v, off_sum = np.empty(n_features), weights - spare
+    for i in range(n_features):
+        off_v[i] = dot(columns[i, :n], alpha) - v[i]
+    for s in range(n_slacks):
+        for m in range(first[s], first[s + 1]):
+            off_sum[s] -= alpha[m]
     for n_steps in range(_MOST_STEPS):
         products = dot(spare, slacks) + dot(alpha, room)
-        worst = 0.0
-        off_v[:] = -v
-        for s in range(n_slacks):
-            off_sum[s] = weights[s] - spare[s]
-            for m in range(first[s], first[s + 1]):
-                off_sum[s] -= alpha[m]
-                add(off_v, alpha[m], a[m])
-            worst = max(worst, abs(off_sum[s]))
-        if products <= accuracy and 0.5 * dot(off_v, off_v) <= accuracy and worst <= 1e-9:
+        if products <= accuracy and 0.5 * dot(off_v, off_v) <= accuracy and np.abs(off_sum).max() <= 1e-9:
             return n_steps
         for s in range(n_slacks):
             own[s] = spare_stiffness[s] = spare[s] / slacks[s]
-            by_slack[s] = 0.0
             for m in range(first[s], first[s + 1]):
                 stiffness[m] = alpha[m] / room[m]
                 own[s] += stiffness[m]
-                add(by_slack[s], stiffness[m], a[m])
-            minus_inverse[s] = -1.0 / own[s]
+            stiffness[n + s] = -1.0 / own[s]
         for i in range(n_features):
+            column, stiff_column = columns[i], stiff_columns[i]
             for m in range(n):
-                left[i, m] = stiffness[m] * right[i, m]
+                stiff_column[m] = stiffness[m] * column[m]
             for s in range(n_slacks):
-                right[i, n + s] = by_slack[s, i]
-                left[i, n + s] = minus_inverse[s] * right[i, n + s]
-        _multiply(left, right, matrix)
+                column[n + s] = stiff_column[first[s] : first[s + 1]].sum()
+                stiff_column[n + s] = stiffness[n + s] * column[n + s]
+        _multiply(stiff_columns, columns, matrix)
         if not _factor(matrix):
             return n_steps
         for corrector in range(2):
@@ -237,55 +234,57 @@ def _newton_steps(a, b, first, weights, accuracy, v, slacks, alpha, spare, room)
                 pull[:] = -alpha
                 spare_pull[:] = -spare
             # The multipliers are to change by pull - stiffness * (change of room).
-            d_v[:] = off_v
             for s in range(n_slacks):
                 d_slacks[s] = spare_pull[s] - off_sum[s]
                 for m in range(first[s], first[s + 1]):
                     d_slacks[s] += pull[m]
-                    add(d_v, pull[m], a[m])
-                add(d_v, -d_slacks[s] / own[s], by_slack[s])
+            for i in range(n_features):
+                d_v[i] = off_v[i] + dot(columns[i, :n], pull) + dot(stiff_columns[i, n:], d_slacks)
             _substitute(matrix, d_v)
+            d_room[:] = 0.0
+            for i in range(n_features):
+                add(d_room, d_v[i], columns[i, :n])
+                add(d_slacks, -d_v[i], columns[i, n:])
             for s in range(n_slacks):
-                d_slacks[s] = (d_slacks[s] - dot(by_slack[s], d_v)) / own[s]
+                d_slacks[s] /= own[s]
                 d_spare[s] = spare_pull[s] - spare_stiffness[s] * d_slacks[s]
                 for m in range(first[s], first[s + 1]):
-                    d_room[m] = d_slacks[s] + dot(a[m], d_v)
+                    d_room[m] += d_slacks[s]
                     d_alpha[m] = pull[m] - stiffness[m] * d_room[m]
         primal = min(1.0, _TO_THE_BOUNDARY * min(_longest(slacks, d_slacks), _longest(room, d_room)))
         dual = min(1.0, _TO_THE_BOUNDARY * min(_longest(alpha, d_alpha), _longest(spare, d_spare)))
         add(v, primal, d_v)
         add(slacks, primal, d_slacks)
+        add(room, primal, d_room)
         add(alpha, dual, d_alpha)
         add(spare, dual, d_spare)
-        for s in range(n_slacks):
-            for m in range(first[s], first[s + 1]):
-                # Rounding must not let the two drift apart.
-                room[m] = max(slacks[s] + dot(a[m], v) - b[m], 1e-300)
+        for i in range(n_features):
+            off_v[i] = (1.0 - dual) * off_v[i] + (dual - primal) * d_v[i]
+        off_sum *= 1.0 - dual
     return _MOST_STEPS
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@njit(cache=True, nogil=True, fastmath=REORDER, error_model="numpy")
 def _longest(values, changes):
     """Give the longest step, up to 1/0.995, that leaves all values at least 0."""
-    longest = 1.0 / _TO_THE_BOUNDARY
+    shrinks = _TO_THE_BOUNDARY
     for i in range(values.shape[0]):
-        if changes[i] < 0.0:
-            longest = min(longest, -values[i] / changes[i])
-    return longest
+        shrinks = max(shrinks, -changes[i] / values[i])
+    return 1.0 / shrinks
 
 
 @njit(cache=True, nogil=True, fastmath=REORDER)
 def _multiply(left, right, matrix):
-    """Put the lower half of I + left right^T into the matrix, two rows by four at a time."""
+    """Put the lower half of I + left right^T into the matrix, three rows by four at a time."""
     n_rows, n = left.shape
     last = n_rows - 1
-    for i in range(0, n_rows, 2):
-        i1 = min(i + 1, last)
-        x0, x1 = left[i], left[i1]
-        for j in range(0, i1 + 1, 4):
+    for i in range(0, n_rows, 3):
+        i1, i2 = min(i + 1, last), min(i + 2, last)
+        x0, x1, x2 = left[i], left[i1], left[i2]
+        for j in range(0, i2 + 1, 4):
             j1, j2, j3 = min(j + 1, last), min(j + 2, last), min(j + 3, last)
             y0, y1, y2, y3 = right[j], right[j1], right[j2], right[j3]
-            a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
+            a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = c0 = c1 = c2 = c3 = 0.0
             for m in range(n):
                 a0 += x0[m] * y0[m]
                 a1 += x0[m] * y1[m]
@@ -295,8 +294,13 @@ def _multiply(left, right, matrix):
                 b1 += x1[m] * y1[m]
                 b2 += x1[m] * y2[m]
                 b3 += x1[m] * y3[m]
+                c0 += x2[m] * y0[m]
+                c1 += x2[m] * y1[m]
+                c2 += x2[m] * y2[m]
+                c3 += x2[m] * y3[m]
             matrix[i, j], matrix[i, j1], matrix[i, j2], matrix[i, j3] = a0, a1, a2, a3
             matrix[i1, j], matrix[i1, j1], matrix[i1, j2], matrix[i1, j3] = b0, b1, b2, b3
+            matrix[i2, j], matrix[i2, j1], matrix[i2, j2], matrix[i2, j3] = c0, c1, c2, c3
     for i in range(n_rows):
         matrix[i, i] += 1.0
 

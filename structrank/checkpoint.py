@@ -119,7 +119,7 @@ class KeptPasses:
         if self._read is not None:
             return Plane(**self._read[key])
         plane = evaluate(w)
-        self._fresh[key] = {**vars(plane), "seconds": dict(plane.seconds)}
+        self._fresh[key] = dict(vars(plane))
         if self._file.is_due():
             self.write()
         return plane

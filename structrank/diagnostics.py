@@ -258,13 +258,14 @@ def _timed(trainer, data, labels):
     trainer.fit(data.X, labels, qid=data.qid)
     total = time.perf_counter() - started
     qp = sum(step.seconds["qp"] for step in trainer.history_)
-    oracle = sum(sum(step.seconds.values()) for step in trainer.history_) - qp
+    oracle = sum(step.seconds["oracle"] for step in trainer.history_)
+    passes = sum(step.seconds["oracle"] > 0.0 for step in trainer.history_)
     return {
         "oracle": oracle,
         "qp": qp,
         "total": total,
-        "passes": trainer.n_iter_,
-        "oracle_per_pass": oracle / trainer.n_iter_,
+        "passes": passes,
+        "oracle_per_pass": oracle / passes,
         "objective": trainer.certificate_.primal,
     }
 

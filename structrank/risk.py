@@ -172,7 +172,7 @@ class Risk:
         if merged:
             weights = self._group_weights
             slope, offset, value = combine(weights, slope)[None], np.array([weights @ offset]), np.array([weights @ value])
-        return Plane(slope, offset, value, {"oracle": sum(seconds for *_, seconds in found)})
+        return Plane(slope, offset, value, sum(seconds for *_, seconds in found))
 
     def of(self, objective):
         """Give the risk of another objective over the same data."""

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -239,8 +240,9 @@ class StructRankSVM(LinearMethods, Ranker):
         models: dict[float, Self] = {}
         with self._training(X, y, qid, sample_weight, relative_C, backend) as training:
             try:
+                unfitted = clone(self)
                 for C in sorted(set(Cs)):
-                    model = clone(self)
+                    model = deepcopy(unfitted)  # a tenth of the time of `clone`
                     model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
                     # What smaller values of C have found is where this one starts.
                     kept = model._checkpoint(checkpoint, f"C={C}", smaller_C=list(models), max_iter=self.max_iter)

@@ -148,7 +148,7 @@ def test_a_qp_that_stalls_is_retried_tighter_then_handed_on_and_the_history_says
         assert outcome.certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-4)
 
 
-def test_auto_stays_with_the_interior_point_method_once_the_dual_has_stalled(monkeypatch):
+def test_auto_stays_with_the_interior_point_method_after_the_dual_has_stalled_twice(monkeypatch):
     asked = []
 
     def watched():
@@ -162,7 +162,34 @@ def test_auto_stays_with_the_interior_point_method_once_the_dual_has_stalled(mon
     outcome = CuttingPlanes(hinges(), 5.0, 1e-5).run(500)
     assert outcome.reason == "converged"
     assert {one.solver for one in outcome.history} == {"interior"}
-    assert asked == ["dual"]
+    assert asked == ["dual", "dual"]
+
+
+def test_no_pass_is_made_once_the_bound_shows_the_best_point_to_be_good_enough():
+    risk, visited = hinges(), []
+    make = risk.plane
+    risk.plane = lambda w: visited.append(w) or make(w)
+    spared = 0
+    for C in (0.5, 5.0, 50.0):
+        for tol in (1e-2, 1e-3, 1e-4):
+            visited.clear()
+            outcome = CuttingPlanes(risk, C, tol).run(500)
+            assert outcome.reason == "converged"
+            assert outcome.certificate.gap <= C * tol
+            iterations = len(outcome.history)
+            assert len(visited) in (iterations, 1 + iterations)  # one at 0
+            if len(visited) == iterations:
+                last = outcome.history[-1]
+                assert last.seconds["oracle"] == 0.0
+                assert last.objective == outcome.certificate.primal == min(one.objective for one in outcome.history[:-1])
+                spared += 1
+    assert spared
+
+
+def test_0_is_not_good_enough_however_small_C():
+    risk = hinges()
+    outcome = CuttingPlanes(risk, 1e-6, 1e-1).run(500)
+    assert outcome.w.any()
 
 
 @pytest.mark.parametrize(("C", "Cs"), [(1.0, [1.0]), (1e5, [1e4, 1e5])])

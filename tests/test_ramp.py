@@ -117,9 +117,13 @@ def test_planes_of_a_round_lie_below_its_risk_and_that_above_the_ramp(criterion,
 
 @pytest.fixture(scope="module")
 def long_lists():
-    """Lists so long, and labels so noisy, that the convex bound of clipped criteria stays above 1."""
+    return make_long_lists(0)
+
+
+def make_long_lists(seed):
+    """Make lists so long, and labels so noisy, that the convex bound of clipped criteria stays above 1."""
     return datasets.make_ranking(
-        n_queries=60, n_docs=200, n_features=8, noise=2.0, relevant_share=0.1, split=(0.5, 0.1, 0.4), random_state=0
+        n_queries=60, n_docs=200, n_features=8, noise=2.0, relevant_share=0.1, split=(0.5, 0.1, 0.4), random_state=seed
     )
 
 
@@ -166,21 +170,26 @@ def test_the_objective_never_rises_between_rounds_of_one_C(criterion, parameters
 
 
 @pytest.mark.parametrize("criterion", ["ndcg", "mrr"])
-def test_ramp_learns_where_the_convex_bound_is_vacuous(criterion, long_lists):
+def test_ramp_learns_where_the_convex_bound_is_vacuous(criterion):
     name = f"{criterion}@10"
-    with pytest.warns(StructRankWarning, match="vacuous"):
-        convex = fit(long_lists.train, criterion, C=10.0)
-    auc = fit(long_lists.train, "auc", C=10.0)
-    ramp = fit(long_lists.train, criterion, C=10.0, bound="ramp")
-    auto = fit(long_lists.train, criterion, C=10.0, bound="auto")
-    assert convex.health_.vacuous
-    assert not auto.health_.vacuous
-    assert len(auto.rounds_) > 1
-    assert np.array_equal(auto.coef_, ramp.coef_)
-    # Where the convex bound leaves w is as good as chance, which for MRR can be not so bad.
-    assert measure_of(auto, long_lists.train, name) > measure_of(convex, long_lists.train, name) + 0.05
-    assert measure_of(auto, long_lists.test, name) > measure_of(convex, long_lists.test, name)
-    assert measure_of(auto, long_lists.train, name) > measure_of(auc, long_lists.train, name) - 0.05
+    found = []
+    for seed in range(4):
+        fold = make_long_lists(seed)
+        with pytest.warns(StructRankWarning, match="vacuous"):
+            convex = fit(fold.train, criterion, C=10.0)
+        auc = fit(fold.train, "auc", C=10.0)
+        ramp = fit(fold.train, criterion, C=10.0, bound="ramp")
+        auto = fit(fold.train, criterion, C=10.0, bound="auto")
+        assert convex.health_.vacuous
+        assert not auto.health_.vacuous
+        assert len(auto.rounds_) > 1
+        assert np.array_equal(auto.coef_, ramp.coef_)
+        found.append([[measure_of(model, part, name) for model in (auto, convex, auc)] for part in (fold.train, fold.test)])
+    on_train, on_test = np.mean(found, axis=0)
+    # Where the convex bound leaves w is as good as chance, which for one set and MRR can be not so bad: so the mean of four.
+    assert on_train[0] > on_train[1] + 0.2
+    assert on_test[0] > on_test[1] + 0.2
+    assert on_train[0] > on_train[2]
 
 
 @pytest.mark.parametrize("criterion", ["auc", "map", "ndcg", "mrr", ["map", "ndcg-nc"]])

@@ -84,7 +84,7 @@ def _solve(slopes, offsets, members, counts, weights, scale, accuracy, multiplie
         if not _choose(members, counts, weights, gradient, multipliers, chosen):
             break
         n_steps += _solve_chosen(
-            slopes, offsets, members, counts, weights, scale, 0.8 * accuracy, chosen, gap, v, multipliers, gradient
+            slopes, offsets, members, counts, weights, scale, 0.5 * accuracy, chosen, gap, v, multipliers, gradient
         )
         gap = _look(slopes, offsets, members, counts, weights, scale, v, multipliers, gradient)
         if gap <= 0.9 * accuracy:

@@ -168,9 +168,10 @@ _TOO_HARD = 2
 # not too many, and C is as many times the one for which the plane at 0, were it all of R, would bring R down to 0.
 _CENTRAL_GAP, _CENTRAL_FEATURES, _CENTRAL_FROM = 0.5, 150, 10.0
 # A new plane is made at least this far from the best point towards the solution of the QP.
-_LEAST_STRIDE = 0.1
-# A first step of which this share was enough says little of how far the second should go; if it was short, as far as this.
-_ABOUT_RIGHT, _STRIDE_AFTER_SHORT = 0.8, 0.3
+_LEAST_STRIDE = 0.05
+# A first step of which this share was enough says little of how far the second should go: not far, for a large C (as above)
+# least of all; if the first was short, farther.
+_ABOUT_RIGHT, _STRIDE_AFTER_RIGHT, _STRIDE_AFTER_SHORT = 0.8, 0.1, 0.3
 # While there are few planes, a large C sends w far off to places that no plane knows. So a run that starts from nothing goes
 # by way of a C smaller by this factor, until the gap is this share of the objective there ...
 _CLIMB = 10.0
@@ -230,7 +231,8 @@ class CuttingPlanes:
         self._stage_C, self._stride = C, 1.0 if len(self.points) == 1 else None
         first = self.points[0]
         size = 0.0 if first.w.any() else C * float(first.slope @ first.slope) / max(first.risk, 1e-300)
-        self._central = solver == "auto" and risk.n_features <= _CENTRAL_FEATURES and size > _CENTRAL_FROM
+        self._large = size > _CENTRAL_FROM
+        self._central = self._large and solver == "auto" and risk.n_features <= _CENTRAL_FEATURES
         if self._only_zero_and(0):
             if size > _LARGE_FROM:
                 self._stage_C = C / _CLIMB
@@ -389,9 +391,9 @@ class CuttingPlanes:
 
         How much the slope has changed on the way from the first point to the best tells the curvature of R.
         """
-        first, best, C = self.points[0], self._best, self._stage_C
-        falls, square, way = best.steepness(C, direction), float(direction @ direction), float((best.w - first.w) @ direction)
-        curvature = float((first.slope - best.slope) @ direction) * square / way if way > 0.0 else 0.0
+        best, C, way = self._best, self._stage_C, self._best.w - self.points[0].w
+        falls, square, length = best.steepness(C, direction), float(direction @ direction), float(way @ way)
+        curvature = float((self.points[0].slope - best.slope) @ way) * square / length if length > 0.0 else 0.0
         return min(max(-falls / (square + C * curvature), _LEAST_STRIDE), 1.0) if falls < 0.0 else 1.0
 
     def _learn_stride(self, point, direction):
@@ -404,6 +406,7 @@ class CuttingPlanes:
         share = at_best / (at_best - at_point)
         if self._only_zero_and(1) and share > _ABOUT_RIGHT:
             # With two planes a slack the next solution overshoots by most, unless this one did not go far enough.
-            self._stride = _LEAST_STRIDE if share <= 1.0 else _STRIDE_AFTER_SHORT
+            after_right = _LEAST_STRIDE if self._large else _STRIDE_AFTER_RIGHT
+            self._stride = after_right if share <= 1.0 else _STRIDE_AFTER_SHORT
         else:
             self._stride = min(max(self._stride * share, _LEAST_STRIDE), 1.0)

@@ -334,4 +334,4 @@ def test_the_first_qps_of_a_large_C_are_solved_by_interior_points_unless_another
     found = CuttingPlanes(Parabola(), C, 1e-3).run(50)
     assert found.history[0].solver == first
     assert found.reason == "converged"
-    assert {iteration.solver for iteration in CuttingPlanes(Parabola(), C, 1e-3, "dual").run(50).history} == {"dual"}
+    assert CuttingPlanes(Parabola(), C, 1e-3, "dual").run(50).history[0].solver == "dual"

@@ -99,7 +99,7 @@ class StructRankSVM(LinearMethods, Ranker):
     coef_ : (n_features,) array
         The weights w.
     n_iter_ : int
-        Iterations made.
+        Iterations made: a QP each, and a pass over the data but where the QP shows that the best w so far is good enough.
     history_ : History
         One entry an iteration: objective, bound, gap, violation, planes, seconds; ``history_.to_frame()`` for pandas.
     certificate_ : Certificate

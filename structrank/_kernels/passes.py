@@ -88,6 +88,7 @@ def sweep(
     n_parts = settings.shape[0]
     n_kinds = slots.shape[0]  # parts that share their slots share one read of X
     only_auc = n_parts == 1 and settings[0, 0] == AUC
+    at_zero = not np.any(w)
     most_docs, most_queries = 0, 0
     for block in range(blocks.shape[0] - 1):
         most_queries = max(most_queries, blocks[block + 1] - blocks[block])
@@ -113,7 +114,10 @@ def sweep(
         good = n_good[low:high]
         places = order[first:stop]
         some_rows = rows[first:stop] if rows.shape[0] else rows
-        scores(matrix, some_rows, first - base, w, raw[:n_docs])
+        if at_zero:
+            raw[:n_docs] = 0.0  # the first pass of every training need not read X for that
+        else:
+            scores(matrix, some_rows, first - base, w, raw[:n_docs])
         sort_queries(raw[:n_docs], here, good, places, sorted_scores[:n_docs], key_buffer, index_buffer, only_auc)
         if grades.shape[0]:
             for q in range(n_queries):

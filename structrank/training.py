@@ -18,7 +18,7 @@ from structrank.solvers.working_set import WorkingSet
 # The ramp is tight where w is long, and so wants a larger C than the convex bound.
 _RAMP_FACTOR = 10.0
 # It starts where a convex criterion has brought w; only the direction matters, and that is soon found.
-_START_TOL = 0.02
+_START_TOL = 0.01
 # With C |R'(0)|^2 below this times R(0), w is short for want of C: no place to be tight at.
 _LEAST_PULL = 10.0
 # Where slopes are steeper, their squares, of which QPs are made, leave the range of float64.

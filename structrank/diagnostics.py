@@ -99,7 +99,7 @@ def health_table(models: Sequence[StructRankSVM]) -> pd.DataFrame:
     --------
     >>> from structrank import StructRankSVM, datasets
     >>> train = datasets.make_ranking(n_queries=40, n_docs=8, n_features=3, noise=0.2, random_state=0).train
-    >>> models = StructRankSVM("auc").fit_path(train.X, train.y, qid=train.qid, Cs=[0.1, 10.0])
+    >>> models = StructRankSVM("auc", tol=1e-5).fit_path(train.X, train.y, qid=train.qid, Cs=[0.1, 10.0])
     >>> health_table(models)[["relative_norm"]].round(1)
           relative_norm
     C

@@ -285,14 +285,15 @@ class CuttingPlanes:
         # A dual point that is feasible for a smaller C is feasible for this one, and may have room to grow.
         dual = solution.dual if C == self.C else problem.at(self.C).feasible_dual(solution.multipliers)[1]
         self.bound = max(self.bound, dual)
-        # The new bound may show that the best point is good enough: then there is no need for another. But 0, which is for a
-        # small C, has learned nothing.
+        # The new bound may show that the best point is good enough: then there is no need for another. (For a small C that is
+        # true of 0 too, which has learned nothing.)
         enough = best - self._stage_bound <= tolerated and self._best.w.any()
         direction = solution.w - self._best.w
         if self._stride is None:
             self._stride = self._guess_stride(direction)
-        w = solution.w if self._stride == 1.0 else self._best.w + self._stride * direction
-        expected = float(self.risk.weights @ problem.slacks(self._best.w if enough else w))
+        stride = 0.0 if enough else self._stride
+        w = solution.w if stride == 1.0 else self._best.w + stride * direction
+        expected = float(self.risk.weights @ problem.slacks(w))
         self.working_set.record(solution.multipliers)  # may drop planes, which ends the problem
         seconds_qp = time.perf_counter() - started
 

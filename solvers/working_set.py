@@ -11,7 +11,7 @@ from numba import njit
 from structrank.solvers.dual import add, dot
 
 # A plane counts as in use from this share of its slack's weight on: interior points leave a little on each.
-IN_USE = 1e-3
+_IN_USE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _note_use(multipliers, slack_of, weights, patience, idle):
     total = 0.0
     for t in range(multipliers.shape[0]):
         total += multipliers[t]
-    share = IN_USE * max(total, 1e-300) / weights.sum()
+    share = _IN_USE * max(total, 1e-300) / weights.sum()
     n_dropped = 0
     for t in range(multipliers.shape[0]):
         idle[t] = 0 if multipliers[t] > share * weights[slack_of[t]] else idle[t] + 1

@@ -157,7 +157,7 @@ def train_ramp(risk, start, C, tol, solver, max_iter, callback=None):
         stage_C = C * _CLIMB**stage
         for reached in run.stage(place, stage_C):
             place = reached
-            rounds.append(_describe(place, stage_C, risk.weights, len(run.last.history) + 1))
+            rounds.append(_describe(place, stage_C, risk.weights, run.last_passes))
             if rounds[-1].loss < kept.loss - 1e-9:
                 w, kept = place.w, rounds[-1]
         if run.reason:
@@ -176,7 +176,7 @@ class _Run:
     def __init__(self, risk, tol, solver, max_iter, callback):
         self.risk, self.tol, self.solver, self.max_iter, self.callback = risk, tol, solver, max_iter, callback
         self.known = []  # (w, plane of R)
-        self.passes = 0
+        self.passes = self.last_passes = 0  # in all, and in the last round
         self.reason = ""
         self.last = None
 
@@ -218,7 +218,8 @@ class _Run:
             return self.reason or start - driver.objective >= _ENOUGH * (start - driver.bound)
 
         self.last = driver.run(max(1, self.max_iter - self.passes), enough)
-        self.passes += len(self.last.history) + 1
+        self.last_passes = len(tilted.visited) + 1
+        self.passes += self.last_passes
         if self.last.reason == "interrupted" or self.passes >= self.max_iter:
             self.reason = "interrupted" if self.last.reason == "interrupted" else "max_iter"
         self.known = [*self.known, *tilted.visited][-_KEPT_POINTS:]

@@ -7,7 +7,7 @@ import pytest
 
 from structrank import StructRankSVM, StructRankWarning, criteria, datasets, load_model, metrics
 from structrank.data import RankingData
-from structrank.ramp import TiltedRisk
+from structrank.ramp import TiltedRisk, _Run
 from structrank.risk import LocalShards, Risk
 from structrank.shard import Objective, Part
 
@@ -190,6 +190,22 @@ def test_ramp_learns_where_the_convex_bound_is_vacuous(criterion):
     assert on_train[0] > on_train[1] + 0.2
     assert on_test[0] > on_test[1] + 0.2
     assert on_train[0] > on_train[2]
+
+
+def test_passes_are_counted_as_they_are_made(long_lists, monkeypatch):
+    train, made = long_lists.train, []
+    plane = Risk._plane
+    monkeypatch.setattr(Risk, "_plane", lambda self, *given, **named: made.append(0) or plane(self, *given, **named))
+    start = fit(train, "auc", C=10.0).coef_
+    spared = 0
+    with StructRankSVM("ndcg", feature_map="po")._training(train.X, train.y, train.qid, None, [1.0], None) as training:
+        for tol in (0.3, 0.1, 0.03, 0.01):
+            made.clear()
+            run = _Run(training.risk, tol, "auto", 100, None)
+            list(run.stage(run.visit(start), 100.0))
+            assert run.passes == len(made)
+            spared += run.last_passes < len(run.last.history) + 1
+    assert spared
 
 
 @pytest.mark.parametrize("criterion", ["auc", "map", "ndcg", "mrr", ["map", "ndcg-nc"]])

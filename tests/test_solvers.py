@@ -164,6 +164,14 @@ def test_auto_stays_with_the_interior_point_method_after_the_dual_has_stalled_tw
     assert {one.solver for one in outcome.history} == {"interior"}
     assert asked == ["dual", "dual"]
 
+    stopped = CuttingPlanes(hinges(), 5.0, 1e-5)
+    stopped.run(2)
+    resumed = CuttingPlanes(hinges(), 5.0, 1e-5)
+    resumed.restore(stopped.state())
+    asked.clear()
+    assert np.array_equal(resumed.run(500).w, outcome.w)
+    assert asked == []
+
 
 def test_no_pass_is_made_once_the_bound_shows_the_best_point_to_be_good_enough():
     risk, visited = hinges(), []

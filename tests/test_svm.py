@@ -606,3 +606,14 @@ def test_larger_data_have_more_slacks_within_limits(n_cells, n_slacks, monkeypat
     X = np.arange(480.0).reshape(160, 3) % 7  # 40 queries of 4 documents, 480 entries
     model = StructRankSVM("auc").fit(X, np.tile([1, 0, 0, 0], 40), qid=np.repeat(np.arange(40), 4))
     assert model.history_.to_frame()["planes"].iloc[0] == n_slacks
+
+
+def test_the_plane_at_0_needs_no_scores(rng):
+    X = rng.normal(size=(60, 2))
+    with StructRankSVM("map")._training(X, np.tile([1, 0, 0], 20), np.repeat(range(6), 10), None, [1.0], None) as training:
+        before = training.risk.plane(np.zeros(2))
+        X[:] = np.nan
+        after = training.risk.plane(np.zeros(2))
+        assert np.isnan(training.risk.plane(np.ones(2)).value).any()
+    assert np.isfinite(before.slope).all()
+    assert np.array_equal(after.value, before.value)

@@ -6,6 +6,7 @@ weighted sum of parts, R = sum_s weight_s R_s, with a slack and a plane for each
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -173,11 +174,11 @@ _LEAST_STRIDE = 0.05
 # least of all; if the first was short, farther.
 _ABOUT_RIGHT, _STRIDE_AFTER_RIGHT, _STRIDE_AFTER_SHORT = 0.8, 0.1, 0.3
 # While there are few planes, a large C sends w far off to places that no plane knows. So a run that starts from nothing goes
-# by way of a C smaller by this factor, until the gap is this share of the objective there ...
+# by way of smaller C, each larger than the last by this factor, until the gap is this share of the objective there ...
 _CLIMB = 10.0
 _CLIMB_GAP = 0.02
-# ... if C is that large, measured as above.
-_LARGE_FROM = 200.0
+# ... if C is that large, measured as above. The first is at most so large.
+_LARGE_FROM, _CLIMB_FROM = 200.0, 400.0
 # Where it is about 1, the first step goes to where the plane meets 0, and R, which bends before, is least on the way.
 _ABOUT_ONE, _STRIDE_TO_BEND = (0.4, 4.0), 0.6
 
@@ -187,7 +188,7 @@ class CuttingPlanes:
 
     Far from the optimum the QP's solution overshoots, the more so the larger C. So planes are made between the best point so
     far and the QP's solution, where the objective should be least: how far along, the slopes found at both ends of the last
-    step tell (a secant). For the same reason a run without earlier points begins with a smaller C where C is large.
+    step tell (a secant). For the same reason a run without earlier points climbs to a large C by way of smaller ones.
 
     Parameters
     ----------
@@ -228,14 +229,14 @@ class CuttingPlanes:
         if start is not None or not self.points:
             w = np.zeros(risk.n_features) if start is None else np.array(start, dtype=np.float64)
             self._visit(w)
-        self._stage_C, self._stride = C, 1.0 if len(self.points) == 1 else None
+        self._n_climbs, self._stride = 0, 1.0 if len(self.points) == 1 else None
         first = self.points[0]
-        size = 0.0 if first.w.any() else C * float(first.slope @ first.slope) / max(first.risk, 1e-300)
+        size = 0.0 if first.w.any() else min(C * float(first.slope @ first.slope) / max(first.risk, 1e-300), 1e300)
         self._large = size > _CENTRAL_FROM
         self._central = self._large and solver == "auto" and risk.n_features <= _CENTRAL_FEATURES
         if self._only_zero_and(0):
             if size > _LARGE_FROM:
-                self._stage_C = C / _CLIMB
+                self._n_climbs = max(math.ceil(math.log(size / _CLIMB_FROM, _CLIMB)), 1)
             elif _ABOUT_ONE[0] < size < _ABOUT_ONE[1]:
                 self._stride = _STRIDE_TO_BEND
         self._stage_bound = 0.0
@@ -247,6 +248,11 @@ class CuttingPlanes:
     def _only_zero_and(self, n):
         """Whether R is known at 0 and n other places only."""
         return len(self.points) == 1 + n and not self.points[0].w.any()
+
+    @property
+    def _stage_C(self):
+        """The C that the run has climbed to."""
+        return self.C / _CLIMB**self._n_climbs
 
     def _best_for(self, C):
         return min(self.points, key=lambda point: point.objective(C))
@@ -313,11 +319,17 @@ class CuttingPlanes:
         if reached and C == self.C:
             self._reason = "converged"
         elif reached:
-            self._stage_C, self._stage_bound = self.C, self.bound
-            self._best, self._stride = self._best_for(self.C), None
+            self._climb()
         elif solution.gap > accuracy and point.risk - expected <= 0.1 * self.tol:
             self._reason = "stalled"
         return self._reason
+
+    def _climb(self):
+        """Go on to the next C."""
+        self._n_climbs -= 1
+        C, planes = self._stage_C, self.working_set
+        self._stage_bound = self.bound if C == self.C else planes.problem(C).feasible_dual(planes.multipliers)[1]
+        self._best, self._stride = self._best_for(C), None
 
     def state(self):
         """Give all that the further course depends on, as numbers, texts and arrays."""
@@ -326,7 +338,8 @@ class CuttingPlanes:
         }
         return {
             "bound": self.bound,
-            "stage": [self._stage_C, self._stage_bound],
+            "climbs": self._n_climbs,
+            "stage bound": self._stage_bound,
             "best": next(number for number, point in enumerate(self.points) if point is self._best),
             "warm": self._warm,
             "stride": self._stride,
@@ -340,7 +353,7 @@ class CuttingPlanes:
     def restore(self, state):
         """Take over what `state` gave."""
         self.bound, self._warm, self._stride = state["bound"], state["warm"], state["stride"]
-        self._stage_C, self._stage_bound = state["stage"]
+        self._n_climbs, self._stage_bound = state["climbs"], state["stage bound"]
         self._n_too_hard, self._reason, self.history = state["too hard"], state["reason"], list(state["history"])
         points = state["points"]
         self.points[:] = [

@@ -14,6 +14,7 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.data import made
 from benchmarks.timing import Spread, clock, repeat
+from benchmarks.training import count_passes
 from structrank import StructRankSVM, StructRankWarning, metrics
 from structrank.criteria import AUC, find_oracle
 from structrank.data import group_by_query
@@ -92,7 +93,8 @@ def run_dlib(sizes, folder=None):
                         "dlib / ours": round(float(np.median(theirs) / np.median(ours)), 2),
                         "seconds": Spread.of(ours), "seconds of dlib": Spread.of(theirs),
                         "seconds to convert for dlib": round(seconds_converting, 3),
-                        "objective": model.certificate_.primal, "objective of dlib": goal, "passes": model.n_iter_ + 1,
+                        "objective": model.certificate_.primal, "objective of dlib": goal,
+                        "passes": count_passes(model.history_.to_frame()),
                     }
                 )  # fmt: skip
     return rows

@@ -26,7 +26,7 @@ def run(sizes, folder=None):
                 rows.append(
                     {
                         "data": name, "criterion": criterion, "C": C,
-                        "passes": 1 + int((history["seconds_oracle"] > 0).sum()),  # the one at w = 0 is not an iteration
+                        "passes": count_passes(history),
                         "seconds": Spread.of(seconds),
                         "qp share": round(float(parts["seconds_qp"] / parts.sum()), 3),
                         "relative gap": float(f"{model.certificate_.relative_gap:.2g}"),
@@ -55,6 +55,11 @@ def run_paths(sizes, folder=None):
                 }
             )  # fmt: skip
     return rows
+
+
+def count_passes(history):
+    """Give the number of passes of a training run: not every iteration makes one, and the one at w = 0 is no iteration."""
+    return 1 + int((history["seconds_oracle"] > 0).sum())
 
 
 def _model(criterion, C, train):

@@ -206,6 +206,8 @@ class CuttingPlanes:
         Where R is known; it is added to likewise. Without any, the first is made at `start`.
     start : (n_features,) array, default None
         Where the first plane is made; None for 0, and for no first plane where there are points.
+    foreseen : (n_features,) array, default None
+        Where the optimum is thought to be. If the points so far are not good enough, the next is this.
 
     Examples
     --------
@@ -220,7 +222,7 @@ class CuttingPlanes:
     (1.0, 0.5)
     """
 
-    def __init__(self, risk, C, tol, solver="auto", working_set=None, points=None, start=None):
+    def __init__(self, risk, C, tol, solver="auto", working_set=None, points=None, start=None, foreseen=None):
         self.risk, self.C, self.tol, self.solver = risk, C, tol, solver
         self.working_set = WorkingSet(risk.weights, risk.n_features) if working_set is None else working_set
         self.points = [] if points is None else points
@@ -229,7 +231,7 @@ class CuttingPlanes:
         if start is not None or not self.points:
             w = np.zeros(risk.n_features) if start is None else np.array(start, dtype=np.float64)
             self._visit(w)
-        self._n_climbs, self._stride = 0, 1.0 if len(self.points) == 1 else None
+        self._n_climbs, self._stride = 0, 1.0 if len(self.points) == 1 or foreseen is not None else None
         first = self.points[0]
         size = 0.0 if first.w.any() else min(C * float(first.slope @ first.slope) / max(first.risk, 1e-300), 1e300)
         self._large = size > _CENTRAL_FROM
@@ -241,7 +243,7 @@ class CuttingPlanes:
                 self._stride = _STRIDE_TO_BEND
         self._stage_bound = 0.0
         self._best = self._best_for(self._stage_C)
-        self._warm = self._best.w
+        self._warm, self._foreseen = self._best.w, foreseen
         self._n_too_hard = 0
         self._reason = ""
 
@@ -294,11 +296,12 @@ class CuttingPlanes:
         # The new bound may show that the best point is good enough: then there is no need for another. (For a small C that is
         # true of 0 too, which has learned nothing.)
         enough = best - self._stage_bound <= tolerated and self._best.w.any()
-        direction = solution.w - self._best.w
+        towards = solution.w if self._foreseen is None else self._foreseen
+        direction = towards - self._best.w
         if self._stride is None:
             self._stride = self._guess_stride(direction)
         stride = 0.0 if enough else self._stride
-        w = solution.w if stride == 1.0 else self._best.w + stride * direction
+        w = towards if stride == 1.0 else self._best.w + stride * direction
         expected = float(self.risk.weights @ problem.slacks(w))
         self.working_set.record(solution.multipliers)  # may drop planes, which ends the problem
         seconds_qp = time.perf_counter() - started
@@ -311,7 +314,9 @@ class CuttingPlanes:
                 n_planes, {"qp": seconds_qp, "oracle": seconds_oracle}, solution.backend, solution.note,
             )
         )  # fmt: skip
-        if not enough:
+        if self._foreseen is not None:
+            self._foreseen = self._stride = None
+        elif not enough:
             self._learn_stride(point, direction)
         reached = enough or point.objective(C) - self._stage_bound <= tolerated
         if reached or point.objective(C) <= best:
@@ -343,6 +348,7 @@ class CuttingPlanes:
             "best": next(number for number, point in enumerate(self.points) if point is self._best),
             "warm": self._warm,
             "stride": self._stride,
+            "foreseen": self._foreseen,
             "too hard": self._n_too_hard,
             "reason": self._reason,
             "history": self.history,
@@ -352,7 +358,7 @@ class CuttingPlanes:
 
     def restore(self, state):
         """Take over what `state` gave."""
-        self.bound, self._warm, self._stride = state["bound"], state["warm"], state["stride"]
+        self.bound, self._warm, self._stride, self._foreseen = (state[name] for name in ("bound", "warm", "stride", "foreseen"))
         self._n_climbs, self._stage_bound = state["climbs"], state["stage bound"]
         self._n_too_hard, self._reason, self.history = state["too hard"], state["reason"], list(state["history"])
         points = state["points"]

@@ -21,6 +21,9 @@ _RAMP_FACTOR = 10.0
 _START_TOL = 0.01
 # With C |R'(0)|^2 below this times R(0), w is short for want of C: no place to be tight at.
 _LEAST_PULL = 10.0
+# From one C to the next w has moved by a multiple of how far it had moved to the one before. It is thought to move on by a
+# little less than that multiple again, up to a limit.
+_MOVES_ON, _MOVES_ON_MOST = 0.9, 2.0
 # Where slopes are steeper, their squares, of which QPs are made, leave the range of float64.
 _STEEPEST = 1e100
 
@@ -63,6 +66,7 @@ class ConvexTraining:
         self.risk, self.tol, self.solver, self.max_iter = risk, tol, solver, max_iter
         self._working_set = WorkingSet(risk.weights, risk.n_features)
         self._points = []
+        self._way = []  # C and w of each run so far
 
     @cached_property
     def at_zero(self):
@@ -88,7 +92,9 @@ class ConvexTraining:
     def run(self, C, callback=None, start=None, checkpoint=None):
         """Train for one C, from `start` where it is given, keeping a `Checkpoint` on the way; gives `Trained`."""
         at_zero = self.at_zero
-        driver = CuttingPlanes(self.risk, C, self.tol, self.solver, self._working_set, self._points, start)
+        driver = CuttingPlanes(
+            self.risk, C, self.tol, self.solver, self._working_set, self._points, start, _foresee(self._way, C)
+        )
         if checkpoint is None:
             outcome = driver.run(self.max_iter, callback)
         else:
@@ -103,9 +109,24 @@ class ConvexTraining:
 
             outcome = driver.run(self.max_iter, kept)
             checkpoint.save(self._facts, driver.state())
+        self._way.append((C, outcome.w))
         value = float(self.risk.weights @ outcome.values)
         health = diagnose(at_zero, outcome.w, value, outcome.certificate.dual, C)
         return Trained(outcome.w, outcome.history, outcome.certificate, health, outcome.reason)
+
+
+def _foresee(way, C):
+    """Guess w for the next C from the last three, going on as before in steps of log C; None where that cannot be said."""
+    if len(way) < 3:
+        return None
+    (C1, w1), (C2, w2), (C3, w3) = way[-3:]
+    before, last = w2 - w1, w3 - w2
+    square, product = float(before @ before), float(last @ before)
+    if not (C1 < C2 < C3 < C and square > 0.0 and product > 0.0):
+        return None
+    steps = np.diff(np.log([C1, C2, C3, C]))
+    growth = product / square * steps[0] / steps[1]
+    return w3 + min(_MOVES_ON * growth, _MOVES_ON_MOST) * steps[2] / steps[1] * last
 
 
 class RampTraining:

@@ -75,7 +75,7 @@ def fit(parameters, train, **how):
 
 
 def fit_path(parameters, train, **how):
-    return StructRankSVM(**parameters).fit_path(train.X, train.y, qid=train.qid, Cs=[0.1, 3.0, 100.0], **how)
+    return StructRankSVM(**parameters).fit_path(train.X, train.y, qid=train.qid, Cs=[0.1, 1.0, 3.0, 30.0, 100.0], **how)
 
 
 RUNS = {
@@ -96,7 +96,8 @@ def test_runs_of_every_kind_go_on(name, train, tmp_path, monkeypatch):
     expected = run(parameters, train, callback=iterations.append)
     assert len(iterations) >= 4
     for share in (0.2, 0.5, 0.9):
-        number = max(1, int(share * len(iterations))) if "ramp" in name else 1  # of the ramp, iterations are repeated
+        # Of the ramp, iterations are repeated.
+        number = max(1, int(share * len(iterations))) if "ramp" in name else len(iterations) // 4
         with pytest.raises(Killed):
             run(parameters, train, checkpoint=tmp_path, callback=killed_at(number))
     for model, whole in zip(run(parameters, train, checkpoint=tmp_path), expected, strict=True):

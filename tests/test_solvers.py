@@ -214,6 +214,31 @@ def test_a_large_C_alone_is_reached_by_way_of_smaller_ones(C, Cs, monkeypatch):
     assert [one for one, _ in itertools.groupby(seen)] == pytest.approx(Cs)
 
 
+def test_what_is_foreseen_is_visited_first_unless_it_is_known_to_be_needless():
+    exact, C = CuttingPlanes(hinges(), 50.0, 1e-9).run(500).w, 50.0
+
+    def after_smaller_C(tol, foreseen):
+        """Train for C / 10, then for C; gives the outcome and what the second run visited."""
+        risk, points = hinges(), []
+        first = CuttingPlanes(risk, C / 10, tol, points=points)
+        first.run(500)
+        n = len(risk.seen)
+        outcome = CuttingPlanes(risk, C, tol, working_set=first.working_set, points=points, foreseen=foreseen).run(500)
+        assert outcome.reason == "converged"
+        return outcome, risk.seen[n:]
+
+    _, plain = after_smaller_C(1e-4, None)
+    good, visited = after_smaller_C(1e-4, exact)
+    assert np.array_equal(visited[0], exact)
+    assert len(visited) < len(plain)
+    bad, visited = after_smaller_C(1e-4, -10 * exact)
+    assert np.array_equal(visited[0], -10 * exact)
+    assert bad.certificate.primal == pytest.approx(good.certificate.primal, abs=1e-4 * C)
+    outcome, visited = after_smaller_C(10.0, exact)
+    assert visited == []
+    assert not np.array_equal(outcome.w, exact)
+
+
 @pytest.mark.parametrize("C", [100.0, 1e5])
 def test_no_bound_is_taken_from_planes_that_were_dropped(C):
     class Shredding(WorkingSet):

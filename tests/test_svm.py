@@ -16,7 +16,7 @@ import sklearn
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import check_estimator
 
-from structrank import StructRankSVM, StructRankWarning, datasets, metrics
+from structrank import StructRankSVM, StructRankWarning, datasets, metrics, training
 from structrank.criteria import NDCG
 
 ALL = ["auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm"]
@@ -197,6 +197,27 @@ def test_fit_path_equals_single_fits(train):
         assert model.predict(train.X).shape == train.y.shape
     with pytest.raises(ValueError, match="Cs is empty"):
         StructRankSVM().fit_path(train.X, train.y, qid=train.qid, Cs=[])
+
+
+def test_the_next_w_of_a_path_is_foreseen_from_the_last_three():
+    start, step = np.array([1.0, 2.0]), np.array([1.0, -1.0])
+    # Steps of one decade, each half as long as the one before: the next is 0.9 times a half of the last.
+    halves = [(1.0, start), (10.0, start + step), (100.0, start + 1.5 * step)]
+    assert training._foresee(halves, 1000.0) == pytest.approx(start + (1.5 + 0.9 * 0.25) * step)
+    # In proportion to log C at uneven C: 0.9 of the way to the straight line's end.
+    uneven = [(C, start + np.log(C) * step) for C in (1.0, 2.0, 10.0)]
+    assert training._foresee(uneven, 70.0) == pytest.approx(start + (np.log(10.0) + 0.9 * np.log(7.0)) * step)
+    # At most twice the last step.
+    growing = [(1.0, 0 * step), (10.0, step), (100.0, 10 * step)]
+    assert training._foresee(growing, 1000.0) == pytest.approx((10 + 18) * step)
+
+
+@pytest.mark.parametrize("lengths", [(0, 1), (0, 1, 0), (0, 0, 1), (1e-200, 2e-200, 3e-200)])
+def test_nothing_is_foreseen_from_too_little_or_from_a_turn(lengths):
+    way = [(10.0**number, length * np.ones(2)) for number, length in enumerate(lengths)]
+    assert training._foresee(way, 1e9) is None
+    straight = [(1.0, np.zeros(2)), (10.0, np.ones(2)), (100.0, 2 * np.ones(2))]
+    assert training._foresee(straight, 50.0) is None
 
 
 def test_fit_path_keeps_the_ratios_of_several_C(train):

@@ -12,7 +12,7 @@ from structrank.solvers.dual import combine
 
 # Slacks of the formulation "auto": the more, the fewer passes and the larger QPs. A long pass is worth a larger QP, so there is
 # one for as many entries of X, within limits ...
-_CELLS_PER_GROUP, _LEAST_GROUPS, _MOST_GROUPS = 100_000, 128, 512
+_CELLS_PER_GROUP, _LEAST_GROUPS, _MOST_GROUPS = 16_000, 128, 512
 # ... and no more than keep a pass's planes small, where X is sparse and wide.
 _MOST_PLANE_CELLS = 2**22
 

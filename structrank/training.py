@@ -24,6 +24,8 @@ _LEAST_PULL = 10.0
 # From one C to the next w has moved by a multiple of how far it had moved to the one before. It is thought to move on by a
 # little less than that multiple again, up to a limit.
 _MOVES_ON, _MOVES_ON_MOST = 0.9, 2.0
+# A w whose objective is larger than this share of that of 0 has hardly learned, and points anywhere.
+_LEARNED = 0.99
 # Where slopes are steeper, their squares, of which QPs are made, leave the range of float64.
 _STEEPEST = 1e100
 
@@ -66,7 +68,7 @@ class ConvexTraining:
         self.risk, self.tol, self.solver, self.max_iter = risk, tol, solver, max_iter
         self._working_set = WorkingSet(risk.weights, risk.n_features)
         self._points = []
-        self._way = []  # C and w of each run so far
+        self._way = []  # C and w of the runs that have learned
 
     @cached_property
     def at_zero(self):
@@ -109,9 +111,10 @@ class ConvexTraining:
 
             outcome = driver.run(self.max_iter, kept)
             checkpoint.save(self._facts, driver.state())
-        self._way.append((C, outcome.w))
         value = float(self.risk.weights @ outcome.values)
         health = diagnose(at_zero, outcome.w, value, outcome.certificate.dual, C)
+        if health.objective_ratio < _LEARNED:
+            self._way.append((C, outcome.w))
         return Trained(outcome.w, outcome.history, outcome.certificate, health, outcome.reason)
 
 

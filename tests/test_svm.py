@@ -220,6 +220,13 @@ def test_nothing_is_foreseen_from_too_little_or_from_a_turn(lengths):
     assert training._foresee(straight, 50.0) is None
 
 
+def test_a_path_foresees_only_from_models_that_have_learned(train, monkeypatch):
+    ways = []
+    monkeypatch.setattr(training, "_foresee", lambda way, C: ways.append([C for C, _ in way]))
+    StructRankSVM("auc").fit_path(train.X, train.y, qid=train.qid, Cs=[1e-6, 0.1, 1.0, 10.0])
+    assert ways == [[], [], [0.1], [0.1, 1.0]]
+
+
 def test_fit_path_keeps_the_ratios_of_several_C(train):
     models = StructRankSVM(["map", "auc"], C=[3.0, 1.0]).fit_path(train.X, train.y, qid=train.qid, Cs=[1.0, 4.0])
     assert [model.C for model in models] == [[1.5, 0.5], [6.0, 2.0]]

@@ -43,7 +43,7 @@ def fit_path(**parameters):
 def table(folder):
     """Fill a table, with a checkpoint in each cell."""
     rows = {"MAP": StructRankSVM("map"), "MRR": StructRankSVM("mrr", bound="auto")}
-    return compare({"made": DATA}, rows, ["map", "mrr@10"], Cs=[1.0, 30.0], results=folder).to_frame().to_numpy()
+    return compare({"made": DATA}, rows, ["map", "mrr@10"], Cs=[0.1, 1.0, 3.0, 30.0], results=folder).to_frame().to_numpy()
 
 
 RUNS = {

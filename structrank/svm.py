@@ -211,7 +211,7 @@ class StructRankSVM(LinearMethods, Ranker):
         callback: Callable[[Iteration], object] | None = None, backend: DaskBackend | None = None,
         checkpoint: Path | None = None,
     ) -> list[Self]:  # fmt: skip
-        """Train for many C at little more than the cost of the largest: planes do not depend on C and are shared.
+        """Train for many C at less than the cost of each alone: planes do not depend on C and are shared.
 
         Parameters
         ----------

@@ -214,6 +214,16 @@ def test_a_large_C_alone_is_reached_by_way_of_smaller_ones(C, Cs, monkeypatch):
     assert [one for one, _ in itertools.groupby(seen)] == pytest.approx(Cs)
 
 
+def test_while_climbing_no_bound_is_above_what_it_bounds():
+    driver, climbed = CuttingPlanes(hinges(), 1e7, 1e-5), []
+    while not driver.step():
+        C = driver._stage_C
+        climbed.append(C)
+        optimum = CuttingPlanes(hinges(), C, 1e-6).run(500).certificate.primal
+        assert driver._stage_bound <= optimum
+    assert len(set(climbed)) > 3
+
+
 def test_what_is_foreseen_is_visited_first_unless_it_is_known_to_be_needless():
     exact, C = CuttingPlanes(hinges(), 50.0, 1e-9).run(500).w, 50.0
 

@@ -9,7 +9,8 @@ a 64 x 128 bit product that is either unambiguous or says so. What neither settl
 import math
 
 import numpy as np
-from numba import njit
+
+from structrank._compile import kernel
 
 EXACT, HARD, NOT_A_NUMBER = range(3)
 ZERO, NINE = b"09"
@@ -34,7 +35,7 @@ def _leading_bits(power):
 _POWERS = np.array([_leading_bits(p) for p in range(-_LARGEST_POWER, _LARGEST_POWER + 1)], dtype=np.uint64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _product(a, b):
     """Give the high and the low 64 bits of a product of two 64-bit words."""
     half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -44,7 +45,7 @@ def _product(a, b):
     return a_high * b_high + (cross >> half) + (other >> half) + (carry >> half), a * b
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _eisel_lemire(digits, power):
     """Give (True, the double nearest to digits x 10^power), or (False, 0) where 128 bits do not settle it."""
     word, shift = np.uint64(digits), 0
@@ -75,7 +76,7 @@ def _eisel_lemire(digits, power):
     return True, math.ldexp(np.float64(np.int64(mantissa)), np.int32(exponent))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_number(text, start):
     """Read the decimal number that starts at `start`.
 

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from structrank._compile import kernel
 from structrank.datasets._decimals import EXACT, HARD, NINE, NOT_A_NUMBER, ZERO, read_number
 
 # What can be wrong at a place of the text.
@@ -86,12 +86,12 @@ def rows_for(n_bytes):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _wrong(problem, position):
     return Outcome(problem, position, 0, 0, 0, 0, 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _skip_blanks(text, i):
     """Give the next byte that is no blank; the return of a return-newline is a blank."""
     while text[i] == _SPACE or text[i] == _TAB or (text[i] == _RETURN and text[i + 1] == _NEWLINE):
@@ -99,12 +99,12 @@ def _skip_blanks(text, i):
     return i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ends_token(text, i):
     return text[i] in (_SPACE, _NEWLINE, _TAB, _HASH) or (text[i] == _RETURN and text[i + 1] == _NEWLINE)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _starts_with(text, i, word):
     """Tell whether `word` is at `i`; the newline that ends the text differs from any word."""
     for j in range(word.shape[0]):  # noqa: SIM110 (compiled code has no generators)
@@ -113,7 +113,7 @@ def _starts_with(text, i, word):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _read_value(text, i, null, largest):
     """Give (problem, status, value, stop) of a feature's value, which may be NULL."""
     status, value, stop = read_number(text, i)
@@ -128,7 +128,7 @@ def _read_value(text, i, null, largest):
     return GOOD, status, value, stop
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_run(text, start, stop, row, n_runs, rows):
     """Count `row` to the run of the row before where the query id is the same, else begin a run."""
     if n_runs > 0:
@@ -145,13 +145,13 @@ def _add_run(text, start, stop, row, n_runs, rows):
     return n_runs + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_hard(place, start, stop, n_hard, rows):
     rows.hard_places[n_hard], rows.hard_starts[n_hard], rows.hard_stops[n_hard] = place, start, stop
     return n_hard + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add_name(text, start, stop, row, rows):
     end = rows.name_ends[row - 1] if row > 0 else 0
     for j in range(start, stop):
@@ -160,7 +160,7 @@ def _add_name(text, start, stop, row, rows):
     rows.name_ends[row] = end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _name_in_comment(text, i):
     """Give start and stop of the name in a comment, X of "docid = X ..." or all of it, and the line's end."""
     start = _skip_blanks(text, i)
@@ -182,14 +182,14 @@ def _name_in_comment(text, i):
     return start, stop, newline
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _repeated(columns):
     """Tell whether a column appears twice."""
     ordered = np.sort(columns)
     return np.any(ordered[1:] == ordered[:-1])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_letor(text, size, has_qid, first_id, last_id, null, largest, rows):
     """Read lines ``label qid:id feature:value ... # comment``; blank lines and lines of comment are skipped.
 
@@ -289,7 +289,7 @@ def read_letor(text, size, has_qid, first_id, last_id, null, largest, rows):
     return Outcome(GOOD, 0, row, n_runs, n_hard, top, top_at)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _read_field(text, i):
     """Give start and stop of a text field, without blanks around it, and its tab; empty where wrong."""
     while text[i] == _SPACE:
@@ -305,7 +305,7 @@ def _read_field(text, i):
     return i, stop, end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_table(text, size, n_columns, null, largest, rows):
     """Read LETOR 2.0's tab-separated lines: ``query id, document name, n_columns values, label``.
 

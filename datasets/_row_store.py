@@ -4,7 +4,8 @@ import re
 
 import numpy as np
 import scipy.sparse
-from numba import njit
+
+from structrank._compile import kernel
 
 _WIDEST_PADDING = 8  # times the text itself, before fixed-width strings become Python's
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -40,7 +41,7 @@ class GrowingArray:
         return self._array
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _scatter(values, columns, row_ends, out):
     start = 0
     for row in range(row_ends.shape[0]):
@@ -50,7 +51,7 @@ def _scatter(values, columns, row_ends, out):
         start = row_ends[row]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _widen(flat, n_rows, old, new):
     """Give the rows in `flat` a new width, in place: the last row first, so that none is overwritten."""
     for row in range(n_rows - 1, -1, -1):

@@ -12,9 +12,9 @@ them close in slowly; conjugate gradients on the face of the multipliers in use 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-REORDER = {"reassoc", "contract", "nsz"}
+from structrank._compile import REORDER, kernel
+
 # Steps within a block in one visit.
 _BLOCK_STEPS = 3
 # Sweeps over the planes in use, with climbs on their face between them, for one over all planes.
@@ -39,7 +39,7 @@ def ask_dual(max_work=1000):
     return ask
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def dot(x, y):
     """Give x.y."""
     total = 0.0
@@ -48,14 +48,14 @@ def dot(x, y):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def add(x, factor, y):
     """Add factor y to x."""
     for i in range(x.shape[0]):
         x[i] += factor * y[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def combine(factors, rows):
     """Give sum_t factors_t rows_t, without BLAS: its threads keep cores busy for milliseconds after they are done."""
     total = np.zeros(rows.shape[1])
@@ -65,7 +65,7 @@ def combine(factors, rows):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _balance_block(gram, places, gradient, alpha, limit, accuracy, max_steps):
     """Ascend within one block, among the planes at the given places of it; changes `gradient` and `alpha`.
 
@@ -116,7 +116,7 @@ def _balance_block(gram, places, gradient, alpha, limit, accuracy, max_steps):
             spare = spare - step if step < available else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sweep(
     slopes, offsets, members, counts, grams, limits, multipliers, w, accuracy, whole, live, n_live, gradient, alpha, places
 ):
@@ -166,7 +166,7 @@ def _sweep(
     return gap, read
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _gap(slopes, offsets, members, counts, limits, multipliers, w):
     """Compute objective minus dual value, as the sum over slacks of what their weight could still earn at w."""
     gap = 0.0
@@ -181,7 +181,7 @@ def _gap(slopes, offsets, members, counts, limits, multipliers, w):
     return gap
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _project(values, active, slack_of, tight, n_active_of):
     """Take off each tight slack's mean, so that a step along the values keeps its sum of multipliers."""
     means = np.zeros(tight.shape[0])
@@ -193,7 +193,7 @@ def _project(values, active, slack_of, tight, n_active_of):
         values[m] -= means[slack_of[m]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ascend_on_face(slopes, offsets, members, counts, limits, multipliers, w, max_steps):
     """Take conjugate gradient steps among the multipliers above 0, until one reaches 0; gives the planes that were read."""
     n_slacks = limits.shape[0]
@@ -262,7 +262,7 @@ def _ascend_on_face(slopes, offsets, members, counts, limits, multipliers, w, ma
     return n * 2 * max_steps
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ascend(slopes, offsets, members, counts, grams, limits, multipliers, w, accuracy, max_work):
     """Sweep, and climb on faces where sweeps are slow, until the gap is at most `accuracy`; changes `multipliers` and `w`.
 

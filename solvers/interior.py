@@ -15,9 +15,9 @@ slack, and again where the solution violates others.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from structrank.solvers.dual import REORDER, add, dot
+from structrank._compile import REORDER, kernel
+from structrank.solvers.dual import add, dot
 
 # Larger systems are left to OSQP, which keeps them sparse.
 _MOST_UNKNOWNS = 1500
@@ -63,7 +63,7 @@ def span(slopes):
     return np.ascontiguousarray(triangle.T), basis
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _solve(slopes, offsets, members, counts, weights, scale, accuracy, multipliers):
     """Solve min 1/2 |v|^2 + weights.xi, xi_s >= b - scale a.v; `multipliers` are where to start, and changed.
 
@@ -92,7 +92,7 @@ def _solve(slopes, offsets, members, counts, weights, scale, accuracy, multiplie
     return v, n_steps
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _look(slopes, offsets, members, counts, weights, scale, v, multipliers, gradient):
     """Compute b - scale a.v of all planes into `gradient`; gives objective minus dual value."""
     objective = 0.5 * dot(v, v)
@@ -110,7 +110,7 @@ def _look(slopes, offsets, members, counts, weights, scale, v, multipliers, grad
     return objective - dual + 0.5 * dot(combined, combined)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _choose(members, counts, weights, gradient, multipliers, chosen):
     """Choose planes that are in use, and of each slack the next best few; says whether there are new ones."""
     news = False
@@ -129,7 +129,7 @@ def _choose(members, counts, weights, gradient, multipliers, chosen):
     return news
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _solve_chosen(
     slopes, offsets, members, counts, weights, scale, accuracy, chosen, gap, v, multipliers, gradient
 ):
@@ -177,7 +177,7 @@ def _solve_chosen(
     return n_steps
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, room):
     """Take predictor and corrector steps until the products of the pairs are small; changes the unknowns."""
     n, (n_slacks, n_features) = alpha.shape[0], (weights.shape[0], v.shape[0])
@@ -264,7 +264,7 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ro
     return _MOST_STEPS
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER, error_model="numpy")
+@kernel(fastmath=REORDER, error_model="numpy")
 def _longest(values, changes):
     """Give the longest step, up to 1/0.995, that leaves all values at least 0."""
     shrinks = _TO_THE_BOUNDARY
@@ -273,7 +273,7 @@ def _longest(values, changes):
     return 1.0 / shrinks
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def _multiply(left, right, matrix):
     """Put the lower half of I + left right^T into the matrix, three rows by four at a time."""
     n_rows, n = left.shape
@@ -305,7 +305,7 @@ def _multiply(left, right, matrix):
         matrix[i, i] += 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _factor(matrix):
     """Put the Cholesky factor in the place of the lower half; says whether there is one."""
     for i in range(matrix.shape[0]):
@@ -318,7 +318,7 @@ def _factor(matrix):
     return True
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _substitute(factor, x):
     """Solve factor factor^T x = x."""
     n = x.shape[0]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
+from structrank._compile import kernel
 from structrank.solvers.dual import add, dot
 
 # A plane counts as in use from this share of its slack's weight on: interior points leave a little on each.
@@ -51,7 +51,7 @@ class Blocks:
         return larger
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _enter(slopes, slack_of, first, members, counts, grams):
     """Enter the planes from `first` on."""
     for plane in range(first, slack_of.shape[0]):
@@ -64,7 +64,7 @@ def _enter(slopes, slack_of, first, members, counts, grams):
         counts[s] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _note_use(multipliers, slack_of, weights, patience, idle):
     """Count for how long each plane has been idle; gives the number of those for which that is too long."""
     total = 0.0
@@ -78,7 +78,7 @@ def _note_use(multipliers, slack_of, weights, patience, idle):
     return n_dropped
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _drop(keep, slopes, offsets, slack_of, multipliers, idle, members, counts, grams):
     """Leave out planes that are not kept, and move the others up; gives their number."""
     number = np.cumsum(keep) - 1
@@ -103,7 +103,7 @@ def _drop(keep, slopes, offsets, slack_of, multipliers, idle, members, counts, g
     return number[-1] + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _slacks(slopes, offsets, slack_of, n_slacks, w):
     slacks = np.zeros(n_slacks)
     for t in range(offsets.shape[0]):
@@ -113,12 +113,12 @@ def _slacks(slopes, offsets, slack_of, n_slacks, w):
     return slacks
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _primal(slopes, offsets, slack_of, weights, C, w):
     return 0.5 * dot(w, w) + C * dot(weights, _slacks(slopes, offsets, slack_of, weights.shape[0], w))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _feasible_dual(slopes, offsets, slack_of, limits, multipliers):
     feasible = np.zeros(offsets.shape[0])
     sums = np.zeros(limits.shape[0])
@@ -143,7 +143,7 @@ def _feasible_dual(slopes, offsets, slack_of, limits, multipliers):
     return scale * feasible, scale * linear - 0.5 * scale**2 * quadratic, scale * combined
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _certify(slopes, offsets, slack_of, weights, C, w, multipliers):
     """Give the better of w and the w of the dual point that the multipliers make, that point, its value and the gap."""
     feasible, dual, own_w = _feasible_dual(slopes, offsets, slack_of, C * weights, multipliers)

@@ -3,7 +3,7 @@
 Names load when first used, so that ``import structrank`` is quick.
 """
 
-from structrank import _numba_cache
+from structrank import _compile
 from structrank._lazy import names_of
 
 _HOME = {
@@ -21,4 +21,4 @@ __all__ = list(_HOME)
 __version__ = "0.1.0"
 __getattr__, __dir__ = names_of(globals(), _HOME)
 
-_numba_cache.provide()
+_compile.provide_cache()

@@ -14,7 +14,7 @@ import numpy as np
 
 from structrank._kernels import oracles as compiled
 from structrank._kernels.feature_maps import values
-from structrank._kernels.sorting import sort_queries
+from structrank._kernels.sorting import make_room, sort_queries
 from structrank.solvers.assignment import best_assignment
 
 
@@ -45,7 +45,7 @@ class Queries:
         `order` holds positions within each query; it is a starting point and is changed in place.
         """
         sorted_scores = np.empty_like(scores)
-        sort_queries(scores, starts, n_good, order, sorted_scores, np.empty_like(scores), np.empty_like(order))
+        sort_queries(scores, starts, n_good, order, sorted_scores, make_room(scores.shape[0], order.dtype))
         if labels is not None:
             labels = labels[np.repeat(starts[:-1], np.diff(starts)) + order]
         return cls(sorted_scores, starts, n_good, labels)

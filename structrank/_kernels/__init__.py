@@ -4,6 +4,3 @@ Nothing here validates, allocates results for the caller or knows of classes; ea
 that somebody else has checked. All release the GIL and are cached on disk, so that threads run side by side and a
 second process pays no compilation.
 """
-
-# Of `fastmath`: a sum vectorises only if its terms may be added in another order; nan and inf keep their meaning.
-REORDER = {"reassoc", "contract", "nsz"}

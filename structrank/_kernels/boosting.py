@@ -1,13 +1,13 @@
 """Lambdas of boosted trees, where pairs of close scores count for more."""
 
 import numpy as np
-from numba import njit
 
+from structrank._compile import kernel
 from structrank._kernels.lambdas import NONE, _push, prepare_swaps
-from structrank._kernels.sorting import sort_descending
+from structrank._kernels.sorting import make_room, sort_descending
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_near_lambdas(scores, plan, factor, lambdas, curvatures):
     """Add ``factor`` times the lambdas of all queries, each pair's divided by ``plan.margin`` + its score difference.
 
@@ -15,8 +15,9 @@ def add_near_lambdas(scores, plan, factor, lambdas, curvatures):
     these weights held fixed. Gives the number of effective pairs.
     """
     longest = np.max(np.diff(plan.indptr))
-    keys, gains, upper, lower, force, bend, buffer = np.empty((7, longest))
-    order, spare = np.empty((2, longest), np.int64)
+    keys, gains, upper, lower, force, bend = np.empty((6, longest))
+    order, segments = np.empty((2, longest), np.int64)
+    room = make_room(longest, np.int64)
     pairs = 0
     for q in range(plan.scales.shape[0]):
         scale = factor * plan.scales[q]
@@ -28,21 +29,21 @@ def add_near_lambdas(scores, plan, factor, lambdas, curvatures):
                 keys[n] = scores[i]
                 order[n] = i
                 n += 1
-        sort_descending(keys, order, 0, n, buffer, spare)
+        sort_descending(keys, order, 0, n, room)
         for rank in range(n):
             gains[rank] = plan.gains[order[rank]]
-            spare[rank] = plan.segments[order[rank]]
+            segments[rank] = plan.segments[order[rank]]
             force[rank] = 0.0
             bend[rank] = 0.0
         reach = prepare_swaps(plan.kind, plan.cut, plan.discounts, gains, n, upper, lower)
         groups = plan.segment_groups[plan.segment_starts[q] : plan.segment_starts[q + 1]]
         for i in range(min(reach, n - 1)):
             for j in range(i + 1, n):
-                if spare[i] == spare[j] or groups[spare[i]] != groups[spare[j]]:
+                if segments[i] == segments[j] or groups[segments[i]] != groups[segments[j]]:
                     continue
                 weight = (abs(gains[i] - gains[j]) if plan.kind != NONE else 1.0) * (upper[i] - lower[j])
                 if weight > 0.0:
-                    better, worse = (i, j) if spare[i] < spare[j] else (j, i)
+                    better, worse = (i, j) if segments[i] < segments[j] else (j, i)
                     weight /= plan.margin + keys[i] - keys[j]
                     pushed, bent = _push(plan, keys[better] - keys[worse], weight)
                     force[better] += pushed

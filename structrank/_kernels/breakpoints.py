@@ -7,10 +7,11 @@ the first good document, the second, and so on.
 """
 
 import numpy as np
-from numba import njit
+
+from structrank._compile import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def select(low, high, starts, cut, kept):
     """Mark the documents that may come into the first `cut` ranks: not those that `cut` others beat all the way."""
     for q in range(starts.shape[0] - 1):
@@ -22,7 +23,7 @@ def select(low, high, starts, cut, kept):
             kept[i] = max(low[i], high[i]) >= least
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_crossings(low, high, starts, kept, relevant):
     """Count the pairs of a good and a bad document that change their order, of those that are kept."""
     count = 0
@@ -35,7 +36,7 @@ def count_crossings(low, high, starts, kept, relevant):
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_crossings(low, high, starts, kept, relevant, times, good, above):
     """Write when pairs cross and which good document does, as ``~g`` where it falls; and the bad above each at time 0.
 
@@ -56,7 +57,7 @@ def find_crossings(low, high, starts, kept, relevant, times, good, above):
                             n += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def replay(order, good, starts, query_of, kept, relevant, above, factors, discounts, credits, changes):
     """Write the change of the measure at each crossing, in order of time.
 

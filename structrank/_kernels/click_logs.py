@@ -3,12 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from structrank._compile import kernel
 
 CLICKED_SKIPPED_ABOVE, LAST_CLICK_SKIPPED_ABOVE, CLICKED_SKIPPED_NEXT, CLICKED_EARLIER_CLICKED = range(4)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def clean_sessions(query, indptr, shown, click_indptr, clicks, n_urls):
     """Leave out repeated urls, clicks that repeat or hit nothing, and sessions that show nothing.
 
@@ -78,7 +79,7 @@ def clean_sessions(query, indptr, shown, click_indptr, clicks, n_urls):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def extract_pairs(rule, query, indptr, shown, click_indptr, clicks):
     """Give the preferences that a rule finds, as queries and keys ``winner * 2 ** 32 + loser``."""
     n_pairs, longest = 0, 0
@@ -122,7 +123,7 @@ def extract_pairs(rule, query, indptr, shown, click_indptr, clicks):
     return pair_query[:n].copy(), key[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_by_key(query, key, values, n_queries):
     """Sum the rows of `values` over entries of equal query and key; the result is sorted by query, then key."""
     indptr = np.zeros(n_queries + 1, dtype=np.int64)
@@ -184,7 +185,7 @@ class IdTable(NamedTuple):
     count: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _key(text, start, stop):
     """Give an integer its own value, which no other text has, and any other text a hash (FNV-1a) with the top bit set."""
     if 0 < stop - start <= _LONGEST_INTEGER and (text[start] != _ZERO or stop - start == 1):
@@ -200,13 +201,13 @@ def _key(text, start, stop):
     return value | _IS_HASH
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_slot(key, n_slots):
     key = (key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
     return (key ^ (key >> np.uint64(32))) & np.uint64(n_slots - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_slots(slots, keys, count):
     """Enter the first `count` keys into free slots."""
     for number in range(count):
@@ -216,7 +217,7 @@ def fill_slots(slots, keys, count):
         slots[slot] = number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_text(table, number, text, start, stop):
     known = table.ends[number - 1] if number else 0
     if table.ends[number] - known != stop - start:
@@ -227,7 +228,7 @@ def _is_text(table, number, text, start, stop):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _number_of(table, text, start, stop):
     """Give the number of a text, a new one where it is new; the table must have room."""
     key, mask = _key(text, start, stop), np.uint64(table.slots.shape[0] - 1)
@@ -247,7 +248,7 @@ def _number_of(table, text, start, stop):
     return np.int32(count)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def as_integers(ends, text, out):
     """Tell whether every text is an integer as it is usually printed, of at most 18 digits, and write them to `out`."""
     start = 0
@@ -261,33 +262,33 @@ def as_integers(ends, text, out):
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _skip_blanks(text, i, stop):
     while i < stop and (text[i] == _SPACE or text[i] == _TAB):
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _token_end(text, i, stop):
     while i < stop and text[i] != _SPACE and text[i] != _TAB:
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _find(text, i, stop, byte):
     while i < stop and text[i] != byte:
         i += 1
     return i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _line_end(text, newline, start):
     return newline - 1 if newline > start and text[newline - 1] == _RETURN else newline
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _integer(text, start, stop):
     """Give (whether it is an integer of at most 18 digits, its value)."""
     first = start + 1 if text[start] == _MINUS else start
@@ -336,7 +337,7 @@ class Lines(NamedTuple):
     wrong_at: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_tsv(text, size, queries, urls, lines):
     """Read lines ``query TAB urls TAB positions``.
 
@@ -395,7 +396,7 @@ def read_tsv(text, size, queries, urls, lines):
     return n, n_shown, n_clicks, n_wrong
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_yandex(text, size, queries, urls, lines, session):
     """Read lines ``session time Q query region urls`` and ``session time C url``, separated by tabs or blanks.
 
@@ -472,7 +473,7 @@ def read_yandex(text, size, queries, urls, lines, session):
     return n, n_shown, n_clicks, n_wrong
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def attach_clicks(run, time, indptr, shown, click_run, click_time, click_url):
     """Give the clicks of sessions to their queries: each to the latest query before it that showed its url.
 

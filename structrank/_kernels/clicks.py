@@ -6,12 +6,11 @@ Where nothing is expected beforehand, `expected` is empty. Training passes over 
 """
 
 import numpy as np
-from numba import njit
 
-from structrank._kernels import REORDER
+from structrank._compile import REORDER, kernel
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def pair_margins(query_factors, url_factors, query, winner, loser, out):
     """Write the margin of each pair, given by the numbers of its query and urls."""
     for p in range(query.shape[0]):
@@ -22,7 +21,7 @@ def pair_margins(query_factors, url_factors, query, winner, loser, out):
         out[p] = total
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def held_out_likelihood(query_factors, url_factors, query, winner, loser, weight, expected):
     """Give the log-likelihood of the pairs held out, by minus their weight, and the sum of these."""
     total, total_weight = 0.0, 0.0
@@ -40,7 +39,7 @@ def held_out_likelihood(query_factors, url_factors, query, winner, loser, weight
     return total, total_weight
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_query_gradients(slopes, url_factors, query, winner, loser, out):
     """Add to the row of each query the sum of ``slopes[p] * (u_winner - u_loser)`` over its pairs p."""
     for p in range(query.shape[0]):
@@ -49,7 +48,7 @@ def add_query_gradients(slopes, url_factors, query, winner, loser, out):
             row[f] += slopes[p] * (u[f] - v[f])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_url_gradients(slopes, query_factors, query, winner, loser, out):
     """Add ``slopes[p] * q`` to the row of the winner of each pair p, and take it from the row of the loser."""
     for p in range(query.shape[0]):
@@ -59,7 +58,7 @@ def add_url_gradients(slopes, query_factors, query, winner, loser, out):
             v[f] -= slopes[p] * q[f]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_uses(indptr, winner, loser, weight, query_uses, url_uses):
     """Add to each query and url the number of its pairs of weight above 0."""
     for i in range(query_uses.shape[0]):
@@ -70,7 +69,7 @@ def count_uses(indptr, winner, loser, weight, query_uses, url_uses):
                 url_uses[loser[p]] += 1
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def sgd(
     query_factors, url_factors, visits, indptr, winner, loser, weight, expected, query_uses, url_uses, rate, query_mean,
     query_decay, url_decay, likelihood, query_squares, url_squares,
@@ -122,7 +121,7 @@ def sgd(
         likelihood[i] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_by_urls(visits, starts, indptr, winner, loser, owner, thread, n_threads):
     """Deal the queries of each chunk of visits to threads so that no two threads meet the same url in a chunk.
 
@@ -158,7 +157,7 @@ def split_by_urls(visits, starts, indptr, winner, loser, owner, thread, n_thread
                 thread[first + place] = thread[first + root]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _root(parent, node):
     while parent[node] != node:
         parent[node] = parent[parent[node]]
@@ -166,7 +165,7 @@ def _root(parent, node):
     return node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def adam(
     query_factors, url_factors, visits, indptr, winner, loser, weight, expected, query_uses, url_uses, rate, query_mean,
     query_decay, url_decay, likelihood, query_moments, url_moments,
@@ -203,7 +202,7 @@ def adam(
         likelihood[i] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _adam_step(row, gradient, moments, rate):
     moments[2, 0] += np.float32(1.0)
     steps = moments[2, 0]
@@ -216,7 +215,7 @@ def _adam_step(row, gradient, moments, rate):
         row[f] += rate * (moments[0, f] / mean_share) / (np.sqrt(moments[1, f] / square_share) + np.float32(1e-8))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk_scores(
     queries, indptr, urls, chances, tol, forward,
     q_indptr, q_urls, q_clicks, q_total, u_indptr, u_queries, u_clicks, u_total, out,
@@ -278,7 +277,7 @@ def walk_scores(
             reached[all_reached[place]] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _append(values, n, value):
     if n == values.shape[0]:
         longer = np.empty(2 * n, values.dtype)

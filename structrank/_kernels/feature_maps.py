@@ -4,31 +4,34 @@ The arguments `scores`, `starts`, `n_good` and `before` are those of `structrank
 stand in the same sorted order.
 """
 
-from numba import njit
+import numpy as np
 
-from structrank._kernels import REORDER
+from structrank._compile import REORDER, kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def partial_order(starts, n_good, before, coefficients):
     """Weigh each wrong pair of a good and a bad document by 2 / (n+ n-)."""
     for q in range(n_good.shape[0]):
+        n_bad = starts[q + 1] - starts[q] - n_good[q]
+        scale = 2.0 / (n_good[q] * n_bad)
         first_bad = starts[q] + n_good[q]
-        scale = 2.0 / (n_good[q] * (starts[q + 1] - first_bad))
-        after = n_good[q]  # good documents behind the bad one in hand
-        g = starts[q]
-        for i in range(first_bad, starts[q + 1]):
-            while g < first_bad and before[g] <= i - first_bad:
-                coefficients[g] = -scale * before[g]
-                g += 1
-                after -= 1
-            coefficients[i] = scale * after
-        while g < first_bad:
-            coefficients[g] = -scale * before[g]
-            g += 1
+        good, of_good = before[starts[q] : first_bad], coefficients[starts[q] : first_bad]
+        passed, of_bad = before[first_bad : starts[q + 1]], coefficients[first_bad : starts[q + 1]]
+        # How many good documents have been passed: where the last of them stands, and from there on.
+        for b in range(n_bad):
+            passed[b] = 0
+        for g in range(n_good[q]):
+            of_good[g] = -scale * good[g]
+            if good[g] < n_bad:
+                passed[np.uintp(good[g])] = g + 1
+        for b in range(1, n_bad):
+            passed[b] = max(passed[b - 1], passed[b])
+        for b in range(n_bad):
+            of_bad[b] = scale * (n_good[q] - passed[b])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_relevant(starts, n_good, before, coefficients):
     """Weigh the pairs of the first good document, the one of lowest score, and the bad ones before it by 1."""
     for q in range(n_good.shape[0]):
@@ -41,7 +44,7 @@ def first_relevant(starts, n_good, before, coefficients):
             coefficients[i] = 1.0 if i - first_bad < ahead else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def permutation(starts, n_good, before, decay, decay_sums, coefficients):
     """Weigh each document by A(its rank) less the mean of A over the ideal ranks of its kind."""
     for q in range(n_good.shape[0]):
@@ -59,7 +62,7 @@ def permutation(starts, n_good, before, decay, decay_sums, coefficients):
             g += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def share_ties(scores, starts, n_first, coefficients):
     """Give documents of equal score (within each part of a query) the mean of their coefficients.
 
@@ -67,10 +70,11 @@ def share_ties(scores, starts, n_first, coefficients):
     the order of the rows.
     """
     for q in range(n_first.shape[0]):
-        tied = False
-        for i in range(starts[q] + 1, starts[q + 1]):
-            tied |= scores[i - 1] == scores[i]
-        if not tied:
+        some = scores[starts[q] : starts[q + 1]]
+        n_tied = 0
+        for i in range(some.shape[0] - 1):
+            n_tied += some[i] == some[i + 1]
+        if n_tied == 0:
             continue
         for part in range(2):
             start = starts[q] if part == 0 else starts[q] + n_first[q]
@@ -87,11 +91,12 @@ def share_ties(scores, starts, n_first, coefficients):
                 start = end
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def values(scores, starts, coefficients, losses, out):
     """Compute w.(phi(y) - phi(y*)) + loss of each query; never negative, as y* itself has 0."""
     for q in range(losses.shape[0]):
+        some, weights = scores[starts[q] : starts[q + 1]], coefficients[starts[q] : starts[q + 1]]
         total = losses[q]
-        for i in range(starts[q], starts[q + 1]):
-            total += coefficients[i] * scores[i]
+        for i in range(some.shape[0]):
+            total += weights[i] * some[i]
         out[q] = max(total, 0.0)

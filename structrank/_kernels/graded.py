@@ -1,10 +1,11 @@
 """AUC over graded labels: all pairs of documents with different labels, the pairwise hinge of RankSVM."""
 
 import numpy as np
-from numba import njit
+
+from structrank._compile import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(tree, grade):
     """Count one more document of `grade` in a Fenwick tree."""
     i = grade + 1
@@ -13,7 +14,7 @@ def _add(tree, grade):
         i += i & -i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _count_below(tree, grade):
     """Count the documents of grades under `grade`."""
     total = 0
@@ -24,7 +25,7 @@ def _count_below(tree, grade):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def auc(scores, starts, grades, coefficients, losses):
     """Find the most violated pair assignment: a pair is wrong if its scores are less than 1/2 apart.
 

@@ -17,10 +17,11 @@ discount, credit : arrays of at least as many entries as the longest query has d
 """
 
 import numpy as np
-from numba import njit
+
+from structrank._compile import REORDER, kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def discounted_losses(starts, n_good, before, discount, credit, losses):
     """Compute the loss of each query's interleaving."""
     for q in range(n_good.shape[0]):
@@ -32,7 +33,7 @@ def discounted_losses(starts, n_good, before, discount, credit, losses):
         losses[q] = 1.0 - reached / ideal
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_losses(starts, n_good, before, losses):
     """Compute the fraction of wrong pairs of each query's interleaving."""
     for q in range(n_good.shape[0]):
@@ -42,54 +43,95 @@ def pair_losses(starts, n_good, before, losses):
         losses[q] = wrong / (n_good[q] * (starts[q + 1] - starts[q] - n_good[q]))
 
 
-@njit(cache=True, nogil=True)
-def _split_good(good, bad, worth, falls, first_bad, stop_bad, fewest_good, stack, split):
+# So many bad documents choose side by side, which takes as long as a few that choose one after the other.
+_SIDE_BY_SIDE = 64
+# Entries that `falls` has in front, and a good document that is better than any bad one.
+_PADDING, _NEVER_PASSED = 3, (np.inf, 0.0)
+
+
+@kernel
+def _split_good(good, bad, worth, falls, first_bad, stop_bad, fewest_good, room, split):
     """Choose ``split[j] >= fewest_good``, the number of good documents before bad j, for j from `first_bad` to `stop_bad`.
 
     Standing before good i earns bad j the amount bad_j - good_i + worth_i falls_(i + j), where falls_r = D(r) - D(r + 1), which
-    falls with j where D is convex. So each bad document can choose alone, the best choices rise with j, and divide and
-    conquer over j finds them all in n- + n+ log n- steps.
+    falls with j where D is convex. So each bad document can choose alone, and the best choices rise with j: that of one halves
+    the work for the others.
     """
+    stack, amounts, most_earned = room
     stack[0, :] = (first_bad, stop_bad, fewest_good, good.shape[0])
     depth = 1 if first_bad < stop_bad else 0
     while depth > 0:
         depth -= 1
         low, high, fewest, most = stack[depth]
-        if fewest == most:
-            split[low:high] = most
-            continue
-        j = (low + high) // 2
-        amount, best, choice = 0.0, 0.0, most
-        for place in range(most - 1, fewest - 1, -1):
-            i = np.uintp(place)  # no check for indices below 0: this is where the time goes
-            amount += bad[j] - good[i] + worth[i] * falls[i + np.uintp(j)]
-            if amount > best:
-                best, choice = amount, place
-        split[j] = choice
-        if low < j:
-            stack[depth, :] = (low, j, fewest, choice)
+        # Where many have to choose, the one in the middle comes first.
+        some = slice(low, high) if high - low <= _SIDE_BY_SIDE else slice((low + high) // 2, (low + high) // 2 + 1)
+        _choose_side_by_side(
+            good[:most], bad[some], worth, falls[some.start :], fewest, amounts, most_earned, split[some]
+        )
+        if some.start > low:
+            stack[depth, :] = (low, some.start, fewest, split[some.start])
             depth += 1
-        if j + 1 < high:
-            stack[depth, :] = (j + 1, high, choice, most)
+        if some.stop < high:
+            stack[depth, :] = (some.stop, high, split[some.start], most)
             depth += 1
 
 
-@njit(cache=True, nogil=True)
-def _place_good(good, bad, worth, discount, split, before):
-    """Turn `split` into `before`; returns the gain over the ideal ranking."""
+@kernel
+def _choose_side_by_side(good, bad, worth, falls, fewest, amounts, most_earned, split):
+    """Let each bad document choose for itself; `falls` start with those of the first, after the padding."""
+    n = bad.shape[0]
+    for j in range(n):
+        amounts[j] = most_earned[j] = 0.0
+        split[j] = good.shape[0]
+    # Four good documents at a time: what was earned so far is loaded and stored a quarter as often.
+    for last in range(good.shape[0] - 1, fewest - 1, -4):
+        good0, worth0 = good[last], worth[last]
+        good1, worth1 = (good[last - 1], worth[last - 1]) if last - 1 >= fewest else _NEVER_PASSED
+        good2, worth2 = (good[last - 2], worth[last - 2]) if last - 2 >= fewest else _NEVER_PASSED
+        good3, worth3 = (good[last - 3], worth[last - 3]) if last - 3 >= fewest else _NEVER_PASSED
+        some = falls[last : last + n + _PADDING]
+        for j in range(n):
+            amount0 = amounts[j] + (bad[j] - good0 + worth0 * some[j + 3])
+            amount1 = amount0 + (bad[j] - good1 + worth1 * some[j + 2])
+            amount2 = amount1 + (bad[j] - good2 + worth2 * some[j + 1])
+            amount3 = amount2 + (bad[j] - good3 + worth3 * some[j])
+            amounts[j] = amount3
+            most, choice = most_earned[j], split[j]
+            # Selections one by one, which vectorise.
+            choice = last if amount0 > most else choice
+            most = amount0 if amount0 > most else most
+            choice = last - 1 if amount1 > most else choice
+            most = amount1 if amount1 > most else most
+            choice = last - 2 if amount2 > most else choice
+            most = amount2 if amount2 > most else most
+            choice = last - 3 if amount3 > most else choice
+            most = amount3 if amount3 > most else most
+            most_earned[j], split[j] = most, choice
+
+
+@kernel
+def _place_good(split, n_good, before):
+    """Turn `split`, which rises, into `before`: the bad documents whose split is at most g."""
+    for g in range(n_good):
+        before[g] = 0
+    # Each overwrites the one before it, without a branch; the split of those behind all good documents is n_good.
+    for j in range(split.shape[0]):
+        before[np.uintp(split[j])] = j + 1
+    for g in range(1, n_good):
+        before[g] = max(before[g], before[g - 1])
+
+
+@kernel(fastmath=REORDER)
+def _gain(good, bad_sums, worth, discount, before):
+    """Compute the gain over the ideal ranking; `bad_sums` are prefix sums of the bad scores."""
     gain = 0.0
-    bad_sum = 0.0
-    b = 0
     for g in range(good.shape[0]):
-        while b < bad.shape[0] and split[b] <= g:
-            bad_sum += bad[b]
-            b += 1
-        before[g] = b
-        gain += bad_sum - b * good[g] + worth[g] * (discount[g] - discount[g + b])
+        b = np.uintp(before[g])
+        gain += bad_sums[b] - b * good[g] + worth[g] * (discount[g] - discount[g + b])
     return gain
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unclipped(scores, starts, n_good, discount, credit, convex_from, before):
     """Find the best interleaving for MAP and NDCG-NC, whose discount is convex from rank `convex_from` (0 or 1) on.
 
@@ -98,37 +140,40 @@ def unclipped(scores, starts, n_good, discount, credit, convex_from, before):
     longest = 0
     for q in range(n_good.shape[0]):
         longest = max(longest, starts[q + 1] - starts[q])
-    falls = discount[:longest] - discount[1 : longest + 1]
+    falls = np.zeros(_PADDING + longest)
+    falls[_PADDING:] = discount[:longest] - discount[1 : longest + 1]
     worth = np.empty(longest)
     split = np.empty(longest, np.int64)
     bad_first = np.empty(longest, np.int64)
-    stack = np.empty((64, 4), np.int64)
+    bad_sums = np.zeros(longest + 1)
+    room = np.empty((64, 4), np.int64), np.empty(_SIDE_BY_SIDE), np.empty(_SIDE_BY_SIDE)
     for q in range(n_good.shape[0]):
         good = scores[starts[q] : starts[q] + n_good[q]]
         bad = scores[starts[q] + n_good[q] : starts[q + 1]]
-        chosen = before[starts[q] : starts[q] + n_good[q]]
+        chosen = before[starts[q] : starts[q + 1]]
+        choices = split[: bad.shape[0]]
         ideal = 0.0
         for g in range(good.shape[0]):
             ideal += credit[g] * discount[g]
         for g in range(good.shape[0]):
             worth[g] = 0.5 * good.shape[0] * bad.shape[0] * credit[g] / ideal
-        _split_good(good, bad, worth, falls, convex_from, bad.shape[0], 0, stack, split)
+        _split_good(good, bad, worth, falls, convex_from, bad.shape[0], 0, room, choices)
         if convex_from == 0:
-            _place_good(good, bad, worth, discount, split, chosen)
+            _place_good(choices, good.shape[0], chosen)
             continue
         # Rank 0 holds a bad or a good document; either way all other choices see ranks from 1 on, where D is convex.
-        split[0] = 0
-        gain_bad_first = _place_good(good, bad, worth, discount, split, bad_first)
-        ahead_of_all = 1  # bad documents that would rather stand before the first good one, and now must not
-        while ahead_of_all < bad.shape[0] and split[ahead_of_all] == 0:
-            ahead_of_all += 1
-        _split_good(good, bad, worth, falls, 0, ahead_of_all, 1, stack, split)
-        if gain_bad_first > _place_good(good, bad, worth, discount, split, chosen):
-            for g in range(good.shape[0]):
-                chosen[g] = bad_first[g]
+        choices[0] = 0
+        _place_good(choices, good.shape[0], bad_first)
+        ahead_of_all = bad_first[0]  # bad documents that would rather stand before the first good one, and now must not
+        _split_good(good, bad, worth, falls, 0, ahead_of_all, 1, room, choices)
+        _place_good(choices, good.shape[0], chosen)
+        for b in range(bad.shape[0]):
+            bad_sums[b + 1] = bad_sums[b] + bad[b]
+        if _gain(good, bad_sums, worth, discount, bad_first) > _gain(good, bad_sums, worth, discount, chosen):
+            chosen[: good.shape[0]] = bad_first[: good.shape[0]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _sums_and_score_order(good, bad, scale, bad_sums, good_sums, by_score, after_gain):
     """Prepare what the clipped criteria need where no credit is left and the scores alone decide.
 
@@ -150,7 +195,7 @@ def _sums_and_score_order(good, bad, scale, bad_sums, good_sums, by_score, after
         after_gain[g] = after_gain[g + 1] + scale * (bad_sums[by_score[g]] - by_score[g] * good[g])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ndcg(scores, starts, n_good, discount, k, before):
     """Find the best interleaving for NDCG@k.
 
@@ -220,7 +265,7 @@ def ndcg(scores, starts, n_good, discount, k, before):
             chosen[g] = max(by_score[g], k - best_m)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mrr_partial_order(scores, starts, n_good, discount, k, before):
     """Find the best interleaving for MRR@k with the partial-order map.
 
@@ -255,7 +300,7 @@ def mrr_partial_order(scores, starts, n_good, discount, k, before):
             before[starts[q]] = best_r
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mrr_first(scores, starts, n_good, discount, k, before):
     """Find the most violated ranking for MRR@k with the first-relevant map.
 
@@ -277,7 +322,7 @@ def mrr_first(scores, starts, n_good, discount, k, before):
             before[starts[q] + g] = best_r
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def permutation(scores, starts, n_good, discount, credit, decay, depth, before):
     """Find the best ranking for the permutation map, `depth` ranks deep (below, decay and discount are 0).
 
@@ -330,7 +375,7 @@ def permutation(scores, starts, n_good, discount, credit, decay, depth, before):
                 b -= 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def predicted(scores, starts, n_good, before):
     """Find the interleaving that the scores alone choose, the prediction of the partial-order and the permutation map.
 
@@ -345,7 +390,7 @@ def predicted(scores, starts, n_good, before):
             before[g] = b - first_bad
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def predicted_first(scores, starts, n_good, before):
     """Find the ranking that maximises w.phi of the first-relevant map: it is not the sorted order.
 

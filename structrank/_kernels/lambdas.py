@@ -26,9 +26,9 @@ document above `reach` are looked at: O(n k) where the measure is cut at k.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from structrank._kernels.sorting import sort_descending
+from structrank._compile import kernel
+from structrank._kernels.sorting import make_room, sort_descending
 
 # Kinds of measures: none (all pairs weigh 1), discounted gains, average precision, reciprocal rank.
 NONE, DISCOUNTED, PRECISION, RECIPROCAL = range(4)
@@ -85,7 +85,7 @@ class Plan(NamedTuple):
     scales: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def prepare_swaps(kind, cut, discounts, gains, n, upper, lower):
     """Fill `upper` and `lower` for the gains by rank of a query of n documents; give `reach`."""
     if kind == DISCOUNTED:
@@ -126,13 +126,13 @@ def prepare_swaps(kind, cut, discounts, gains, n, upper, lower):
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def workspace(longest):
-    """Give room for one query: numbers, and integers."""
-    return np.empty((8, longest)), np.empty((4, longest + 1), np.int64)
+    """Give room for one query: numbers, integers, and room to sort in."""
+    return np.empty((7, longest)), np.empty((4, longest + 1), np.int64), make_room(longest, np.int64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _push_by_tail(plan, difference, tail, weight):
     """Give force and second derivative for a pair with the score of the better document ahead by `difference`.
 
@@ -149,20 +149,21 @@ def _push_by_tail(plan, difference, tail, weight):
     return weight * tail, slope
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _push(plan, difference, weight):
     """Do what `_push_by_tail` does, from the difference alone."""
     shift = plan.shift if plan.cost == SIGMOID else 0.0
     return _push_by_tail(plan, difference, 1.0 / (1.0 + np.exp(difference + shift)), weight)
 
 
-@njit(cache=True, nogil=True)
-def query_lambdas(scores, plan, q, factor, lambdas, curvatures, numbers, integers):
+@kernel
+def query_lambdas(scores, plan, q, factor, lambdas, curvatures, room):
     """Add ``factor`` times the lambdas of query q; arrays hold its documents only. Give the number of effective pairs."""
     scale = factor * plan.scales[q]
     if scale == 0.0:
         return 0
-    keys, gains, upper, lower, force, bend, buffer, powers = numbers
+    numbers, integers, sort_room = room
+    keys, gains, upper, lower, force, bend, powers = numbers
     order, places, starts, spare = integers
     first = plan.indptr[q]
     n = 0
@@ -171,7 +172,7 @@ def query_lambdas(scores, plan, q, factor, lambdas, curvatures, numbers, integer
             keys[n] = scores[i]
             order[n] = i
             n += 1
-    sort_descending(keys, order, 0, n, buffer, spare)
+    sort_descending(keys, order, 0, n, sort_room)
     for rank in range(n):
         gains[rank] = plan.gains[first + order[rank]]
         force[rank] = 0.0
@@ -198,7 +199,7 @@ def query_lambdas(scores, plan, q, factor, lambdas, curvatures, numbers, integer
     return pairs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _push_pairs(
     plan, first, n, reach, groups, keys, powers, gains, upper, lower, force, bend, order, places, starts, spare
 ):
@@ -257,7 +258,7 @@ def _push_pairs(
     return pairs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _push_neighbours(plan, first, n, groups, keys, gains, upper, lower, force, bend, order):
     """Push documents that stand next to each other in the ranking."""
     pairs = 0
@@ -279,7 +280,7 @@ def _push_neighbours(plan, first, n, groups, keys, gains, upper, lower, force, b
     return pairs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _push_to_ideal(plan, first, n, groups, gains, upper, lower, force, order, places, starts, spare):
     """Push each document against the one that stands at its ideal rank, by at most 1.
 
@@ -312,23 +313,21 @@ def _push_to_ideal(plan, first, n, groups, gains, upper, lower, force, order, pl
     return pairs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_lambdas(scores, plan, factor, lambdas, curvatures):
     """Add ``factor`` times the lambdas of all queries; give the number of effective pairs."""
     longest = 0
     for q in range(plan.scales.shape[0]):
         longest = max(longest, plan.indptr[q + 1] - plan.indptr[q])
-    numbers, integers = workspace(longest)
+    room = workspace(longest)
     pairs = 0
     for q in range(plan.scales.shape[0]):
         start, stop = plan.indptr[q], plan.indptr[q + 1]
-        pairs += query_lambdas(
-            scores[start:stop], plan, q, factor, lambdas[start:stop], curvatures[start:stop], numbers, integers
-        )
+        pairs += query_lambdas(scores[start:stop], plan, q, factor, lambdas[start:stop], curvatures[start:stop], room)
     return pairs
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scale_by_deviation(lambdas, indptr):
     """Divide the lambdas of each query by their standard deviation; a query without lambdas stays as it is."""
     for q in range(indptr.shape[0] - 1):
@@ -345,7 +344,7 @@ def scale_by_deviation(lambdas, indptr):
                 lambdas[i] /= deviation
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_pairs(plan):
     """Give the number of pairs of each query, whatever they weigh."""
     out = np.zeros(plan.scales.shape[0], np.int64)
@@ -364,7 +363,7 @@ def count_pairs(plan):
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def cross_entropies(scores, plan, out):
     """Write the pairwise cross entropy of each query, the sum of log(1 + exp(-o)) over pairs, times its scale."""
     for q in range(out.shape[0]):

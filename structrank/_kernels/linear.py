@@ -5,13 +5,12 @@ type of X.
 """
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 
-from structrank._kernels import REORDER
+from structrank._compile import REORDER, kernel
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def _dense_scores(X, rows, first, w, out):
     """Write ``X[rows] @ w`` to `out`; without `rows`, those from `first` on."""
     # One row after the other, as memory likes it: this is where X is read.
@@ -23,7 +22,7 @@ def _dense_scores(X, rows, first, w, out):
         out[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def _dense_slope(X, rows, first, coefficients, numbers, factors, out):
     """Add to `out` the sum of ``coefficients[i] * X[rows[i]]``; `numbers` and `factors` are room for the rows that count."""
     n = 0
@@ -46,7 +45,7 @@ def _dense_slope(X, rows, first, coefficients, numbers, factors, out):
 
 
 # Of the sparse rows: a view of each, and columns that cannot be below 0, save checks at every stored entry.
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def _sparse_scores(data, indices, indptr, rows, first, w, out):
     for i in range(out.shape[0]):
         row = rows[i] if rows.shape[0] else first + i
@@ -57,7 +56,7 @@ def _sparse_scores(data, indices, indptr, rows, first, w, out):
         out[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def _sparse_slope(data, indices, indptr, rows, first, coefficients, out):
     for i in range(coefficients.shape[0]):
         coefficient = coefficients[i]
@@ -96,13 +95,13 @@ def _choose_slope(matrix, rows, first, coefficients, numbers, factors, out):
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scores(matrix, rows, first, w, out):
     """Write the scores of ``out.shape[0]`` rows to `out`: of `rows`, or where that is empty of those from `first` on."""
     _scores(matrix, rows, first, w, out)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_slopes(matrix, rows, first, coefficients, starts, slots, out):
     """Add to ``out[slots[q]]`` the sum of coefficient times row over the documents of each query q.
 
@@ -126,7 +125,7 @@ def add_slopes(matrix, rows, first, coefficients, starts, slots, out):
         _slope(matrix, some_rows, first + start, coefficients[start:stop], numbers, factors, out[slots[q]])
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def _sum_of_zeros(values, zero):
     """Give the sum of 0 times each value: 0, or nan where some are not finite."""
     total = zero
@@ -135,7 +134,7 @@ def _sum_of_zeros(values, zero):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_not_finite(values):
     """Give the position of the first nan or infinity in a 1-d array, -1 if there is none."""
     # A sum clears a whole block without a branch per value; only a block that fails is searched.

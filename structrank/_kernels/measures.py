@@ -8,23 +8,22 @@ without equal neighbours switch the averaging off.
 """
 
 import numpy as np
-from numba import njit
 
-from structrank._kernels.sorting import sort_descending
+from structrank._compile import kernel
+from structrank._kernels.sorting import make_room, sort_descending
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rank_queries(keys, indptr, order, sorted_keys):
     """Sort each query by decreasing key, equal keys as they stand in `order`; write the keys so sorted."""
-    key_buffer = np.empty(keys.shape[0])
-    order_buffer = np.empty(keys.shape[0], order.dtype)
+    room = make_room(keys.shape[0], order.dtype)
     for place in range(order.shape[0]):
         sorted_keys[place] = keys[order[place]]
     for q in range(indptr.shape[0] - 1):
-        sort_descending(sorted_keys, order, indptr[q], indptr[q + 1], key_buffer, order_buffer)
+        sort_descending(sorted_keys, order, indptr[q], indptr[q + 1], room)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def discounted_gains(scores, indptr, gains, discounts, out):
     """Write the sum of ``discounts[rank] * gain`` of each query, 0 for ranks past the end of `discounts`."""
     for q in range(out.shape[0]):
@@ -46,7 +45,7 @@ def discounted_gains(scores, indptr, gains, discounts, out):
         out[q] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def average_precisions(scores, indptr, relevant, out):
     """Write the mean over relevant documents of the precision at their rank; nan where there are none."""
     for q in range(out.shape[0]):
@@ -72,7 +71,7 @@ def average_precisions(scores, indptr, relevant, out):
         out[q] = total / n_relevant if n_relevant else np.nan
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reciprocal_ranks(scores, indptr, relevant, cut, out):
     """Write 1 / (1 + rank of the first relevant document), 0 from rank `cut` on; nan where there is none."""
     for q in range(out.shape[0]):
@@ -98,7 +97,7 @@ def reciprocal_ranks(scores, indptr, relevant, cut, out):
         out[q] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def ordered_pairs(scores, indptr, grades, n_grades, out):
     """Write the fraction of pairs of different grade in the right order, ties half; nan where there is none.
 

@@ -5,13 +5,12 @@ b (h,) and v (h,), and a document scores v.tanh(W^T x + b). X is dense, float64,
 """
 
 import numpy as np
-from numba import njit
 
-from structrank._kernels import REORDER
+from structrank._compile import REORDER, kernel
 from structrank._kernels.lambdas import query_lambdas, workspace
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def forward(X, weights, n_hidden, hidden, scores):
     """Write the scores of all rows; the hidden units' values go to `hidden`, (n_docs, n_hidden)."""
     n_features = X.shape[1]
@@ -36,7 +35,7 @@ def forward(X, weights, n_hidden, hidden, scores):
         scores[i] = total
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def backward(X, hidden, forces, weights, n_hidden, gradient):
     """Add to `gradient` the derivative of ``forces @ scores`` by the weights."""
     n_features = X.shape[1]
@@ -62,7 +61,7 @@ def backward(X, hidden, forces, weights, n_hidden, gradient):
                     row[k] += value * slopes[k]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def train_by_query(X, starts, queries, plan, weights, n_hidden, rate):
     """Move the weights after each query by ``rate`` times its gradient; give the number of effective pairs.
 
@@ -71,7 +70,7 @@ def train_by_query(X, starts, queries, plan, weights, n_hidden, rate):
     longest = 0
     for p in range(queries.shape[0]):
         longest = max(longest, starts[p + 1] - starts[p])
-    numbers, integers = workspace(longest)
+    room = workspace(longest)
     hidden = np.empty((longest, n_hidden))
     scores, forces, bends = np.empty(longest), np.empty(longest), np.empty(longest)
     gradient = np.empty(weights.shape[0])
@@ -82,7 +81,7 @@ def train_by_query(X, starts, queries, plan, weights, n_hidden, rate):
         forward(rows, weights, n_hidden, hidden, scores)
         forces[:n] = 0.0
         gradient[:] = 0.0
-        pairs += query_lambdas(scores[:n], plan, queries[p], 1.0, forces[:n], bends[:n], numbers, integers)
+        pairs += query_lambdas(scores[:n], plan, queries[p], 1.0, forces[:n], bends[:n], room)
         backward(rows, hidden, forces, weights, n_hidden, gradient)
         for j in range(weights.shape[0]):
             weights[j] += rate * gradient[j]

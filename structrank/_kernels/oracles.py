@@ -8,8 +8,7 @@ table : (4, n) array
     Discount and credit of the loss, decay of the permutation map and its sums; n is at least the longest query and 2 more.
 """
 
-from numba import njit
-
+from structrank._compile import kernel
 from structrank._kernels import feature_maps, graded, interleavings, pairs
 
 # What finds the ranking ...
@@ -18,14 +17,14 @@ AUC, UNCLIPPED, NDCG, MRR_PARTIAL_ORDER, MRR_FIRST, LATTICE, GRADED_AUC, PREDICT
 PARTIAL_ORDER, FIRST_RELEVANT, PERMUTATION = range(3)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find(settings, table, scores, starts, n_good, grades, before, coefficients, losses, values):
     """Find the most violated ranking of each query of a block.
 
     Parameters
     ----------
     scores, starts, n_good
-        As for `structrank._kernels.interleavings`. For `AUC`, queries with few pairs need not be sorted.
+        As for `structrank._kernels.interleavings`; for `AUC` as for `structrank._kernels.pairs`.
     grades : (n_docs,) array of int
         For `GRADED_AUC`: the labels in the order of `scores`, as numbers 0, 1, ... within each query.
     before, coefficients : (n_docs,) arrays

@@ -1,25 +1,24 @@
 """AUC over good and bad documents: every pair is right or wrong by itself, if its scores are at least 1/2 apart or not.
 
-With few good (or few bad) documents it takes less time to look at all pairs, which needs no branches, than to sort. The
-arguments are those of `structrank._kernels.interleavings`.
+With few good (or few bad) documents it takes less time to look at all pairs than to sort the good ones. The arguments are those
+of `structrank._kernels.interleavings`, but that bad documents need not be sorted.
 """
 
-from numba import njit
+import numpy as np
 
-from structrank._kernels import REORDER
-from structrank._kernels.feature_maps import partial_order
+from structrank._compile import REORDER, kernel
 
-# Sorting a document takes about as long as looking at this many pairs.
-_PAIRS_PER_DOCUMENT = 256
+# To search for a document's place among those of the other kind takes about as long as looking at this many pairs of it.
+_PAIRS_PER_DOCUMENT = 40
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def are_few(n_good, n_bad):
     """Say whether all pairs of a query are to be looked at."""
     return n_good * n_bad <= _PAIRS_PER_DOCUMENT * (n_good + n_bad)
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def _count(good, bad, of_good, of_bad):
     """Count the wrong pairs of each document; gives their number."""
     total = 0.0
@@ -52,7 +51,42 @@ def _count(good, bad, of_good, of_bad):
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
+def _search(good, bad, first, of_good, of_bad):
+    """Do what `_count` does with good documents that are sorted: beside each bad one, it is the last of them that are wrong.
+
+    The first of these is searched for by halves, for all bad documents side by side, without a branch. `first` is room for
+    each document.
+    """
+    n_good, n_bad = good.shape[0], bad.shape[0]
+    places = first[n_good:]
+    for b in range(n_bad):
+        places[b] = 0
+    length = n_good
+    while length > 1:
+        half = length // 2
+        for b in range(n_bad):
+            places[b] += half * np.int64(good[np.uintp(places[b] + half - 1)] - bad[b] >= 0.5)
+        length -= half
+    for b in range(n_bad):
+        places[b] += np.int64(good[np.uintp(places[b])] - bad[b] >= 0.5)
+        of_bad[b] = n_good - places[b]
+    # How many bad documents have each place; the last, behind all good ones, is counted where that of the first stood.
+    place = places[0]
+    for g in range(n_good + 1):
+        first[g] = 0
+    first[place] = 1
+    for b in range(1, n_bad):
+        first[np.uintp(places[b])] += 1
+    total, n = 0, 0
+    for g in range(n_good):
+        n += first[g]
+        of_good[g] = n
+        total += n
+    return total
+
+
+@kernel
 def auc(scores, starts, n_good, before, coefficients, losses):
     """Find the most violated interleaving for AUC, with its coefficients in the partial-order map.
 
@@ -61,22 +95,16 @@ def auc(scores, starts, n_good, before, coefficients, losses):
     for q in range(n_good.shape[0]):
         first_bad = starts[q] + n_good[q]
         good, bad = scores[starts[q] : first_bad], scores[first_bad : starts[q + 1]]
-        n_pairs = good.shape[0] * bad.shape[0]
+        of_good, of_bad = coefficients[starts[q] : first_bad], coefficients[first_bad : starts[q + 1]]
         if are_few(good.shape[0], bad.shape[0]):
-            of_good, of_bad = coefficients[starts[q] : first_bad], coefficients[first_bad : starts[q + 1]]
-            losses[q] = _count(good, bad, of_good, of_bad) / n_pairs
-            scale = 2.0 / n_pairs
-            for g in range(good.shape[0]):
-                before[starts[q] + g] = int(of_good[g])
-                of_good[g] *= -scale
-            for b in range(bad.shape[0]):
-                of_bad[b] *= scale
+            n_wrong = _count(good, bad, of_good, of_bad)
         else:
-            wrong, b = 0, 0
-            for g in range(good.shape[0]):
-                while b < bad.shape[0] and good[g] - bad[b] < 0.5:
-                    b += 1
-                before[starts[q] + g] = b
-                wrong += b
-            losses[q] = wrong / n_pairs
-            partial_order(starts[q : q + 2], n_good[q : q + 1], before, coefficients)
+            n_wrong = _search(good, bad, before[starts[q] : starts[q + 1]], of_good, of_bad)
+        n_pairs = good.shape[0] * bad.shape[0]
+        losses[q] = n_wrong / n_pairs
+        scale = 2.0 / n_pairs
+        for g in range(good.shape[0]):
+            before[starts[q] + g] = int(of_good[g])
+            of_good[g] *= -scale
+        for b in range(bad.shape[0]):
+            of_bad[b] *= scale

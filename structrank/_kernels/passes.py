@@ -5,14 +5,14 @@ compiled oracles; where an oracle is a Python function, its results go through `
 """
 
 import numpy as np
-from numba import njit
 
+from structrank._compile import kernel
 from structrank._kernels.linear import add_slopes, scores
 from structrank._kernels.oracles import AUC, find
-from structrank._kernels.sorting import sort_queries
+from structrank._kernels.sorting import make_room, sort_queries
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def collect(
     coefficients, losses, values, order, starts, shared, part_weights, factors, slots, by_row, offset, value
 ):
@@ -48,7 +48,7 @@ def collect(
                 by_row[kind, starts[q] + order[i]] -= factor * coefficients[part, i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep(
     matrix, base, rows, starts, blocks, n_good, order, grades, settings, tables, shared, part_weights, factors, slots, w,
     slope, offset, value,
@@ -95,8 +95,7 @@ def sweep(
         most_docs = max(most_docs, starts[blocks[block + 1]] - starts[blocks[block]])
     raw = np.empty(most_docs)
     sorted_scores = np.empty(most_docs)
-    key_buffer = np.empty(most_docs)
-    index_buffer = np.empty(most_docs, order.dtype)
+    room = make_room(most_docs, order.dtype)
     sorted_grades = np.empty(most_docs if grades.shape[0] else 0, np.int32)
     before = np.empty(most_docs, np.int64)
     coefficients = np.empty((n_parts, most_docs))
@@ -118,7 +117,7 @@ def sweep(
             raw[:n_docs] = 0.0  # the first pass of every training need not read X for that
         else:
             scores(matrix, some_rows, first - base, w, raw[:n_docs])
-        sort_queries(raw[:n_docs], here, good, places, sorted_scores[:n_docs], key_buffer, index_buffer, only_auc)
+        sort_queries(raw[:n_docs], here, good, places, sorted_scores[:n_docs], room, only_auc)
         if grades.shape[0]:
             for q in range(n_queries):
                 for i in range(here[q], here[q + 1]):

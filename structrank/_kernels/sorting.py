@@ -1,62 +1,67 @@
 """Sorting by decreasing key: stable, guaranteed n log n, without allocation per query."""
 
-from numba import njit
+import numpy as np
 
-from structrank._kernels import REORDER
+from structrank._compile import REORDER, kernel
 from structrank._kernels.pairs import are_few
 
-_RUN = 96  # short enough for counting to beat merging
+_RUN = 192  # short enough for counting to beat merging
 
 
-@njit(cache=True, nogil=True)
-def _sort_run(keys, index, low, high, key_buffer, index_buffer):
-    """Sort a short run by counting, for each key, those that come before it: many comparisons, no branch to mispredict."""
-    n = high - low
-    run = keys[low:high]
+@kernel
+def make_room(n, index_type):
+    """Give room to sort up to n keys with an index of some type."""
+    return np.empty(n), np.empty(n, index_type), np.empty(_RUN + 3, np.float32), np.empty(_RUN, np.int32)
+
+
+@kernel
+def _sort_run(keys, index, room):
+    """Sort a short run by counting, for each key, those that come before it: many comparisons, no branch to mispredict.
+
+    Keys are compared in single precision, twice as many at a time. Rounding keeps their order, and where two become equal,
+    which shows in the counts, they are compared as they are.
+    """
+    key_buffer, index_buffer, rough, places = room
+    n = keys.shape[0]
+    for i in range(n):
+        rough[i] = keys[i]
+        places[i] = 0
+    rough[n] = rough[n + 1] = rough[n + 2] = -np.inf  # before none
+    # Four keys at a time: the counts are loaded and stored a quarter as often.
+    for j in range(0, n, 4):
+        key0, key1, key2, key3 = rough[j], rough[j + 1], rough[j + 2], rough[j + 3]
+        for i in range(n):
+            key = rough[i]
+            places[i] += np.int32(key0 > key) + np.int32(key1 > key) + np.int32(key2 > key) + np.int32(key3 > key)
     counted = 0
-    # Four keys at a time: the others are loaded a quarter as often.
-    for i in range(0, n - n % 4, 4):
-        key0, key1, key2, key3 = run[i], run[i + 1], run[i + 2], run[i + 3]
-        place0 = place1 = place2 = place3 = 0
-        for j in range(n):
-            place0 += run[j] > key0
-            place1 += run[j] > key1
-            place2 += run[j] > key2
-            place3 += run[j] > key3
-        for key, place, number in ((key0, place0, i), (key1, place1, i + 1), (key2, place2, i + 2), (key3, place3, i + 3)):
-            key_buffer[low + place] = key
-            index_buffer[low + place] = index[low + number]
-            counted += place
-    for i in range(n - n % 4, n):
-        place = 0
-        for j in range(n):
-            place += run[j] > run[i]
-        key_buffer[low + place] = run[i]
-        index_buffer[low + place] = index[low + i]
-        counted += place
+    for i in range(n):
+        counted += places[i]
     if 2 * counted != n * (n - 1):  # equal keys want the same place
         for i in range(n):
             place = 0
             for j in range(i):
-                place += run[j] >= run[i]
+                place += keys[j] >= keys[i]
             for j in range(i + 1, n):
-                place += run[j] > run[i]
-            key_buffer[low + place] = run[i]
-            index_buffer[low + place] = index[low + i]
-    for i in range(low, high):
-        keys[i] = key_buffer[i]
-        index[i] = index_buffer[i]
+                place += keys[j] > keys[i]
+            places[i] = place
+            key_buffer[i], index_buffer[i] = keys[i], index[i]  # nan has no place of its own: no other query may fill the gap
+    for i in range(n):
+        place = np.uintp(places[i])
+        key_buffer[place], index_buffer[place] = keys[i], index[i]
+    for i in range(n):
+        keys[i], index[i] = key_buffer[i], index_buffer[i]
 
 
-@njit(cache=True, nogil=True)
-def sort_descending(keys, index, start, stop, key_buffer, index_buffer):
+@kernel
+def sort_descending(keys, index, start, stop, room):
     """Sort ``keys[start:stop]`` in place, largest first, and carry `index` along; equal keys keep their order."""
     for low in range(start, stop, _RUN):
         high = min(low + _RUN, stop)
         for i in range(low + 1, high):
             if keys[i - 1] < keys[i]:
-                _sort_run(keys, index, low, high, key_buffer, index_buffer)
+                _sort_run(keys[low:high], index[low:high], room)
                 break
+    key_buffer, index_buffer, _, _ = room
     width = _RUN
     while width < stop - start:
         for low in range(start, stop - width, 2 * width):
@@ -68,11 +73,12 @@ def sort_descending(keys, index, start, stop, key_buffer, index_buffer):
             while keys[first] >= keys[middle]:
                 first += 1
             # Only the left run moves to the buffer; the merge then fills the gap from the left.
-            for i in range(first, middle):
-                key_buffer[i] = keys[i]
-                index_buffer[i] = index[i]
-            left, right, target = first, middle, first
-            while left < middle and right < high:
+            moved = middle - first
+            for i in range(moved):
+                key_buffer[i] = keys[first + i]
+                index_buffer[i] = index[first + i]
+            left, right, target = 0, middle, first
+            while left < moved and right < high:
                 if key_buffer[left] >= keys[right]:
                     keys[target] = key_buffer[left]
                     index[target] = index_buffer[left]
@@ -82,7 +88,7 @@ def sort_descending(keys, index, start, stop, key_buffer, index_buffer):
                     index[target] = index[right]
                     right += 1
                 target += 1
-            while left < middle:
+            while left < moved:
                 keys[target] = key_buffer[left]
                 index[target] = index_buffer[left]
                 left += 1
@@ -90,7 +96,7 @@ def sort_descending(keys, index, start, stop, key_buffer, index_buffer):
         width *= 2
 
 
-@njit(cache=True, nogil=True, fastmath=REORDER)
+@kernel(fastmath=REORDER)
 def _mean(values):
     total = 0.0
     for i in range(values.shape[0]):
@@ -98,7 +104,7 @@ def _mean(values):
     return total / values.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put_first(chosen, starts, n_first, order):
     """Arrange the documents of each query for `sort_queries`: those that are chosen, then the others, both as they come."""
     for q in range(n_first.shape[0]):
@@ -112,8 +118,8 @@ def put_first(chosen, starts, n_first, order):
                 second += 1
 
 
-@njit(cache=True, nogil=True)
-def sort_queries(scores, starts, n_first, order, sorted_scores, key_buffer, index_buffer, leave_few=False):
+@kernel
+def sort_queries(scores, starts, n_first, order, sorted_scores, room, for_pairs=False):
     """Sort the documents of each query by decreasing score, the first part of each apart from the second.
 
     Parameters
@@ -129,10 +135,10 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, key_buffer, inde
     sorted_scores : (n_docs,) array
         Result: the scores in that order, less the mean of their query. No criterion sees a shift of a whole query, and
         sums of small numbers keep more digits.
-    key_buffer, index_buffer : (n_docs,) arrays
-        Room to work in, of the types of `scores` and `order`.
-    leave_few : bool
-        Whether queries with few pairs of both parts are left in the order given.
+    room : tuple
+        Of `make_room`, for the longest query and the type of `order`.
+    for_pairs : bool
+        Whether pairs of both parts are all that is wanted: then first parts alone are sorted, and not where pairs are few.
     """
     for q in range(n_first.shape[0]):
         start, stop = starts[q], starts[q + 1]
@@ -140,10 +146,12 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, key_buffer, inde
         for i in range(start, stop):
             sorted_scores[i] = scores[start + order[i]] - mean
         middle = start + n_first[q]
-        if leave_few and are_few(n_first[q], stop - middle):
+        if for_pairs and are_few(n_first[q], stop - middle):
             continue
-        sort_descending(sorted_scores, order, start, middle, key_buffer, index_buffer)
-        sort_descending(sorted_scores, order, middle, stop, key_buffer, index_buffer)
+        sort_descending(sorted_scores, order, start, middle, room)
+        if for_pairs:
+            continue
+        sort_descending(sorted_scores, order, middle, stop, room)
         if n_first[q] == 0:
             # Tied documents of different grades must stand by row, not as the last w left them.
             tied = False
@@ -153,4 +161,4 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, key_buffer, inde
                 for i in range(start, stop):
                     order[i] = i - start
                     sorted_scores[i] = scores[i] - mean
-                sort_descending(sorted_scores, order, start, stop, key_buffer, index_buffer)
+                sort_descending(sorted_scores, order, start, stop, room)

@@ -159,7 +159,7 @@ class Point:
 
 
 # The QP need not be solved finer than a fraction of what is still missing ...
-_QP_SHARE = 0.2
+_QP_SHARE = 0.15
 # ... but at the end finer than the tolerance.
 _QP_FINEST = 0.1
 # After so many QPs that were too hard for the dual, it is not asked any more.

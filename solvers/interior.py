@@ -55,9 +55,9 @@ def ask_interior():
 def span(slopes):
     """Give the slopes in coordinates of the space they span, and its basis (None for the coordinates as they are).
 
-    The solution w lies in that space, so with fewer planes than features the QP is smaller there.
+    The solution w lies in that space, so with far fewer planes than features the QP is smaller there.
     """
-    if slopes.shape[0] >= slopes.shape[1]:
+    if 2 * slopes.shape[0] >= slopes.shape[1]:
         return slopes, None
     basis, triangle = np.linalg.qr(slopes.T)
     return np.ascontiguousarray(triangle.T), basis

@@ -24,19 +24,15 @@ class Blocks:
         The planes of each slack.
     counts : (n_slacks,) array of int
         How many they are.
-    grams : (n_slacks, capacity, capacity) array
-        Inner products of their slopes.
     """
 
     members: np.ndarray
     counts: np.ndarray
-    grams: np.ndarray
 
     @classmethod
     def empty(cls, n_slacks, capacity=8):
         """Give blocks without planes."""
-        shape = (n_slacks, capacity)
-        return cls(np.zeros(shape, np.int64), np.zeros(n_slacks, np.int64), np.zeros((*shape, capacity)))
+        return cls(np.zeros((n_slacks, capacity), np.int64), np.zeros(n_slacks, np.int64))
 
     def with_room(self, slack_of):
         """Give blocks that have room for planes of these slacks: these, or larger ones with the same content."""
@@ -47,20 +43,15 @@ class Blocks:
         larger = Blocks.empty(n_slacks, max(most, 2 * capacity))
         larger.members[:, :capacity] = self.members
         larger.counts[:] = self.counts
-        larger.grams[:, :capacity, :capacity] = self.grams
         return larger
 
 
 @kernel
-def _enter(slopes, slack_of, first, members, counts, grams):
+def _enter(slack_of, first, members, counts):
     """Enter the planes from `first` on."""
     for plane in range(first, slack_of.shape[0]):
         s = slack_of[plane]
-        t = counts[s]
-        members[s, t] = plane
-        for u in range(t + 1):
-            grams[s, t, u] = dot(slopes[plane], slopes[members[s, u]])
-            grams[s, u, t] = grams[s, t, u]
+        members[s, counts[s]] = plane
         counts[s] += 1
 
 
@@ -79,7 +70,7 @@ def _note_use(multipliers, slack_of, weights, patience, idle):
 
 
 @kernel
-def _drop(keep, slopes, offsets, slack_of, multipliers, idle, members, counts, grams):
+def _drop(keep, slopes, offsets, slack_of, multipliers, idle, members, counts):
     """Leave out planes that are not kept, and move the others up; gives their number."""
     number = np.cumsum(keep) - 1
     for plane in range(keep.shape[0]):
@@ -88,17 +79,12 @@ def _drop(keep, slopes, offsets, slack_of, multipliers, idle, members, counts, g
             slopes[place] = slopes[plane]
             offsets[place], slack_of[place] = offsets[plane], slack_of[plane]
             multipliers[place], idle[place] = multipliers[plane], idle[plane]
-    kept = np.empty(members.shape[1], np.int64)
     for s in range(counts.shape[0]):
         n = 0
         for t in range(counts[s]):
             if keep[members[s, t]]:
-                kept[n] = t
+                members[s, n] = number[members[s, t]]
                 n += 1
-        for t in range(n):
-            members[s, t] = number[members[s, kept[t]]]
-            for u in range(n):
-                grams[s, t, u] = grams[s, kept[t], kept[u]]
         counts[s] = n
     return number[-1] + 1
 
@@ -189,7 +175,7 @@ class QPProblem:
         if self.known_blocks is not None:
             return self.known_blocks
         blocks = Blocks.empty(self.weights.shape[0]).with_room(self.slack_of)
-        _enter(self.slopes, self.slack_of, 0, blocks.members, blocks.counts, blocks.grams)
+        _enter(self.slack_of, 0, blocks.members, blocks.counts)
         return blocks
 
     def at(self, C):
@@ -317,7 +303,7 @@ class WorkingSet:
         self._multipliers[new], self._idle[new] = 0.0, 0
         self._n = new.stop
         self._blocks = blocks = self._blocks.with_room(slack_of)
-        _enter(self._slopes, self.slack_of, new.start, blocks.members, blocks.counts, blocks.grams)
+        _enter(self.slack_of, new.start, blocks.members, blocks.counts)
 
     def _make_room(self, capacity):
         for name in ("_slopes", "_offsets", "_slack_of", "_multipliers", "_idle"):
@@ -337,9 +323,8 @@ class WorkingSet:
             keep = self._idle[: self._n] <= self.patience
             blocks = self._blocks
             self._n = _drop(
-                keep, self._slopes, self._offsets, self._slack_of, self._multipliers, self._idle, blocks.members,
-                blocks.counts, blocks.grams,
-            )  # fmt: skip
+                keep, self._slopes, self._offsets, self._slack_of, self._multipliers, self._idle, blocks.members, blocks.counts
+            )
 
     def state(self):
         """Give the planes and what is known of them, as arrays."""

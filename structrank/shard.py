@@ -181,7 +181,7 @@ class Shard:
             for part in self.objective.parts:
                 part.criterion.check_grades(data.labels)
             usable = np.maximum.reduceat(labels, firsts) > np.minimum.reduceat(labels, firsts)
-            good = np.zeros(labels.shape[0], dtype=bool)
+            good, n_good = np.zeros(labels.shape[0], dtype=bool), np.zeros(sizes.shape[0], dtype=np.int64)
         else:
             good = labels >= relevant_from
             n_good = np.add.reduceat(good, firsts, dtype=np.int64)
@@ -193,8 +193,7 @@ class Shard:
             chosen = np.repeat(usable, sizes)
             self._rows, labels, good = grouping.rows[chosen], labels[chosen], good[chosen]
         self._starts = np.concatenate([[0], np.cumsum(sizes[usable])])
-        firsts = self._starts[:-1]
-        self._n_good = np.add.reduceat(good, firsts, dtype=np.int64) if firsts.size else np.empty(0, dtype=np.int64)
+        self._n_good = n_good[usable]
         self._labels = labels if relevant_from is None else None
         self._grades = oracles.as_grades(labels, self._starts) if relevant_from is None else _NO_GRADES
         weights = data.query_weights[usable]

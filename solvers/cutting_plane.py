@@ -172,7 +172,9 @@ _CENTRAL_GAP, _CENTRAL_FEATURES, _CENTRAL_FROM = 0.5, 150, 10.0
 _LEAST_STRIDE = 0.05
 # A first step of which this share was enough says little of how far the second should go: not far, for a large C (as above)
 # least of all; if the first was short, farther.
-_ABOUT_RIGHT, _STRIDE_AFTER_RIGHT, _STRIDE_AFTER_SHORT = 0.8, 0.1, 0.3
+_ABOUT_RIGHT = 0.8
+_STRIDE_AFTER_RIGHT, _STRIDE_AFTER_SHORT = 0.1, 0.3
+_STRIDE_AFTER_RIGHT_IF_LARGE, _STRIDE_AFTER_SHORT_IF_LARGE = 0.05, 0.1
 # While there are few planes, a large C sends w far off to places that no plane knows. So a run that starts from nothing goes
 # by way of smaller C, each larger than the last by this factor, until the gap is this share of the objective there ...
 _CLIMB = 10.0
@@ -426,7 +428,9 @@ class CuttingPlanes:
         share = at_best / (at_best - at_point)
         if self._only_zero_and(1) and share > _ABOUT_RIGHT:
             # With two planes a slack the next solution overshoots by most, unless this one did not go far enough.
-            after_right = _LEAST_STRIDE if self._large else _STRIDE_AFTER_RIGHT
-            self._stride = after_right if share <= 1.0 else _STRIDE_AFTER_SHORT
+            if self._large:
+                self._stride = _STRIDE_AFTER_RIGHT_IF_LARGE if share <= 1.0 else _STRIDE_AFTER_SHORT_IF_LARGE
+            else:
+                self._stride = _STRIDE_AFTER_RIGHT if share <= 1.0 else _STRIDE_AFTER_SHORT
         else:
             self._stride = min(max(self._stride * share, _LEAST_STRIDE), 1.0)

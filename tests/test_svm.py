@@ -294,7 +294,8 @@ def test_history_encloses_the_optimum_more_and_more(train):
     assert (frame["gap"] >= -1e-12).all()
     assert frame["gap"].iloc[-1] == pytest.approx(model.certificate_.gap)
     assert frame["violation"].iloc[-1] <= 1e-5
-    assert (frame[["seconds_qp", "seconds_oracle"]] > 0).all(axis=None)
+    assert (frame["seconds_qp"] > 0).all()
+    assert (frame["seconds_oracle"].iloc[:-1] > 0).all()  # the last QP may show that the best point is good enough
 
 
 # --- health -----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import hashlib
 import os
 import sys
 
@@ -28,6 +27,8 @@ def kernel(function=None, **options):
 @functools.cache
 def _forget_old(folder, kept):
     """Remove what is kept, if it was made from other sources than those in the folder."""
+    import hashlib
+
     with contextlib.suppress(OSError):  # where nothing can be read or written, nothing is kept
         digest = hashlib.sha256()
         for name in sorted(os.listdir(folder)):

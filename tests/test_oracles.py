@@ -197,9 +197,12 @@ def full_table(scores, labels, criterion, k, discount_name):
     return best.max() + 1
 
 
-@pytest.mark.parametrize(("n_good", "n_bad"), [(1, 9), (6, 11), (300, 5), (600, 650)])
-def test_auc_counts_pairs_closer_than_a_half_sorted_or_not(n_good, n_bad, rng):
-    assert are_few(n_good, n_bad) == (n_good < 600)  # the last are too many to look at, and are sorted
+@pytest.mark.parametrize(
+    ("n_good", "n_bad", "few"),
+    [(1, 9, True), (6, 11, True), (300, 5, True), (60, 200, False), (201, 61, False), (600, 650, False)],
+)
+def test_auc_counts_pairs_closer_than_a_half_one_by_one_or_by_search(n_good, n_bad, few, rng):
+    assert are_few(n_good, n_bad) == few
     labels = rng.permutation(np.repeat([1, 0], [n_good, n_bad]))
     X = np.round(rng.normal(size=(n_good + n_bad, 2)), 1)  # with ties
     w = np.array([0.5 * np.pi, 0.1 * np.sqrt(2)])  # no pair is a half apart

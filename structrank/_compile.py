@@ -20,7 +20,8 @@ def kernel(function=None, **options):
     import numba
 
     compiled = numba.njit(cache=True, nogil=True, **options)(function)
-    _forget_old(os.path.dirname(function.__code__.co_filename), compiled.stats.cache_path)
+    if compiled is not function:  # NUMBA_DISABLE_JIT gives the function back as it is
+        _forget_old(os.path.dirname(function.__code__.co_filename), compiled.stats.cache_path)
     return compiled
 
 

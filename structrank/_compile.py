@@ -13,7 +13,8 @@ def kernel(function=None, **options):
     """Compile a function of plain arrays, by numba: it releases the GIL, and is kept on disk for the next process.
 
     numba takes what it has kept while the file of the function is the same. But what a function calls is compiled into it, and
-    may have changed in another file: so with any change of a source all that was kept for its folder goes.
+    may have changed in another file: so with any change of a source all that was kept for its folder goes. Kernels therefore
+    call none of other folders.
     """
     if function is None:
         return functools.partial(kernel, **options)
@@ -32,7 +33,7 @@ def _forget_old(folder, kept):
 
     with contextlib.suppress(OSError):  # where nothing can be read or written, nothing is kept
         digest = hashlib.sha256()
-        for name in sorted(os.listdir(folder)):
+        for name in (*sorted(os.listdir(folder)), __file__):  # this file has settings of the compiler
             if name.endswith(".py"):
                 with open(os.path.join(folder, name), "rb") as source:
                     digest.update(source.read())

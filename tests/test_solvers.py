@@ -7,6 +7,7 @@ import pytest
 
 from structrank.solvers import CuttingPlanes, Plane, WorkingSet, qp, reference
 from structrank.solvers.assignment import best_assignment
+from structrank.solvers.dual import _ascend
 from structrank.solvers.working_set import QPProblem
 
 
@@ -376,3 +377,14 @@ def test_the_first_qps_of_a_large_C_are_solved_by_interior_points_unless_another
     assert found.history[0].solver == first
     assert found.reason == "converged"
     assert CuttingPlanes(Parabola(), C, 1e-3, "dual").run(50).history[0].solver == "dual"
+
+
+def test_weight_that_is_left_by_rounding_does_not_stop_the_dual():
+    multipliers = np.array([0.75, np.nextafter(0.25, 0.0)])
+    left = 1.0 - multipliers[0] - multipliers[1]
+    assert left > 0.0
+    assert multipliers[0] + left == multipliers[0]
+    slopes, w = np.array([[0.0], [1.0]]), multipliers[1:].copy()
+    _ascend(slopes, np.ones(2), np.array([[0, 1]]), np.array([2]), np.ones(1), multipliers, w, 1e-6, 100.0)
+    assert multipliers == pytest.approx([1.0, 0.0])
+    assert w == pytest.approx([0.0])

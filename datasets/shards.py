@@ -63,6 +63,8 @@ def write_shards(
     # The index comes first: should writing break off, opening the folder names what is missing.
     listed = [{"number": f"{i:05d}", "n_docs": len(shard.y)} for i, shard in enumerate(shards)]
     index = {"format": _FORMAT, "n_features": shards.n_features, "weighted": sample_weight is not None, "shards": listed}
+    if shards.columns is not None:
+        index["columns"] = shards.columns
     (folder / _INDEX).write_text(json.dumps(index), "utf-8")
     for entry, shard, ids in zip(listed, shards, columns, strict=True):
         arrays = {"X": shard.X, "y": shard.y, "qid": ids}
@@ -136,6 +138,7 @@ def cut_shards(
     """
     if not isinstance(docs_per_shard, Integral) or isinstance(docs_per_shard, bool) or docs_per_shard < 1:
         raise ValueError(f"docs_per_shard={docs_per_shard!r} is not valid: expected an integer of at least 1.")
+    columns = column_names(X)
     X = X.tocsr() if scipy.sparse.issparse(X) else _as_array(X)
     _check_matrix(X, "X")
     y, qid = _as_column(y, X.shape[0], "y"), _as_column(qid, X.shape[0], "qid")
@@ -147,7 +150,7 @@ def cut_shards(
         fitting = np.searchsorted(ends, start + docs_per_shard, side="right") - 1
         stop = int(ends[max(fitting, np.searchsorted(ends, start, side="right"))])
         rows = slice(start, stop) if order is None else order[start:stop]
-        shards.append(RowShard(X, y, qid, sample_weight, rows, f"shard {len(shards)}"))
+        shards.append(RowShard(X, y, qid, sample_weight, rows, f"shard {len(shards)}", columns))
         start = stop
     return Shards(shards)
 
@@ -158,11 +161,13 @@ class Shards:
     Parameters
     ----------
     shards : list
-        Objects with `X`, `y`, `qid`, `sample_weight` (or None), `shape` of X and a `name` for messages.
+        Objects with `X`, `y`, `qid`, `sample_weight` (or None), `shape` of X, a `name` for messages, and perhaps `columns`.
 
     Attributes
     ----------
     n_features, n_docs : int
+    columns : tuple of str, or None
+        Names of the features, where the data have some.
 
     Examples
     --------
@@ -176,6 +181,13 @@ class Shards:
         if not self._shards:
             raise ValueError("there are no shards; expected at least one.")
         first = self._shards[0]
+        named = [shard for shard in self._shards if getattr(shard, "columns", None) is not None]
+        self.columns = named[0].columns if named else None
+        for shard in named:
+            if shard.columns != self.columns:
+                odd = sorted({*shard.columns} ^ {*self.columns})
+                differ = f"columns {odd}" if odd else "the order of their columns"
+                raise ValueError(f"{shard.name} and {named[0].name} differ in {differ}; all shards must have the same.")
         for shard in self._shards:
             if shard.shape[1] != first.shape[1]:
                 raise ValueError(
@@ -201,6 +213,19 @@ class Shards:
 
     def __repr__(self):
         return f"Shards({len(self)} shards, {self.n_docs} documents, {self.n_features} features)"
+
+
+def column_names(X):
+    """Give the names of the columns of a frame as a tuple, or None where it has none, or not all are texts.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> column_names(pd.DataFrame({"bm25": [1.0]})), column_names(np.eye(2))
+    (('bm25',), None)
+    """
+    names = getattr(X, "columns", None)
+    return None if names is None or not all(isinstance(name, str) for name in names) else tuple(names)
 
 
 def query_ids(qid):
@@ -243,16 +268,18 @@ class RowShard:
         The whole arrays, as for `cut_shards`.
     rows : slice or array of int
     name : str
+    columns : tuple of str or None, default=None
+        Names of the features.
     """
 
-    def __init__(self, X, y, qid, sample_weight, rows, name):
-        self._arrays, self._rows, self.name = (X, y, qid, sample_weight), rows, name
+    def __init__(self, X, y, qid, sample_weight, rows, name, columns=None):
+        self._arrays, self._rows, self.name, self.columns = (X, y, qid, sample_weight), rows, name, columns
         n_docs = len(range(*rows.indices(X.shape[0]))) if isinstance(rows, slice) else len(rows)
         self.shape = n_docs, X.shape[1]
 
     def __reduce__(self):
         # To another process go these rows alone.
-        return RowShard, (self.X, self.y, self.qid, self.sample_weight, slice(None), self.name)
+        return RowShard, (self.X, self.y, self.qid, self.sample_weight, slice(None), self.name, self.columns)
 
     @property
     def X(self):
@@ -285,11 +312,14 @@ class NpyShard:
     number : str
         As in the names of the files.
     weighted : bool
+    columns : tuple of str or None, default=None
+        Names of the features.
     """
 
     folder: str
     number: str
     weighted: bool
+    columns: tuple | None = None
 
     @property
     def name(self):
@@ -353,14 +383,15 @@ class ParquetShard:
     path : str
     label_column, qid_column : str
     weight_column : str or None
-    features : tuple of str
+    columns : tuple of str
+        The features.
     """
 
     path: str
     label_column: str
     qid_column: str
     weight_column: str | None
-    features: tuple
+    columns: tuple
 
     @property
     def name(self):
@@ -370,16 +401,16 @@ class ParquetShard:
     @property
     def shape(self):
         """Shape of X."""
-        return self._file().metadata.num_rows, len(self.features)
+        return self._file().metadata.num_rows, len(self.columns)
 
     @property
     def X(self):
         """Features, as float32 where all of them are."""
         file = self._file()
-        types = {str(file.schema_arrow.field(name).type) for name in self.features}
+        types = {str(file.schema_arrow.field(name).type) for name in self.columns}
         X = np.empty(self.shape, dtype=np.float32 if types == {"float"} else np.float64)
         # One column at a time, so that little more than X itself is held.
-        for number, name in enumerate(self.features):
+        for number, name in enumerate(self.columns):
             X[:, number] = file.read(columns=[name], use_threads=False).column(name).to_numpy()
         return X
 
@@ -407,7 +438,7 @@ class ParquetShard:
     def check(self):
         """Raise unless the file holds documents with numbers as features."""
         schema = self._file().schema_arrow
-        for name in self.features:
+        for name in self.columns:
             found = str(schema.field(name).type)
             if not found.startswith(("int", "uint", "float", "halffloat", "double", "bool")):
                 raise ValueError(
@@ -428,12 +459,6 @@ def _open(path, columns):
         raise ValueError(f"{path} does not exist; expected a folder of shards or a parquet file.")
     for shard in shards:
         shard.check()
-    first = shards[0]
-    if isinstance(first, ParquetShard):
-        for shard in shards:
-            if shard.features != first.features:
-                odd = sorted(set(shard.features) ^ set(first.features))
-                raise ValueError(f"{shard.path} and {first.path} differ in columns {odd or 'that stand in another order'}.")
     return shards
 
 
@@ -445,8 +470,11 @@ def _open_npy(folder):
         index = json.loads((folder / _INDEX).read_text("utf-8"))
         if index["format"] != _FORMAT:
             raise ValueError(index["format"])
-        listed = [(NpyShard(str(folder), entry["number"], index["weighted"]), entry["n_docs"]) for entry in index["shards"]]
-        n_features = index["n_features"]
+        n_features, columns = index["n_features"], index.get("columns")
+        columns = None if columns is None else tuple(columns)
+        listed = [
+            (NpyShard(str(folder), entry["number"], index["weighted"], columns), entry["n_docs"]) for entry in index["shards"]
+        ]
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{folder / _INDEX} is damaged, or not written by write_shards.") from None
     for shard, n_docs in listed:

@@ -1,4 +1,7 @@
-"""Train every criterion on the embedded data and print the train-vs-test criterion table: ``python -m structrank``."""
+"""Train every criterion on the embedded data and print the train-vs-test criterion table: ``python -m structrank``.
+
+With arguments it is the command line: ``python -m structrank train ...``.
+"""
 
 import sys
 
@@ -24,4 +27,8 @@ def main():
 
 
 if __name__ == "__main__":
+    if sys.argv[1:]:
+        from structrank import cli
+
+        sys.exit(cli.main())
     main()

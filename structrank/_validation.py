@@ -71,6 +71,13 @@ def count_rows(values, name):
     return shape[0]
 
 
+def check_dataset(name, part):
+    """Raise unless `part` has X, y and qid."""
+    if not all(hasattr(part, attribute) for attribute in ("X", "y", "qid")):
+        example = f"fold.{name}" if hasattr(part, name) else "structrank.datasets.Dataset(X, y, qid)"
+        raise ValueError(f"{name} is a {type(part).__name__}; expected a Dataset, such as {example}.")
+
+
 def as_matrix(X, name="X"):
     """Give a 2-d numpy array (the caller's own memory where possible) or a CSR matrix; values are not looked at."""
     if scipy.sparse.issparse(X):
@@ -95,11 +102,13 @@ def as_matrix(X, name="X"):
 
 
 def _as_dense(X, name):
+    given = X
     if hasattr(X, "to_numpy"):  # pandas, polars
         X = X.to_numpy()
     X = np.asanyarray(X)
     if X.ndim == 0:
-        raise ValueError(f"{name} is a {type(X.item()).__name__}; expected a table: one row per document.")
+        advice = " datasets.load_letor and datasets.open_shards read files." if isinstance(given, (str, os.PathLike)) else ""
+        raise ValueError(f"{name} is a {type(X.item()).__name__}; expected a table: one row per document.{advice}")
     if X.dtype.kind in "mMV":
         raise ValueError(f"{name} has dtype {X.dtype}; expected real numbers.")
     if X.dtype.kind == "c":
@@ -108,22 +117,31 @@ def _as_dense(X, name):
         try:
             X = X.astype(np.float64)
         except (TypeError, ValueError) as error:
-            place = _first_not_number(X)
+            if type(given).__name__ == "Shards":
+                raise ValueError(
+                    f"{name} is Shards; expected one table. Take them one at a time, as in "
+                    "[model.predict(shard.X) for shard in shards]."
+                ) from None
+            place = _first_not_number(X, getattr(given, "columns", None))
             raise type(error)(
-                f"{name} {place}: every value must be a number (argument must be a string or a real number that "
-                "float() reads). Encode or drop such columns first."
+                f"{name} {place}: no number (argument must be a string that float() reads, or a real number). "
+                "Encode or drop such columns first."
             ) from None
     return X
 
 
-def _first_not_number(values):
+def _first_not_number(values, column_names=None):
     for place, value in np.ndenumerate(values):
         try:
             float(value)
         except (TypeError, ValueError):
-            where = f"row {place[0]}" + (f", column {place[1]}" if len(place) > 1 else "")
+            where = f"row {place[0]}" + (f", column {_column(place[1], column_names)}" if len(place) > 1 else "")
             return f"has {show(value)} at {where}"
     return f"has dtype {values.dtype}"
+
+
+def _column(number, names):
+    return f"{number} ({names[number]!r})" if names is not None else str(number)
 
 
 def check_finite_matrix(X, column_names=None, name="X"):
@@ -148,9 +166,8 @@ def check_finite_matrix(X, column_names=None, name="X"):
 
 def _raise_not_finite(name, value, row, column, column_names):
     what = "NaN" if np.isnan(value) else "inf"
-    label = f" ({column_names[column]!r})" if column_names is not None else ""
     raise ValueError(
-        f"{name} contains {what} at row {row}, column {column}{label}; every feature must be a finite number. "
+        f"{name} contains {what} at row {row}, column {_column(column, column_names)}; every feature must be a finite number. "
         "Fill or drop missing values first."
     )
 
@@ -243,6 +260,12 @@ def as_query_ids(qid, n_rows, against="X"):
         qid[:] = values
         if all(type(value) is int and abs(value) < 2**63 for value in values):
             qid = qid.astype(np.int64)
+    sizes = np.asarray(qid)
+    if sizes.ndim == 1 and sizes.dtype.kind in "iu" and sizes.shape[0] != n_rows == sizes.sum():
+        raise ValueError(
+            f"qid has {sizes.shape[0]} entries that sum up to the {n_rows} rows of {against}, as sizes of groups do; "
+            "expected the query of each row: np.repeat(np.arange(len(sizes)), sizes)."
+        )
     ids = as_column(qid, n_rows, "qid", against)
     if ids.dtype.kind in "fmM":
         missing = np.flatnonzero(ids != ids)

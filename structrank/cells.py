@@ -22,7 +22,7 @@ from structrank.ranker import Ranker
 from structrank.svm import StructRankSVM
 
 # Enters the key of stored cells: raise it when what a cell means changes.
-_CELL_FORMAT = 1
+_CELL_FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Cell:
     seconds : float
         Time for training, the choice of C included; of a cell that was interrupted, since it went on.
     notes : tuple of str
-        Warnings raised while the chosen model was trained.
+        Of the chosen model: warnings raised while it was trained, or its `notes_`.
     scores : (n_test_docs,) array
         Predictions for the test part, in its row order.
     """

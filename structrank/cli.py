@@ -154,7 +154,7 @@ def _train(arguments, say):
 
     from structrank import StructRankSVM
 
-    settings = _given(arguments, "k", "discount", "slack", "relevant_from", "tol", "criterion", "feature_map")
+    settings = _given(arguments, "k", "discount", "slack", "relevant_from", "tol", "criterion", "feature_map", "bound")
     for name in ("criterion", "feature_map"):
         if len(settings.get(name, [])) == 1:
             (settings[name],) = settings[name]
@@ -170,7 +170,7 @@ def _train(arguments, say):
             raise ValueError(f"{arguments.validation}: no query has {_kinds(facts)}, so that C cannot be chosen on it.")
     with _nothing_on_stdout():
         try:
-            models = model.fit_path(train.X, train.y, qid=train.qid, Cs=Cs)
+            models = model.fit_path(train.X, train.y, qid=train.qid, Cs=Cs, checkpoint=arguments.checkpoint)
         except ValueError as error:
             raise ValueError(f"{arguments.data}: {error}") from None
     interrupted = len(models) < len(Cs) or any(model.stop_reason_ == "interrupted" for model in models)
@@ -264,7 +264,7 @@ def _inspect(arguments, say):
         written = f"format {header['format']['version']}, written by structrank {header['versions']['structrank']}"
         lines = [("model", f"{arguments.file} ({written})"), *_model_lines(facts)]
     else:
-        facts = _data_facts(_read_data(arguments, arguments.file), arguments)
+        facts = _data_facts(_read_data(arguments, arguments.file, folders=True), arguments)
         lines = [("data", arguments.file), *_data_lines(facts)]
         facts = {"data": arguments.file, **facts}
     if arguments.json:
@@ -295,6 +295,7 @@ def _training_facts(model):
         "iterations": model.n_iter_,
         "stop_reason": model.stop_reason_,
         "notes": model.notes_,
+        "ramp": bool(getattr(model, "rounds_", ())),
         "certificate": {"primal": certificate.primal, "dual": certificate.dual, "gap": certificate.gap},
         "health": vars(model.health_),
         "weights": [{"feature": name, "weight": weight} for name, weight in weights],
@@ -314,9 +315,10 @@ def _model_lines(facts):
 def _training_lines(facts):
     first, last = facts["certificate"]["dual"], facts["certificate"]["primal"]
     health = facts["health"]
+    which = "of the last convex problem solved for the ramp bound: " if facts["ramp"] else ""
     lines = [
         ("iterations", f"{facts['iterations']}, {facts['stop_reason']}"),
-        ("certificate", f"objective {last:.6g}; the optimum lies from {first:.6g} to {last:.6g}"),
+        ("certificate", f"{which}objective {last:.6g}; the optimum lies from {first:.6g} to {last:.6g}"),
         (
             "health",
             f"objective {health['objective_ratio']:.4g} times that of w = 0; |w| {health['norm']:.4g}; "
@@ -367,7 +369,7 @@ def _data_lines(facts):
     return [
         ("rows", facts["rows"]),
         ("queries", f"{facts['queries']}, of {sizes['least']} to {sizes['most']} rows, median {sizes['median']:g}"),
-        ("", f"{len(without)} without {_kinds(facts)}" + (f": {shown}" if without else "")),
+        ("", f"{len(without)} without {_kinds(facts)}" + (f": qid {shown}" if without else "")),
         ("features", facts["features"]),
         ("labels", ", ".join(f"{label}: {count}" for label, count in facts["labels"].items())),
         ("document ids", "yes" if facts["document_ids"] else "no"),
@@ -408,11 +410,14 @@ def _reading(arguments):
     return _given(arguments, "null", "sparse", "zero_based")
 
 
-def _read_data(arguments, path, n_features=None):
+def _read_data(arguments, path, n_features=None, folders=False):
     from structrank import model_file
     from structrank.datasets import load_letor
 
-    if not os.path.isdir(path) and model_file.is_model_file(path):
+    if os.path.isdir(path):
+        if not folders:
+            raise ValueError(f"{path} is a folder; expected a file in LETOR format, such as {os.path.join(path, 'train.txt')}.")
+    elif model_file.is_model_file(path):
         raise ValueError(f"{path} is a model file; expected a file in LETOR format.")
     return load_letor(path, n_features=n_features, **_reading(arguments))
 
@@ -489,8 +494,8 @@ class _Speaker:
 _OPTION_OF = {"n_jobs": "--jobs", "C": "-C"} | {
     name: f"--{name.replace('_', '-')}"
     for name in (
-        "criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "gain", "Cs", "null", "sparse",
-        "zero_based", "results",
+        "criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound", "gain", "Cs", "null", "sparse",
+        "zero_based", "results", "checkpoint",
     )
 }  # fmt: skip
 
@@ -686,6 +691,12 @@ def _add_train(command):
     parser.add_argument("--slack", metavar="KIND", help="of several criteria: separate (default) or shared")
     _add_relevant_from(parser, graded=True)
     parser.add_argument("--tol", type=float, help="stop when the loss is known to this (default 0.001)")
+    parser.add_argument(
+        "--bound", metavar="NAME", help="convex (default), ramp, or auto: the ramp bound where the convex one is vacuous"
+    )
+    parser.add_argument(
+        "--checkpoint", default=None, metavar="FOLDER", help="keep the state of training here, to go on from after a kill"
+    )
     _add_jobs(parser, "threads")
 
 

@@ -259,6 +259,11 @@ def parse(criterion: str | Criterion, k: int | None = 10, discount: str = "kdd08
     """
     if isinstance(criterion, Criterion):
         return criterion
+    if isinstance(criterion, str) and criterion not in CRITERIA:
+        name, _, cut = criterion.lower().partition("@")
+        if name in CRITERIA:
+            where = f", k={cut}" if cut else ""
+            raise ValueError(f"criterion={criterion!r} is not known; write it as criterion={name!r}{where}.")
     _validation.check_choice("criterion", criterion, CRITERIA)
     return CRITERIA[criterion](k, discount)
 
@@ -314,8 +319,9 @@ def find_oracle(criterion, feature_map, graded=False, decay="sqrt"):
     chosen = feature_maps.parse(feature_map, decay)
     if chosen.name not in table:
         labels = "graded labels (relevant_from=None)" if graded else "good and bad labels"
+        advice = "Give relevant_from the least label of a good document, or take another pair. " if graded else ""
         raise ValueError(
             f"criterion {criterion.name!r} with feature_map {chosen.name!r} has no exact oracle for {labels}. "
-            f"Exact pairs: {exact_pairs()}."
+            f"{advice}Exact pairs: {exact_pairs()}."
         )
     return chosen, table[chosen.name]

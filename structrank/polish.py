@@ -113,8 +113,7 @@ def polish(model, train, validation, measure, *, rounds=5, random_state=0):
         )
     parts = {"train": train, "validation": validation}
     for name, part in parts.items():
-        if not all(hasattr(part, attribute) for attribute in ("X", "y", "qid")):
-            raise ValueError(f"{name}={part!r} is not valid: expected a Dataset, with X, y and qid.")
+        _validation.check_dataset(name, part)
         model.predict(part.X)  # judges X
     search = LineSearch(RankingData(train.X, train.y, train.qid), measure)
 

@@ -282,8 +282,7 @@ def _splits(train, validation, measure, relevant_from, random_state):
     for name, part in {"train": train, "validation": validation}.items():
         if part is None and name == "validation":
             continue
-        if not all(hasattr(part, attribute) for attribute in ("X", "y", "qid")):
-            raise ValueError(f"{name}={part!r} is not valid: expected a Dataset, with X, y and qid.")
+        _validation.check_dataset(name, part)
         try:
             data[name] = RankingData(part.X, part.y, part.qid)
             metrics.evaluate(part.y, np.zeros(len(data[name].labels)), part.qid, measure)

@@ -18,7 +18,7 @@ from structrank import _validation, criteria
 from structrank._progress import ProgressLine
 from structrank.checkpoint import Checkpoint
 from structrank.data import score_rows
-from structrank.datasets.shards import Shards
+from structrank.datasets.shards import Shards, column_names
 from structrank.discounts import DISCOUNTS
 from structrank.feature_maps import Permutation
 from structrank.history import History
@@ -92,14 +92,15 @@ class StructRankSVM(LinearMethods, Ranker):
         What training minimises: the convex bound on the loss, certified; the tighter, non-convex ramp bound, which is not
         vacuous on long lists (see `structrank.ramp`; C climbs from ten times the given one, or from more where w would be
         too short for the bound to be tight, and ``feature_map="auto"`` means "dorm" for criteria with a k, cut after 3 k ranks
-        where ``decay="sqrt"``); or the first, and where that is vacuous the second, with ``feature_map="auto"``.
+        where ``decay="sqrt"``). "auto" takes the first, and where that is vacuous the second; `feature_map` is then taken for
+        "auto" whatever it is, and `notes_` tells of it.
 
     Attributes
     ----------
     coef_ : (n_features,) array
         The weights w.
     n_iter_ : int
-        Iterations made: a QP each, and a pass over the data but where the QP shows that the best w so far is good enough.
+        Iterations made: a QP each, and a pass over the data, except where the QP shows that the best w so far is good enough.
     history_ : History
         One entry an iteration: objective, bound, gap, violation, planes, seconds; ``history_.to_frame()`` for pandas.
     certificate_ : Certificate
@@ -111,8 +112,10 @@ class StructRankSVM(LinearMethods, Ranker):
         `certificate_` then speak of the last convex problem solved.
     stop_reason_ : str
         "converged", "max_iter", "callback" (it said to stop), "interrupted" (Ctrl-C) or "stalled".
+    n_queries_ : int
+        Queries that training learned from: those with good and bad documents.
     notes_ : tuple of str
-        What training warned of.
+        What training warned of, and whether it took the ramp bound for a convex one that is vacuous.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array
         Where X has string column names.
@@ -301,6 +304,12 @@ class StructRankSVM(LinearMethods, Ranker):
         from structrank import metrics
 
         scores = self.predict(X)
+        if qid is None and getattr(self, "n_queries_", 1) > 1:
+            text = (
+                f"score takes all {len(scores)} rows for one query, as qid is None, but training had {self.n_queries_} "
+                "queries. Give qid; searches of scikit-learn hand it on with sklearn.set_config(enable_metadata_routing=True)."
+            )
+            warnings.warn(text, _validation.StructRankWarning, stacklevel=2)
         measures = [criterion.measure(self.relevant_from) for criterion in self._criteria()]
         means = [
             metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name] for measure in measures
@@ -401,9 +410,12 @@ class StructRankSVM(LinearMethods, Ranker):
         # Only now, so that a fit that is refused leaves the earlier model alone.
         if isinstance(X, Shards) or is_dask(X):
             vars(self).pop("feature_names_in_", None)
+            names = column_names(X)
+            if names is not None:
+                self.feature_names_in_ = np.array(names, dtype=object)
         else:
             validate_data(self, X, skip_check_array=True)
-        self.n_features_in_ = training.risk.n_features
+        self.n_features_in_, self.n_queries_ = training.risk.n_features, training.risk.n_queries
         self.coef_ = outcome.w
         self.n_iter_ = len(outcome.history)
         self.history_ = History(outcome.history)
@@ -411,14 +423,16 @@ class StructRankSVM(LinearMethods, Ranker):
         self.stop_reason_ = outcome.reason
         self.health_ = outcome.health
         self.rounds_ = outcome.rounds
-        self.notes_ = tuple(self._problems(training.risk))
+        problems = self._problems(training.risk)
+        taken = self.bound == "auto" and self.rounds_
+        self.notes_ = (*((training.why_ramp,) if taken else ()), *problems)
         reporter.finish(outcome)
-        for text in self.notes_:
+        for text in problems:
             warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
 
     def _problems(self, risk):
         """Say in words what a user should know about the training run; nothing where all is well."""
-        gap = f"the objective is within {self.certificate_.relative_gap:.1%} of the optimum"
+        gap = f"the objective is within {100 * self.certificate_.relative_gap:.2g}% of the optimum"
         unfinished = {
             "max_iter": f"training stopped at max_iter={self.max_iter}; {gap}. Raise max_iter or tol.",
             "callback": f"training was stopped by the callback after {self.n_iter_} iterations; {gap}.",

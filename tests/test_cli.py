@@ -107,6 +107,12 @@ def test_the_installed_program_trains_predicts_and_evaluates(tmp_path):
     assert evaluated.stdout.startswith("measure\tmean\tqueries\tundefined\tsettings\nmrr@10\t")
 
 
+def test_the_package_with_arguments_is_the_program():
+    said = subprocess.run([sys.executable, "-m", "structrank", "inspect", "none.txt"], capture_output=True, text=True)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert said.stderr == "structrank inspect: error: none.txt: No such file or directory\n"
+
+
 def test_errors_of_the_program_are_one_line_and_code_2():
     for command in ("inspect bad.txt", "inspect", "frobnicate", ""):
         done = program(command)
@@ -220,6 +226,20 @@ def test_the_best_C_on_validation_data_is_taken(result, run, tmp_path):
     assert facts["C"] == load_model(path).C == models[int(np.argmax(scores))].C
     _, out, _ = run(command)
     assert f"chose C={facts['C']:g} of C=0.001: {scores[0]:.4f}, C=1: {scores[1]:.4f}" in out
+
+
+def test_a_checkpoint_is_kept_and_taken_up(result, tmp_path, monkeypatch):
+    command = f"train train.txt -C 100 -o {tmp_path}/m --checkpoint {tmp_path}/run"
+    first = result(command)
+    monkeypatch.setattr(cutting_plane.CuttingPlanes, "step", None)  # a finished run takes none
+    assert result(command) == first
+
+
+def test_the_certificate_of_the_ramp_bound_says_what_it_is_of(run, tmp_path):
+    run(f"train train.txt --criterion mrr --bound ramp -o {tmp_path}/m")
+    _, out, _ = run(f"inspect {tmp_path}/m")
+    assert "certificate   of the last convex problem solved for the ramp bound: objective " in out
+    assert "certificate   objective " in run("inspect map.structrank")[1]
 
 
 def test_warnings_of_training_are_lines_on_stderr(run, tmp_path):
@@ -454,7 +474,7 @@ def test_inspecting_data_tells_what_they_are(run, result):
         dict.fromkeys(data.qid.tolist())
     )
     _, out, _ = run("inspect test.txt")
-    assert f"1 without both good (label >= 1) and bad documents: {data.qid[-1]}\n" in out
+    assert f"1 without both good (label >= 1) and bad documents: qid {data.qid[-1]}\n" in out
     assert "1 without different labels" in run("inspect test.txt --relevant-from none")[1]
     assert result("inspect made")["queries"] == 16  # a folder counts as the whole data set
 
@@ -575,6 +595,9 @@ def test_an_interrupted_comparison_says_what_was_kept(run, monkeypatch, options,
         ("train none.txt -o m --k 0", "--k 0 is not valid: expected an integer of at least 1, or None for no cut."),
         ("train none.txt -o m --k ten", "argument --k: invalid int value: 'ten'; see structrank train --help"),
         ("train none.txt -o m -C -1", "-C -1.0 is not valid: expected a number above 0."),
+        ("train none.txt -o m --criterion ndcg@5", "--criterion ndcg@5 is not known; write it as --criterion ndcg, --k 5."),
+        ("train none.txt -o m --bound tight", "--bound tight is not known; choose one of: 'convex', 'ramp', 'auto'."),
+        ("train made/Fold1 -o m", "made/Fold1 is a folder; expected a file in LETOR format, such as made/Fold1/train.txt."),
         ("train none.txt -o m --tol 0", "--tol 0.0 is not valid: expected a number above 0."),
         (
             "train none.txt -o m --jobs 0",

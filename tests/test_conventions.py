@@ -116,7 +116,7 @@ def test_the_page_says_how_to_get_the_others_numbers():
     assert ours("ndcg@10", gain="linear", empty=0.0) == pytest.approx(ndcg_score([LABELS], [SCORES], k=10), abs=1e-12)
     assert rows["LightGBM"][0] == '`ties="stable", empty=1.0`'
     assert ours("ndcg@10", ties="stable", empty=1.0) == pytest.approx(by_lightgbm(LABELS, SCORES), abs=1e-12)
-    assert rows["trec_eval"][0] == '`gain="linear"`, and no ties'
+    assert rows["trec_eval"][0] == '`gain="linear", empty=0.0`, and no ties'
     broken = SCORES + np.arange(5) * 1e-9  # trec_eval puts the larger document id first
     found = metrics.evaluate(LABELS, broken, None, ["ndcg@10", "map"], gain="linear")
     trec = by_ir_measures(LABELS, SCORES, np.zeros(5, int), [nDCG @ 10, AP])

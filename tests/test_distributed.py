@@ -145,6 +145,7 @@ def test_a_dask_frame_gives_the_model_of_its_partitions(client, rows):
     there = train(**columns_of(frame_of(rows, partitions)), backend=DaskBackend(client))
     assert_same(there, here)
     assert there.n_features_in_ == 6
+    assert there.feature_names_in_.tolist() == list("abcdef")
 
 
 def test_dask_arrays_give_the_model_of_their_chunks(client, rows):

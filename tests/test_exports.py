@@ -1,5 +1,6 @@
 """Exports: other programs, which know nothing of this package, must rank as the model does."""
 
+import gzip
 import json
 import math
 import pathlib
@@ -523,16 +524,34 @@ def test_a_file_that_cannot_be_written_leaves_the_earlier_one(tmp_path):
     assert exports.read_ranklib(tmp_path / "model.txt").coef_ == [1.0]
 
 
-# --- the page ---------------------------------------------------------------------------------------------------------
+# --- the pages --------------------------------------------------------------------------------------------------------
+
+
+def python_of(page):
+    text = (pathlib.Path(__file__).parent.parent / page).read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def run_blocks(blocks, folder, monkeypatch):
+    (folder / "page.py").write_text("\n".join(blocks), encoding="utf-8")
+    monkeypatch.chdir(folder)
+    return runpy.run_path("page.py")
+
+
+def test_the_readme_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    with gzip.open(tmp_path / "clicks.tsv.gz", "wt") as file:
+        file.writelines(f"jaguar\tjaguar.com cats.org c{i % 5}.org\t{i % 2}\n" for i in range(200))
+    blocks = [block for block in python_of("README.md") if "tcp://scheduler" not in block]  # an address of nobody's
+    assert len(blocks) == 9
+    names = run_blocks(blocks, tmp_path, monkeypatch)
+    assert names["table"].notes.keys() == {("MRR (map mrr)", "digits", 0), ("DORM", "digits", 0)}
+    assert names["v"].ranking.tolist() == [0, 2, 1]
 
 
 def test_the_page_on_production_runs_from_top_to_bottom(tmp_path, monkeypatch):
-    page = pathlib.Path(__file__).parent.parent / "docs" / "production.md"
-    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 7
-    (tmp_path / "page.py").write_text("\n".join(blocks), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    names = runpy.run_path("page.py")
+    blocks = python_of("docs/production.md")
+    assert len(blocks) == 8
+    names = run_blocks(blocks, tmp_path, monkeypatch)
     jsonschema.validate(json.loads((tmp_path / "solr.json").read_text()), SOLR)
     jsonschema.validate(json.loads((tmp_path / "plugin.json").read_text()), ELASTICSEARCH)
     new, qid = names["X_new"], names["qid_new"]

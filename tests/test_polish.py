@@ -175,7 +175,7 @@ def test_what_polish_refuses(noisy, model):
     for measure in ("auc", "p@5", metrics.PairAccuracy()):
         with pytest.raises(ValueError, match=r"'map', 'mrr\[@k\]', 'ndcg\[@k\]'"):
             polish(model, noisy.train, noisy.validation, measure)
-    with pytest.raises(ValueError, match="validation=None is not valid: expected a Dataset"):
+    with pytest.raises(ValueError, match="validation is a NoneType; expected a Dataset"):
         polish(model, noisy.train, None, "map")
     with pytest.raises(ValueError, match="map is undefined for every query of validation"):
         polish(model, noisy.train, Dataset(noisy.train.X, 0 * noisy.train.y, noisy.train.qid), "map")

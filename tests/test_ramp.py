@@ -247,6 +247,7 @@ def test_ramp_makes_at_most_six_times_the_passes_of_a_convex_training(long_lists
 def test_auto_takes_the_map_of_the_ramp_where_the_convex_bound_is_vacuous(feature_map, long_lists):
     auto = fit(long_lists.train, "mrr", feature_map=feature_map, bound="auto")
     assert np.array_equal(auto.coef_, fit(long_lists.train, "mrr", bound="ramp").coef_)
+    assert auto.notes_ == ("Trained on the ramp bound of mrr@10 (dorm), as the convex bound is vacuous on these data.",)
 
 
 def test_criteria_of_whole_lists_start_from_map_and_clipped_ones_from_auc(long_lists):

@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from structrank import StructRankSVM, compare, datasets, load_model, metrics, train_for
 from structrank.comparison import default_trainers
-from structrank.datasets import Dataset
+from structrank.datasets import Dataset, Fold
 from structrank.polish import matched_criterion
 from structrank.selection import MeasureMatched, Selection, Trial
 from structrank.significance import standard_error_ratio
@@ -240,9 +240,11 @@ def test_what_the_recipe_refuses(fold):
         train_for("map", train, validation, Cs=[])
     with pytest.raises(ValueError, match="Cs=-1 is not valid"):
         train_for("map", train, validation, Cs=[-1])
-    with pytest.raises(ValueError, match="train=None is not valid: expected a Dataset"):
+    with pytest.raises(ValueError, match=r"train is a NoneType; expected a Dataset, such as structrank\.datasets\.Dataset"):
         train_for("map", None)
-    with pytest.raises(ValueError, match="validation=3 is not valid: expected a Dataset"):
+    with pytest.raises(ValueError, match=r"train is a Fold; expected a Dataset, such as fold\.train"):
+        train_for("map", Fold(train, None, validation))
+    with pytest.raises(ValueError, match="validation is a int; expected a Dataset"):
         train_for("map", train, 3)
     with pytest.raises(ValueError, match="the train part has 5 features, the validation part 2"):
         train_for("map", train, Dataset(validation.X[:, :2], validation.y, validation.qid))

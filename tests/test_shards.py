@@ -212,6 +212,27 @@ def test_spoilt_parquet_files_are_refused(rows, tmp_path):
     frame.assign(b=[1, 2], qid=[2, 2]).to_parquet(tmp_path / "two.parquet")
     with pytest.raises(ValueError, match=r"differ in columns \['b'\]"):
         open_shards(tmp_path)
+    frame.assign(b=[1, 2])[["label", "qid", "b", "a"]].to_parquet(path)
+    with pytest.raises(ValueError, match="differ in the order of their columns"):
+        open_shards([path, tmp_path / "two.parquet"])
+
+
+def test_features_keep_their_names(rows, tmp_path):
+    names = ["bm25", "pagerank", "age", "clicks", "length"]
+    frame, rest = pd.DataFrame(rows["X"], columns=names), {name: rows[name] for name in ("y", "qid", "sample_weight")}
+    write_shards(tmp_path / "named", frame, **rest, docs_per_shard=40)
+    expected = StructRankSVM("auc").fit(frame, **rest).feature_names_in_
+    model = StructRankSVM("auc")
+    for shards in (open_shards(tmp_path / "named"), cut_shards(frame, **rest, docs_per_shard=40)):
+        assert model.fit(shards).feature_names_in_.tolist() == expected.tolist() == names
+    assert write_parquet(tmp_path / "parquet", shards).columns == ("f0", "f1", "f2", "f3", "f4")
+    assert not hasattr(model.fit(cut_shards(**rows)), "feature_names_in_")
+
+
+def test_to_score_shards_as_one_is_refused(rows):
+    shards = cut_shards(**rows)
+    with pytest.raises(ValueError, match=r"X is Shards; expected one table\. Take them one at a time"):
+        StructRankSVM("auc").fit(shards).predict(shards)
 
 
 def test_missing_numbers_in_a_file_are_named_with_it(tmp_path):

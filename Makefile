@@ -12,7 +12,7 @@ test: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/pytest -n 2 --dist worksteal
 
-# Times against other libraries, a quarter of an hour: make bench OUT=bench.json FOLDER=OHSUMED/ ARGS="--sections passes tiny".
+# Times against other libraries, five minutes and more: make bench OUT=bench.json FOLDER=OHSUMED/ ARGS="--sections passes tiny".
 OUT ?= bench.json
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks --out "$(OUT)" $(if $(FOLDER),--folder "$(FOLDER)") $(ARGS)

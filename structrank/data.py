@@ -104,10 +104,17 @@ class RankingData:
         Weight of each row's query; constant within a query.
     is_part : bool, default False
         Whether there are other parts, so that all weights of this one may be 0.
+    name : str, default "X"
+        What X is called in messages.
+    check_finite : bool, default True
+        Whether to look for nan and infinity in X; to look at all of X takes about as long as a pass over it.
 
     Attributes
     ----------
     X : numpy array or CSR matrix
+    name : str
+    column_names : sequence or None
+        Where X is a frame.
     labels : (n_docs,) array, in the caller's row order
     grouping : Grouping
     query_weights : (n_queries,) array
@@ -119,8 +126,8 @@ class RankingData:
     (2, [2, 1])
     """
 
-    def __init__(self, X, y, qid=None, sample_weight=None, is_part=False):
-        column_names = getattr(X, "columns", None)
+    def __init__(self, X, y, qid=None, sample_weight=None, is_part=False, name="X", check_finite=True):
+        self.name, self.column_names = name, getattr(X, "columns", None)
         self.X = _validation.as_matrix(X)
         n_docs = self.X.shape[0]
         self.labels = _validation.as_labels(y, n_docs)
@@ -133,7 +140,8 @@ class RankingData:
                 sample_weight, grouping.rows, grouping.indptr, grouping.ids
             )
             _validation.check_some_weight(is_part or self.query_weights.any())
-        _validation.check_finite_matrix(self.X, column_names)
+        if check_finite:
+            _validation.check_finite_matrix(self.X, self.column_names, name)
 
     @property
     def n_features(self):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
-from structrank import oracles
+from structrank import _validation, oracles
 from structrank._kernels import linear, passes, sorting
 from structrank.data import NO_ROWS, kernel_matrix
 
@@ -162,6 +162,7 @@ class Shard:
 
     def __init__(self, data, objective):
         self.objective = objective
+        self._names = data.column_names, data.name
         self._select_queries(data)
         sparse = scipy.sparse.issparse(data.X)
         row_bytes = 12 * data.X.nnz // data.X.shape[0] if sparse else data.X.dtype.itemsize * data.n_features
@@ -191,6 +192,7 @@ class Shard:
             self._rows = NO_ROWS if data.rows_in_order else grouping.rows
         else:
             chosen = np.repeat(usable, sizes)
+            self._check_finite(data.X, grouping.rows[~chosen])  # no pass will see these
             self._rows, labels, good = grouping.rows[chosen], labels[chosen], good[chosen]
         self._starts = np.concatenate([[0], np.cumsum(sizes[usable])])
         self._n_good = n_good[usable]
@@ -203,6 +205,15 @@ class Shard:
         # Good documents first; from then on each pass starts from the order of the one before.
         self._order = np.empty(labels.shape[0], dtype=np.int32)
         sorting.put_first(good, self._starts, self._n_good, self._order)
+
+    def _check_finite(self, X, rows=None):
+        """Raise if X holds nan or infinity, looking at some rows first: where these are finite, at no others."""
+        if rows is not None and kernel_matrix(X) is not None:
+            zeros = np.empty(rows.shape[0])
+            linear.scores(kernel_matrix(X), rows, 0, np.zeros(X.shape[1]), zeros)
+            if not np.isnan(zeros).any():
+                return
+        _validation.check_finite_matrix(X, *self._names)
 
     def _count_pairs(self):
         sizes = np.diff(self._starts)
@@ -247,7 +258,7 @@ class Shard:
         return np.array(firsts)
 
     def planes(self, X, w, kind="risk", threads=None):
-        """Pass over the queries.
+        """Pass over the queries. A pass at w = 0 raises a ValueError where X holds nan or infinity.
 
         Parameters
         ----------
@@ -295,13 +306,15 @@ class Shard:
         sums = np.zeros((n_slots, w.shape[0])), np.zeros(n_slots), np.zeros(n_slots)
         for matrix, base, rows, blocks in self._readable(X, chunk.blocks):
             if work.compiled:
-                passes.sweep(
+                finite = passes.sweep(
                     matrix, base, rows, self._starts, blocks, self._n_good, self._order, self._grades, work.settings,
                     work.tables, work.shared, work.part_weights, self._factors, work.slots, w, *sums,
                 )  # fmt: skip
+                if not finite:
+                    self._check_finite(X)
             else:
                 for low, high in itertools.pairwise(blocks.tolist()):
-                    self._sum_block(work, matrix, base, rows, slice(low, high), w, *sums)
+                    self._sum_block(work, X, matrix, base, rows, slice(low, high), w, *sums)
         return sums
 
     def _readable(self, X, blocks):
@@ -315,13 +328,15 @@ class Shard:
             rows = self._rows[docs] if self._rows.size else docs
             yield (np.ascontiguousarray(X[rows], dtype=np.float64),), docs.start, NO_ROWS, np.array([low, high])
 
-    def _sum_block(self, work, matrix, base, rows, queries, w, slope, offset, value):
+    def _sum_block(self, work, X, matrix, base, rows, queries, w, slope, offset, value):
         """Do for one block what `passes.sweep` does, with oracles that are Python functions."""
         first, stop = int(self._starts[queries.start]), int(self._starts[queries.stop])
         starts = self._starts[queries.start : queries.stop + 1] - first
         rows, order = rows[first:stop] if rows.size else rows, self._order[first:stop]
         raw = np.empty(stop - first)
         linear.scores(matrix, rows, first - base, w, raw)
+        if not w.any() and np.isnan(raw).any():
+            self._check_finite(X)
         labels = None if self._labels is None else self._labels[first:stop]
         sorted_queries = oracles.Queries.sort(raw, starts, self._n_good[queries], order, labels)
         found = [oracle(sorted_queries) for oracle in work.oracles]

@@ -28,9 +28,12 @@ class ShardSource:
         self.shard = shard
 
     def load(self):
-        """Read and check the shard; gives a `RankingData`."""
+        """Read and check the shard, but for nan and infinity; gives a `RankingData`."""
         try:
-            return RankingData(self.shard.X, self.shard.y, self.shard.qid, self.shard.sample_weight, is_part=True)
+            return RankingData(
+                self.shard.X, self.shard.y, self.shard.qid, self.shard.sample_weight, is_part=True,
+                name=f"{self.shard.name}: X", check_finite=False,
+            )  # fmt: skip
         except ValueError as error:
             raise ValueError(f"{self.shard.name}: {error}") from None
 
@@ -54,6 +57,8 @@ def check_alone(X, y, qid, sample_weight):
 def sources_of(X, y=None, qid=None, sample_weight=None):
     """Give the sources of a training set for `structrank.risk.LocalShards`.
 
+    Whether X is finite shows in the pass at w = 0, see `structrank.shard.Shard.planes`.
+
     Parameters
     ----------
     X : Shards, array-like or sparse matrix of shape (n_docs, n_features)
@@ -74,6 +79,6 @@ def sources_of(X, y=None, qid=None, sample_weight=None):
     (2, 1)
     """
     if not isinstance(X, Shards):
-        return [RankingData(X, y, qid, sample_weight)]
+        return [RankingData(X, y, qid, sample_weight, check_finite=False)]
     check_alone(X, y, qid, sample_weight)
     return [ShardSource(shard) for shard in X]

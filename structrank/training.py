@@ -148,7 +148,7 @@ class RampTraining:
 
     def run(self, C, callback=None, start=None, checkpoint=None):
         """Train for one C, from `start`, or by default from a healthy convex criterion; gives `Trained`."""
-        C = _RAMP_FACTOR * C
+        C, at_zero = _RAMP_FACTOR * C, self._risk_at_zero
         if start is None or not start.any():
             start, C = self._healthy_start(C, checkpoint)
         risk = self.risk if checkpoint is None else KeptPasses(self.risk, checkpoint.of("ramp"), self._facts)
@@ -156,7 +156,7 @@ class RampTraining:
         if checkpoint is not None:
             risk.write()
         kept = outcome.kept
-        health = Health(kept.objective / (kept.C * self._risk_at_zero), kept.norm, kept.risk, False)
+        health = Health(kept.objective / (kept.C * at_zero), kept.norm, kept.risk, False)
         convex = outcome.convex
         return Trained(outcome.w, convex.history, convex.certificate, health, outcome.reason, tuple(outcome.rounds))
 
@@ -179,6 +179,7 @@ class RampTraining:
 
     @cached_property
     def _risk_at_zero(self):
+        """R(0); the pass for it must be the first, as it is the one that looks for nan in X."""
         return float(self.risk.weights @ self.risk.plane(np.zeros(self.risk.n_features)).value)
 
     def _healthy_start(self, C, checkpoint):

@@ -433,7 +433,7 @@ def test_bad_input_is_refused_with_place_finding_and_expectation(case, monkeypat
     def no_work(*_):
         raise AssertionError("work was done before the input was judged")
 
-    monkeypatch.setattr("structrank.risk.Risk.plane", no_work)
+    monkeypatch.setattr("structrank.solvers.cutting_plane.CuttingPlanes.step", no_work)
     with pytest.raises(ValueError, match=message):
         fit()
 
@@ -642,12 +642,21 @@ def test_larger_data_have_more_slacks_within_limits(n_cells, n_slacks, monkeypat
     assert model.history_.to_frame()["planes"].iloc[0] == n_slacks
 
 
-def test_the_plane_at_0_needs_no_scores(rng):
-    X = rng.normal(size=(60, 2))
-    with StructRankSVM("map")._training(X, np.tile([1, 0, 0], 20), np.repeat(range(6), 10), None, [1.0], None) as training:
-        before = training.risk.plane(np.zeros(2))
-        X[:] = np.nan
-        after = training.risk.plane(np.zeros(2))
-        assert np.isnan(training.risk.plane(np.ones(2)).value).any()
-    assert np.isfinite(before.slope).all()
-    assert np.array_equal(after.value, before.value)
+@pytest.mark.parametrize("kind", [np.asarray, np.float32, np.asfortranarray, scipy.sparse.csr_matrix])
+@pytest.mark.parametrize("settings", [{}, {"bound": "ramp"}, {"criterion": "dorm", "relevant_from": None}])
+def test_the_first_pass_finds_nan_in_every_row(kind, settings, rng):
+    X, qid = rng.normal(size=(24, 3)), rng.permutation(np.repeat(range(4), 6))
+    y = np.where(qid == 2, 0, rng.permutation(24) % 2)  # a query that no pass sees
+    for row in range(24):
+        spoilt = X.copy()
+        spoilt[row, row % 3] = rng.choice([np.nan, np.inf, -np.inf])
+        with pytest.raises(ValueError, match=f"X contains (NaN|inf) at row {row}, column {row % 3};"):
+            StructRankSVM(**settings).fit(kind(spoilt), y, qid=qid)
+
+
+def test_a_warm_start_on_the_ramp_bound_finds_nan_too(rng):
+    X, y, qid = rng.normal(size=(24, 3)), np.tile([1, 0, 0], 8), np.repeat(range(4), 6)
+    model = StructRankSVM("mrr", bound="ramp", warm_start=True).fit(X, y, qid=qid)
+    X[7, 1] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN at row 7, column 1"):
+        model.fit(X, y, qid=qid)

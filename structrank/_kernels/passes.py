@@ -7,7 +7,7 @@ compiled oracles; where an oracle is a Python function, its results go through `
 import numpy as np
 
 from structrank._compile import kernel
-from structrank._kernels.linear import add_slopes, scores
+from structrank._kernels.linear import add_slopes, first_not_finite, scores
 from structrank._kernels.oracles import AUC, find
 from structrank._kernels.sorting import make_room, sort_queries
 
@@ -84,6 +84,11 @@ def sweep(
     w : (n_features,) array
     slope, offset, value : (n_slots, n_features), (n_slots,) and (n_slots,) arrays
         Are added to.
+
+    Returns
+    -------
+    bool
+        False where w = 0 and some row has nan or infinity: then the rest is left undone.
     """
     n_parts = settings.shape[0]
     n_kinds = slots.shape[0]  # parts that share their slots share one read of X
@@ -113,10 +118,9 @@ def sweep(
         good = n_good[low:high]
         places = order[first:stop]
         some_rows = rows[first:stop] if rows.shape[0] else rows
-        if at_zero:
-            raw[:n_docs] = 0.0  # the first pass of every training need not read X for that
-        else:
-            scores(matrix, some_rows, first - base, w, raw[:n_docs])
+        scores(matrix, some_rows, first - base, w, raw[:n_docs])
+        if at_zero and first_not_finite(raw[:n_docs]) >= 0:  # 0 times a finite number is 0
+            return False
         sort_queries(raw[:n_docs], here, good, places, sorted_scores[:n_docs], room, only_auc)
         if grades.shape[0]:
             for q in range(n_queries):
@@ -133,3 +137,4 @@ def sweep(
         )  # fmt: skip
         for kind in range(n_kinds):
             add_slopes(matrix, some_rows, first - base, by_row[kind, :n_docs], here, slots[kind, low:high], slope)
+    return True

@@ -162,6 +162,9 @@ class Point:
 _QP_SHARE = 0.15
 # ... but at the end finer than the tolerance.
 _QP_FINEST = 0.1
+# Planes that are idle may be dropped where the bound has risen by this share of what was missing. Where it does not, planes are
+# too few, and a run that forgets them as fast as it finds new ones would not end.
+_RISE_TO_DROP = 0.01
 # After so many QPs that were too hard for the dual, it is not asked any more.
 _TOO_HARD = 2
 # Far from the optimum, solutions by interior points overshoot less: they lie amidst what the planes leave open, those of the
@@ -291,21 +294,27 @@ class CuttingPlanes:
         self._n_too_hard += backend == "auto" and solution.backend == "interior"
         n_planes = len(self.working_set)
         self._warm = solution.w
+        risen = solution.dual - self._stage_bound >= _RISE_TO_DROP * missing
         self._stage_bound = max(self._stage_bound, solution.dual)
         # A dual point that is feasible for a smaller C is feasible for this one, and may have room to grow.
         dual = solution.dual if C == self.C else problem.at(self.C).feasible_dual(solution.multipliers)[1]
         self.bound = max(self.bound, dual)
-        # The new bound may show that the best point is good enough: then there is no need for another. (For a small C that is
-        # true of 0 too, which has learned nothing.)
-        enough = best - self._stage_bound <= tolerated and self._best.w.any()
+        # The new bound may show that the best point is good enough: then there is no need for another, but where it is 0, which
+        # has learned nothing.
+        to_spare = tolerated - (best - self._stage_bound)
+        enough = to_spare >= 0.0 and self._best.w.any()
         towards = solution.w if self._foreseen is None else self._foreseen
         direction = towards - self._best.w
         if self._stride is None:
             self._stride = self._guess_stride(direction)
         stride = 0.0 if enough else self._stride
         w = towards if stride == 1.0 else self._best.w + stride * direction
+        if C == self.C and to_spare > 0.0 and not enough and self.history:
+            # R is convex: some way from 0 towards the last point, which was worse, is good enough as well.
+            last = self.points[-1]
+            w = to_spare / max(last.objective(C) - best, to_spare) * last.w
         expected = float(self.risk.weights @ problem.slacks(w))
-        self.working_set.record(solution.multipliers)  # may drop planes, which ends the problem
+        self.working_set.record(solution.multipliers, may_drop=risen)  # which ends the problem
         seconds_qp = time.perf_counter() - started
 
         point, seconds_oracle = (self._best, 0.0) if enough else self._visit(w)
@@ -325,15 +334,17 @@ class CuttingPlanes:
             self._best = point
         if reached and C == self.C:
             self._reason = "converged"
+        elif self._best_for(self.C).objective(self.C) - self.bound <= self.C * self.tol and C != self.C:
+            self._climb(self._n_climbs)
         elif reached:
-            self._climb()
+            self._climb(1)
         elif solution.gap > accuracy and point.risk - expected <= 0.1 * self.tol:
             self._reason = "stalled"
         return self._reason
 
-    def _climb(self):
-        """Go on to the next C."""
-        self._n_climbs -= 1
+    def _climb(self, n):
+        """Go on to a larger C, n times that of the factor."""
+        self._n_climbs -= n
         C, planes = self._stage_C, self.working_set
         self._stage_bound = self.bound if C == self.C else planes.problem(C).feasible_dual(planes.multipliers)[1]
         self._best, self._stride = self._best_for(C), None

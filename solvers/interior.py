@@ -14,6 +14,8 @@ slack, and again where the solution violates others.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from structrank._compile import REORDER, kernel
@@ -59,8 +61,17 @@ def span(slopes):
     """
     if 2 * slopes.shape[0] >= slopes.shape[1]:
         return slopes, None
-    basis, triangle = np.linalg.qr(slopes.T)
+    # With one thread: where another process is at work, two that wait for each other took up to 100 times as long.
+    with _blas().limit(limits=1, user_api="blas"):
+        basis, triangle = np.linalg.qr(slopes.T)
     return np.ascontiguousarray(triangle.T), basis
+
+
+@functools.cache
+def _blas():
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 @kernel

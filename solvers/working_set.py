@@ -62,11 +62,11 @@ def _note_use(multipliers, slack_of, weights, patience, idle):
     for t in range(multipliers.shape[0]):
         total += multipliers[t]
     share = _IN_USE * max(total, 1e-300) / weights.sum()
-    n_dropped = 0
+    n_idle = 0
     for t in range(multipliers.shape[0]):
         idle[t] = 0 if multipliers[t] > share * weights[slack_of[t]] else idle[t] + 1
-        n_dropped += idle[t] > patience
-    return n_dropped
+        n_idle += idle[t] > patience
+    return n_idle
 
 
 @kernel
@@ -243,7 +243,7 @@ class WorkingSet:
         Weight pi_s of each slack in the risk.
     n_features : int
     patience : int
-        A plane is dropped once it has had no multiplier in this many solutions in a row.
+        A plane may be dropped once it has had no multiplier in this many solutions in a row.
 
     Attributes
     ----------
@@ -316,10 +316,11 @@ class WorkingSet:
         """Give the QP over the planes; it holds until planes are added or recorded."""
         return QPProblem(self.slopes, self.offsets, self.slack_of, self.weights, C, self._blocks)
 
-    def record(self, multipliers):
-        """Take over a solution's multipliers, and drop planes that have been idle for long."""
+    def record(self, multipliers, may_drop=True):
+        """Take over a solution's multipliers, and drop planes that have been idle for long, if that may be."""
         self.multipliers[:] = multipliers
-        if _note_use(self.multipliers, self.slack_of, self.weights, self.patience, self._idle):
+        n_idle = _note_use(self.multipliers, self.slack_of, self.weights, self.patience, self._idle)
+        if n_idle and may_drop:
             keep = self._idle[: self._n] <= self.patience
             blocks = self._blocks
             self._n = _drop(

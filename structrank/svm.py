@@ -432,7 +432,7 @@ class StructRankSVM(LinearMethods, Ranker):
 
     def _problems(self, risk):
         """Say in words what a user should know about the training run; nothing where all is well."""
-        gap = f"the objective is within {100 * self.certificate_.relative_gap:.2g}% of the optimum"
+        gap = f"the objective is within {100 * self.certificate_.relative_gap:.3g}% of the optimum"
         unfinished = {
             "max_iter": f"training stopped at max_iter={self.max_iter}; {gap}. Raise max_iter or tol.",
             "callback": f"training was stopped by the callback after {self.n_iter_} iterations; {gap}.",

@@ -253,8 +253,8 @@ def test_what_is_foreseen_is_visited_first_unless_it_is_known_to_be_needless():
 @pytest.mark.parametrize("C", [100.0, 1e5])
 def test_no_bound_is_taken_from_planes_that_were_dropped(C):
     class Shredding(WorkingSet):
-        def record(self, multipliers):
-            super().record(multipliers)
+        def record(self, multipliers, may_drop):
+            super().record(multipliers, may_drop)
             self._slopes[len(self) :] = np.nan
 
     risk = hinges()

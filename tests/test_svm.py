@@ -654,6 +654,32 @@ def test_the_first_pass_finds_nan_in_every_row(kind, settings, rng):
             StructRankSVM(**settings).fit(kind(spoilt), y, qid=qid)
 
 
+def test_planes_are_kept_while_the_bound_does_not_rise():
+    # So many directions, and from a warm start so few planes, that dropping idle ones after 8 QPs went round in circles.
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(27), rng.integers(2, 30, 27))
+    X = rng.normal(size=(qid.size, 149))
+    y = (X @ rng.normal(size=149) / np.sqrt(149) + 0.5 * rng.normal(size=qid.size) > 1).astype(int)
+    model = StructRankSVM("dorm", C=100.0, k=3, decay="sqrt@5", max_iter=200, warm_start=True)
+    for _ in range(2):
+        model.fit(1000 * X, y, qid=qid)
+        assert model.stop_reason_ == "converged"
+
+
+@pytest.mark.filterwarnings("ignore:.*is vacuous")
+@pytest.mark.parametrize("formulation", ["one-slack", "auto"])
+@pytest.mark.parametrize(("criterion", "k", "tol"), [("mrr", 10, 0.1), ("ndcg", 1, 1.0)])
+def test_where_0_is_good_enough_a_point_near_it_is_taken(criterion, k, tol, formulation):
+    rng = np.random.default_rng(0)
+    qid = np.repeat(range(20), 60)
+    X, y = 100 * rng.normal(size=(1200, 30)), (rng.random(1200) < 0.05).astype(int)
+    y[::60] = 1
+    model = StructRankSVM(criterion, k=k, C=1e5, tol=tol, formulation=formulation, max_iter=100).fit(X, y, qid=qid)
+    assert model.stop_reason_ == "converged"
+    assert model.coef_.any()
+    assert model.certificate_.gap <= 1e5 * tol
+
+
 def test_a_warm_start_on_the_ramp_bound_finds_nan_too(rng):
     X, y, qid = rng.normal(size=(24, 3)), np.tile([1, 0, 0], 8), np.repeat(range(4), 6)
     model = StructRankSVM("mrr", bound="ramp", warm_start=True).fit(X, y, qid=qid)

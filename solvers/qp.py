@@ -59,11 +59,11 @@ def solve(problem, accuracy, warm, backend="auto"):
 def _attempts(backend):
     """List the ways to solve a QP, in the order to try them."""
     osqp_attempts = [("osqp", _ask_osqp(1.0, 4000)), ("osqp, tighter", _ask_osqp(1e-2, 40000))]
-    if backend == "osqp":
-        return [*osqp_attempts, ("cvxpy", reference.ask_cvxpy())]
-    if backend.startswith("cvxpy"):
-        return [(backend, reference.ask_cvxpy(backend.partition(":")[2] or "CLARABEL")), *osqp_attempts]
     compiled = [("dual", ask_dual()), ("interior", ask_interior())]
+    if backend == "osqp":
+        return [*osqp_attempts, ("cvxpy", reference.ask_cvxpy()), *compiled]
+    if backend.startswith("cvxpy"):
+        return [(backend, reference.ask_cvxpy(backend.partition(":")[2] or "CLARABEL")), *osqp_attempts, *compiled]
     if backend == "interior":
         compiled.reverse()
     return [*compiled, *osqp_attempts, ("cvxpy", reference.ask_cvxpy())]

@@ -171,8 +171,12 @@ class NDCG(_Discounted):
         return np.ones(n)
 
     def check_grades(self, labels: np.ndarray) -> None:
-        """Raise if 2^label would overflow."""
+        """Raise if 2^label would overflow, or not differ from 1."""
         _validation.check_exp2_labels(labels)
+        lost = np.flatnonzero((labels > 0) & (self.gains(labels) == 0))
+        if lost.size:
+            row = int(lost[0])
+            raise ValueError(f"y contains {labels[row]} at row {row}, whose gain 2^label - 1 is 0; round such labels to 0.")
 
     def gains(self, labels: np.ndarray) -> np.ndarray:
         """Give the gain of graded labels, 2^label - 1."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from structrank.criteria import Criterion
 
+_LARGEST_SCORE = 1e300
+
 
 @dataclass(frozen=True)
 class Violation:
@@ -87,6 +89,8 @@ def most_violated(
     scores = _validation.as_scores(scores, n_docs, against="scores")
     if not np.isfinite(scores).all():
         raise ValueError(f"scores contains inf at row {int(np.argmin(np.isfinite(scores)))}; expected finite numbers.")
+    if np.abs(scores).max(initial=0.0) > _LARGEST_SCORE:
+        raise ValueError(f"scores has a number beyond {_LARGEST_SCORE:g}, with which sums cannot be computed; scale them down.")
     labels = _validation.as_labels(relevant, n_docs, against="scores", name="relevant")
     if relevant_from is None:
         criterion.check_grades(labels)

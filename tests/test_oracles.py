@@ -299,6 +299,13 @@ def test_decays_as_array_and_callable_mean_what_the_name_means(decay):
     assert most_violated(scores, labels, "dorm", decay=decay).value == most_violated(scores, labels, "dorm").value
 
 
+@pytest.mark.parametrize("criterion", ["auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm"])
+def test_scores_whose_sums_overflow_are_refused(criterion):
+    with pytest.raises(ValueError, match=r"scores has a number beyond 1e\+300"):
+        most_violated([1e308, 1.5e308, 1.7e308], [0, 1, 0], criterion)
+    assert np.isfinite(most_violated([1e300, -1e300, 0.0], [0, 1, 0], criterion).value)
+
+
 def test_a_pair_without_exact_oracle_is_refused_with_the_list_of_pairs():
     with pytest.raises(ValueError, match=r"'auc' with feature_map 'dorm' has no exact oracle.*mrr: mrr, po"):
         most_violated([1.0, 2.0], [0, 1], "auc", feature_map="dorm")

@@ -144,7 +144,10 @@ def test_a_qp_that_stalls_is_retried_tighter_then_handed_on_and_the_history_says
     handed_on = CuttingPlanes(hinges(), 5.0, 1e-5, "osqp").run(500)
     assert {one.solver for one in handed_on.history} == {"cvxpy"}
     assert "osqp, tighter: stalled" in handed_on.history[0].note
-    for outcome in (retried, handed_on):
+    monkeypatch.setattr(reference, "ask_cvxpy", stall(reference.ask_cvxpy, 10**9))
+    compiled = CuttingPlanes(hinges(), 5.0, 1e-5, "osqp").run(500)
+    assert {one.solver for one in compiled.history} <= {"dual", "interior"}
+    for outcome in (retried, handed_on, compiled):
         assert outcome.reason == "converged"
         assert outcome.certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-4)
 

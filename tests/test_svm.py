@@ -379,6 +379,7 @@ BAD_INPUT = {
         wrong(y=[2000, 0, 0, 1, 0, 0], criterion="dorm", relevant_from=None),
         r"y contains 2000 at row 0.*up to 1000",
     ),
+    "tiny grade": (wrong(y=[1e-17, 0, 0, 1, 0, 0], criterion="dorm", relevant_from=None), r"y contains 1e-17 at row 0, whose"),
     "short y": (wrong(y=[1, 0]), r"y has 2 entries but X has 6 rows"),
     "short qid": (wrong(qid=[1]), r"qid has 1 entries but X has 6 rows"),
     "sizes for qid": (wrong(qid=[2, 4]), r"qid has 2 entries that sum up to the 6 rows of X, as sizes of groups do"),

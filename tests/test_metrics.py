@@ -496,7 +496,7 @@ def test_wrong_measures_are_refused_by_name(make, message):
         ({"y": [[0, 1], [1, 0], [1, 1]]}, "y has 2 dimension(s); expected 1"),
         ({"scores": [1, 2]}, "scores has 2 entries but y has 3 rows; they must have the same length."),
         ({"scores": [1, NAN, 2]}, "scores contains NaN at row 1"),
-        ({"qid": [1, 2]}, "qid has 2 entries but y has 3 rows"),
+        ({"qid": [1, 5]}, "qid has 2 entries but y has 3 rows"),
         ({"qid": [1, None, 2]}, "qid contains None at row 1"),
         ({"measures": []}, "measures is empty; expected at least one, such as 'ndcg@10'."),
         ({"measures": ["map", "ndgc"]}, f"measure 'ndgc' is not known; {CHOICES}"),

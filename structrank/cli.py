@@ -101,14 +101,7 @@ def _compare(arguments, say):
     settings = _given(arguments, "relevant_from", "discount")
     for measure in arguments.measures:
         metrics.parse(measure, **settings)
-    trainers = comparison.default_trainers(**settings)
-    if arguments.trainers is not None:
-        by_name = {name.lower(): name for name in trainers}
-        chosen = [by_name.get(name.lower(), name) for name in arguments.trainers]
-        for name in set(chosen) - set(by_name.values()):
-            raise ValueError(f"trainer {name!r} is not known; choose from: {', '.join(map(repr, by_name.values()))}.")
-        trainers = {name: trainers[name] for name in chosen}
-    trainers |= _tree_trainers(arguments)
+    trainers = comparison.as_trainers(arguments.trainers, **settings) | _tree_trainers(arguments)
 
     data = {name: load_letor_folds(folder, **_reading(arguments)) for name, folder in folders.items()}
     try:

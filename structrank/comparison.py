@@ -116,8 +116,8 @@ def compare(
         From names to a `structrank.datasets.Fold` or a list of them, as ``load_letor_folds`` gives. The test parts of
         all folds are pooled per query, so they should not overlap.
     trainers : dict, list of names, or None
-        Rows. None for all of `default_trainers`, a list of names for some of these, or a dict from names to objects
-        with ``fit(X, y, qid=...)`` and ``predict(X)``; they are copied, never trained themselves. To set others beside
+        Rows. None for all of `default_trainers`, a list of names (in any case) for some of these, or a dict from names to
+        objects with ``fit(X, y, qid=...)`` and ``predict(X)``; they are copied, never trained themselves. To set others beside
         the defaults: ``{**default_trainers(), "LightGBM": LightGBMRanker()}``, see `structrank.trees`.
     measures : str, Measure, or a list of them
         Columns, as `structrank.metrics.evaluate` takes them. Those given by name have the paper's conventions: binary
@@ -164,7 +164,7 @@ def compare(
     ((2, 2), [24, 25, 26, 27, 28, 29])
     """
     folds = _as_folds(datasets)
-    trainers = _as_trainers(trainers, relevant_from, discount)
+    trainers = as_trainers(trainers, relevant_from, discount)
     conventions: dict[str, Any] = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
     if isinstance(measures, (str, metrics.Measure)):
         measures = [measures]
@@ -221,15 +221,23 @@ def _as_folds(datasets):
     return folds
 
 
-def _as_trainers(trainers, relevant_from, discount) -> dict[str, Any]:
+def as_trainers(trainers, relevant_from=1, discount="kdd08") -> dict[str, Any]:
+    """Give what `compare` takes as trainers as a dict from names to objects.
+
+    Examples
+    --------
+    >>> list(as_trainers(["auc", "MRR (map po)"]))
+    ['AUC', 'MRR (map po)']
+    """
     default = default_trainers(relevant_from, discount)
     if trainers is None:
         chosen = default
     elif isinstance(trainers, Mapping):
         chosen = {str(name): trainer for name, trainer in trainers.items()}
     else:
-        chosen = {}
-        for name in [trainers] if isinstance(trainers, str) else trainers:
+        chosen, by_name = {}, {name.lower(): name for name in default}
+        for given in [trainers] if isinstance(trainers, str) else trainers:
+            name = by_name.get(str(given).lower(), given)
             _validation.check_choice("trainer", name, tuple(default))
             chosen[name] = default[name]
     if not chosen:

@@ -37,7 +37,7 @@ class Polish:
     ----------
     measure : str
     train, validation : tuple of (float, float)
-        The measure before and after.
+        The measure before and after; `train` is of all training queries, where that of a `Selection` may be a mean over folds.
     steps : int
         Lines along which w was moved, of those that led to the model that was kept.
     tried : int

@@ -314,7 +314,7 @@ class CuttingPlanes:
             last = self.points[-1]
             w = to_spare / max(last.objective(C) - best, to_spare) * last.w
         expected = float(self.risk.weights @ problem.slacks(w))
-        self.working_set.record(solution.multipliers, may_drop=risen)  # which ends the problem
+        self.working_set.record(solution.multipliers, may_drop=risen)  # to drop planes ends the problem
         seconds_qp = time.perf_counter() - started
 
         point, seconds_oracle = (self._best, 0.0) if enough else self._visit(w)
@@ -334,17 +334,17 @@ class CuttingPlanes:
             self._best = point
         if reached and C == self.C:
             self._reason = "converged"
-        elif self._best_for(self.C).objective(self.C) - self.bound <= self.C * self.tol and C != self.C:
-            self._climb(self._n_climbs)
+        elif C != self.C and self._best_for(self.C).objective(self.C) - self.bound <= self.C * self.tol:
+            self._climb(self._n_climbs)  # nothing on the way is of use any more
         elif reached:
             self._climb(1)
         elif solution.gap > accuracy and point.risk - expected <= 0.1 * self.tol:
             self._reason = "stalled"
         return self._reason
 
-    def _climb(self, n):
-        """Go on to a larger C, n times that of the factor."""
-        self._n_climbs -= n
+    def _climb(self, n_steps):
+        """Go on to a larger C, by that many factors."""
+        self._n_climbs -= n_steps
         C, planes = self._stage_C, self.working_set
         self._stage_bound = self.bound if C == self.C else planes.problem(C).feasible_dual(planes.multipliers)[1]
         self._best, self._stride = self._best_for(C), None

@@ -117,7 +117,9 @@ def _as_dense(X, name):
         try:
             X = X.astype(np.float64)
         except (TypeError, ValueError) as error:
-            if type(given).__name__ == "Shards":
+            from structrank.datasets.shards import Shards
+
+            if isinstance(given, Shards):
                 raise ValueError(
                     f"{name} is Shards; expected one table. Take them one at a time, as in "
                     "[model.predict(shard.X) for shard in shards]."
@@ -260,12 +262,13 @@ def as_query_ids(qid, n_rows, against="X"):
         qid[:] = values
         if all(type(value) is int and abs(value) < 2**63 for value in values):
             qid = qid.astype(np.int64)
-    sizes = np.asarray(qid)
-    if sizes.ndim == 1 and sizes.dtype.kind in "iu" and sizes.shape[0] != n_rows == sizes.sum():
-        raise ValueError(
-            f"qid has {sizes.shape[0]} entries that sum up to the {n_rows} rows of {against}, as sizes of groups do; "
-            "expected the query of each row: np.repeat(np.arange(len(sizes)), sizes)."
-        )
+    if np.shape(qid) != (n_rows,):
+        sizes = np.asarray(qid)
+        if sizes.ndim == 1 and sizes.dtype.kind in "iu" and sizes.sum() == n_rows:
+            raise ValueError(
+                f"qid has {sizes.shape[0]} entries that sum up to the {n_rows} rows of {against}, as sizes of groups do; "
+                "expected the query of each row: np.repeat(np.arange(len(sizes)), sizes)."
+            )
     ids = as_column(qid, n_rows, "qid", against)
     if ids.dtype.kind in "fmM":
         missing = np.flatnonzero(ids != ids)

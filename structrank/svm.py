@@ -424,8 +424,8 @@ class StructRankSVM(LinearMethods, Ranker):
         self.health_ = outcome.health
         self.rounds_ = outcome.rounds
         problems = self._problems(training.risk)
-        taken = self.bound == "auto" and self.rounds_
-        self.notes_ = (*((training.why_ramp,) if taken else ()), *problems)
+        choices = [training.why_ramp] if self.bound == "auto" and self.rounds_ else []
+        self.notes_ = tuple(choices + problems)
         reporter.finish(outcome)
         for text in problems:
             warnings.warn(text, _validation.StructRankWarning, stacklevel=3)

@@ -227,8 +227,8 @@ class Training:
     @property
     def why_ramp(self):
         """What to say where the ramp bound took the place of the convex one."""
-        maps = " + ".join(part.name for part in self._ramp_objective.parts)
-        return f"Trained on the ramp bound of {maps}, as the convex bound is vacuous on these data."
+        names = " + ".join(part.name for part in self._ramp_objective.parts)
+        return f"Trained on the ramp bound of {names}, as the convex bound is vacuous on these data."
 
     def run(self, C, callback=None, start=None, checkpoint=None):
         """Train for one C, from `start` where it is given, keeping a `Checkpoint` on the way; gives `Trained`."""

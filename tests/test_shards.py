@@ -123,9 +123,11 @@ def test_little_of_a_shard_is_held_between_passes(rows, tmp_path):
 
 
 def test_a_shard_of_rows_travels_alone(rows):
-    shards = cut_shards(**rows, docs_per_shard=40)
+    frame = pd.DataFrame(rows["X"], columns=list("abcde"))
+    shards = cut_shards(**{**rows, "X": frame}, docs_per_shard=40)
     text = pickle.dumps(shards[1])
     assert len(text) < rows["X"].nbytes / 2
+    assert pickle.loads(text).columns == tuple("abcde")
     for name in rows:
         assert np.array_equal(getattr(pickle.loads(text), name), getattr(shards[1], name))
 

@@ -679,6 +679,8 @@ def test_where_0_is_good_enough_a_point_near_it_is_taken(criterion, k, tol, form
     assert model.stop_reason_ == "converged"
     assert model.coef_.any()
     assert model.certificate_.gap <= 1e5 * tol
+    if tol == 1.0:  # the bound of a smaller C does for the last one, so that the climb to it ends at once
+        assert model.n_iter_ <= 5
 
 
 def test_a_warm_start_on_the_ramp_bound_finds_nan_too(rng):

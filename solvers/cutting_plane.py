@@ -84,7 +84,7 @@ class Iteration:
         "qp" and "oracle"; that of the oracle is 0 where the QP's bound showed the best point so far to be good enough, and no
         other was visited.
     solver : str
-        Who solved the QP.
+        Who solved the QP; empty where there was none, as the step went back from where the last had ended.
     note : str
         What went wrong in the QP; empty where nothing did.
     """
@@ -171,19 +171,22 @@ _TOO_HARD = 2
 # dual in a corner of it. So the QPs are solved by them while the gap is more than this share of the objective, if features are
 # not too many, and C is as many times the one for which the plane at 0, were it all of R, would bring R down to 0.
 _CENTRAL_GAP, _CENTRAL_FEATURES, _CENTRAL_FROM = 0.5, 150, 10.0
-# A new plane is made at least this far from the best point towards the solution of the QP.
-_LEAST_STRIDE = 0.05
+# New planes are made where the objective should be least on the way from the best point to the solution of the QP, or farther:
+# where it should be above that by this share of what is missing. Nearer by there is no news.
+_NEWS = 0.04
+# Where less than this share of a step would have been enough, and the objective has risen by more than that, the next step goes
+# back to there, without a QP.
+_TOO_FAR = 0.6
 # A first step of which this share was enough says little of how far the second should go: not far, for a large C (as above)
 # least of all; if the first was short, farther.
 _ABOUT_RIGHT = 0.8
 _STRIDE_AFTER_RIGHT, _STRIDE_AFTER_SHORT = 0.1, 0.3
 _STRIDE_AFTER_RIGHT_IF_LARGE, _STRIDE_AFTER_SHORT_IF_LARGE = 0.05, 0.1
 # While there are few planes, a large C sends w far off to places that no plane knows. So a run that starts from nothing goes
-# by way of smaller C, each larger than the last by this factor, until the gap is this share of the objective there ...
-_CLIMB = 10.0
-_CLIMB_GAP = 0.02
-# ... if C is that large, measured as above. The first is at most so large.
-_LARGE_FROM, _CLIMB_FROM = 200.0, 400.0
+# by way of smaller C, the first so large, measured as above, each next larger by this factor, if C itself is large enough ...
+_FIRST_STAGE, _CLIMB, _CLIMB_FROM = 60.0, 10.0, 120.0
+# ... until the gap there is this share of the objective, or a step leaves more than that share of the gap.
+_CLIMB_GAP, _SLOW = 0.015, 0.3
 # Where it is about 1, the first step goes to where the plane meets 0, and R, which bends before, is least on the way.
 _ABOUT_ONE, _STRIDE_TO_BEND = (0.4, 4.0), 0.6
 
@@ -193,7 +196,8 @@ class CuttingPlanes:
 
     Far from the optimum the QP's solution overshoots, the more so the larger C. So planes are made between the best point so
     far and the QP's solution, where the objective should be least: how far along, the slopes found at both ends of the last
-    step tell (a secant). For the same reason a run without earlier points climbs to a large C by way of smaller ones.
+    step tell (a secant). If that was much too far, the next plane is made where the secant has its zero, which takes no QP. For
+    the same reason a run without earlier points climbs to a large C by way of smaller ones.
 
     Parameters
     ----------
@@ -236,19 +240,23 @@ class CuttingPlanes:
         if start is not None or not self.points:
             w = np.zeros(risk.n_features) if start is None else np.array(start, dtype=np.float64)
             self._visit(w)
-        self._n_climbs, self._stride = 0, 1.0 if len(self.points) == 1 or foreseen is not None else None
+        # The share of the way to the QP's solution where the objective should be least, and the curvature of R on the last way;
+        # None where nothing is known of them.
+        self._stride, self._curvature = 1.0 if len(self.points) == 1 or foreseen is not None else None, None
         first = self.points[0]
         size = 0.0 if first.w.any() else min(C * float(first.slope @ first.slope) / max(first.risk, 1e-300), 1e300)
         self._large = size > _CENTRAL_FROM
         self._central = self._large and solver == "auto" and risk.n_features <= _CENTRAL_FEATURES
+        self._stages = np.array([C])  # the values of C that are still to climb to
         if self._only_zero_and(0):
-            if size > _LARGE_FROM:
-                self._n_climbs = max(math.ceil(math.log(size / _CLIMB_FROM, _CLIMB)), 1)
+            if size > _CLIMB_FROM:
+                n_climbs = math.ceil(math.log(size / _CLIMB_FROM, _CLIMB))
+                self._stages = np.append(C * (_FIRST_STAGE / size) * _CLIMB ** np.arange(n_climbs), C)
             elif _ABOUT_ONE[0] < size < _ABOUT_ONE[1]:
                 self._stride = _STRIDE_TO_BEND
-        self._stage_bound = 0.0
+        self._stage_bound, self._stage_gap = 0.0, math.inf
         self._best = self._best_for(self._stage_C)
-        self._warm, self._foreseen = self._best.w, foreseen
+        self._warm, self._foreseen, self._back = self._best.w, foreseen, None
         self._n_too_hard = 0
         self._reason = ""
 
@@ -259,7 +267,7 @@ class CuttingPlanes:
     @property
     def _stage_C(self):
         """The C that the run has climbed to."""
-        return self.C / _CLIMB**self._n_climbs
+        return float(self._stages[0])
 
     def _best_for(self, C):
         return min(self.points, key=lambda point: point.objective(C))
@@ -275,16 +283,25 @@ class CuttingPlanes:
         return self._best.objective(self.C)
 
     def step(self):
-        """Solve the QP, evaluate the risk near its solution, add the new planes.
+        """Solve the QP and evaluate the risk near its solution, or go back where the last step went too far.
 
         Returns
         -------
         str
             Empty, or why this was the last step: "converged" or "stalled".
         """
+        return self._go_on() if self._back is None else self._go_back()
+
+    @property
+    def _tolerated(self):
+        """The gap that will do for the C that the run has climbed to."""
+        C = self._stage_C
+        return C * self.tol if C == self.C else max(C * self.tol, _CLIMB_GAP * self._best.objective(C))
+
+    def _go_on(self):
+        """Solve the QP, and evaluate the risk between the best point and its solution."""
         started = time.perf_counter()
-        C, best = self._stage_C, self._best.objective(self._stage_C)
-        tolerated = C * self.tol if C == self.C else max(C * self.tol, _CLIMB_GAP * best)
+        C, best, tolerated = self._stage_C, self._best.objective(self._stage_C), self._tolerated
         missing = best - self._stage_bound
         accuracy = max(_QP_FINEST * tolerated, _QP_SHARE * missing)
         problem = self.working_set.problem(C)
@@ -305,9 +322,7 @@ class CuttingPlanes:
         enough = to_spare >= 0.0 and self._best.w.any()
         towards = solution.w if self._foreseen is None else self._foreseen
         direction = towards - self._best.w
-        if self._stride is None:
-            self._stride = self._guess_stride(direction)
-        stride = 0.0 if enough else self._stride
+        stride = 0.0 if enough else self._choose_stride(direction)
         w = towards if stride == 1.0 else self._best.w + stride * direction
         if C == self.C and to_spare > 0.0 and not enough and self.history:
             # R is convex: some way from 0 towards the last point, which was worse, is good enough as well.
@@ -318,36 +333,60 @@ class CuttingPlanes:
         seconds_qp = time.perf_counter() - started
 
         point, seconds_oracle = (self._best, 0.0) if enough else self._visit(w)
-        objective = point.objective(self.C)
-        self.history.append(
-            Iteration(
-                len(self.history) + 1, objective, self.bound, max(objective - self.bound, 0.0), point.risk - expected,
-                n_planes, {"qp": seconds_qp, "oracle": seconds_oracle}, solution.backend, solution.note,
-            )
-        )  # fmt: skip
+        self._note(point, expected, n_planes, {"qp": seconds_qp, "oracle": seconds_oracle}, solution.backend, solution.note)
         if self._foreseen is not None:
             self._foreseen = self._stride = None
         elif not enough:
-            self._learn_stride(point, direction)
-        reached = enough or point.objective(C) - self._stage_bound <= tolerated
-        if reached or point.objective(C) <= best:
-            self._best = point
-        if reached and C == self.C:
-            self._reason = "converged"
-        elif C != self.C and self._best_for(self.C).objective(self.C) - self.bound <= self.C * self.tol:
-            self._climb(self._n_climbs)  # nothing on the way is of use any more
-        elif reached:
-            self._climb(1)
-        elif solution.gap > accuracy and point.risk - expected <= 0.1 * self.tol:
+            share = self._learn_stride(point, direction, stride)
+            if share < _TOO_FAR and point.objective(C) - best > _NEWS * (best - self._stage_bound):
+                self._back = self._best.w + share * (w - self._best.w)
+        gap = min(point.objective(C), best) - self._stage_bound
+        slow, self._stage_gap = gap > _SLOW * self._stage_gap, gap
+        if not self._settle(point, slow) and solution.gap > accuracy and point.risk - expected <= 0.1 * self.tol:
             self._reason = "stalled"
         return self._reason
 
+    def _go_back(self):
+        """Evaluate the risk where the last step should have ended."""
+        started = time.perf_counter()
+        w, self._back = self._back, None
+        expected = float(self.risk.weights @ self.working_set.problem(self._stage_C).slacks(w))
+        n_planes, seconds = len(self.working_set), time.perf_counter() - started
+        point, seconds_oracle = self._visit(w)
+        self._note(point, expected, n_planes, {"qp": seconds, "oracle": seconds_oracle}, "", "")
+        self._settle(point, slow=False)
+        return self._reason
+
+    def _note(self, point, expected, n_planes, seconds, solver, note):
+        """Add a line to the history."""
+        objective = point.objective(self.C)
+        gap, violation = max(objective - self.bound, 0.0), point.risk - expected
+        self.history.append(
+            Iteration(len(self.history) + 1, objective, self.bound, gap, violation, n_planes, seconds, solver, note)
+        )
+
+    def _settle(self, point, slow):
+        """Take a point that is better. If it is good enough, or the stage `slow`, go on to a larger C or end, and say so."""
+        C = self._stage_C
+        reached = point.objective(C) - self._stage_bound <= self._tolerated
+        if reached or point.objective(C) <= self._best.objective(C):
+            self._best = point
+        if C == self.C:
+            self._reason = "converged" if reached else ""
+        elif self._best_for(self.C).objective(self.C) - self.bound <= self.C * self.tol:
+            self._climb(len(self._stages) - 1)  # nothing on the way is of use any more
+            return True
+        elif reached or slow:
+            self._climb(1)
+            return True
+        return reached
+
     def _climb(self, n_steps):
-        """Go on to a larger C, by that many factors."""
-        self._n_climbs -= n_steps
+        """Go on to a larger C, that many stages on."""
+        self._stages = self._stages[n_steps:]
         C, planes = self._stage_C, self.working_set
         self._stage_bound = self.bound if C == self.C else planes.problem(C).feasible_dual(planes.multipliers)[1]
-        self._best, self._stride = self._best_for(C), None
+        self._best, self._stage_gap, self._stride, self._back = self._best_for(C), math.inf, None, None
 
     def state(self):
         """Give all that the further course depends on, as numbers, texts and arrays."""
@@ -356,12 +395,15 @@ class CuttingPlanes:
         }
         return {
             "bound": self.bound,
-            "climbs": self._n_climbs,
+            "stages": self._stages,
             "stage bound": self._stage_bound,
+            "stage gap": self._stage_gap,
             "best": next(number for number, point in enumerate(self.points) if point is self._best),
             "warm": self._warm,
             "stride": self._stride,
+            "curvature": self._curvature,
             "foreseen": self._foreseen,
+            "back": self._back,
             "too hard": self._n_too_hard,
             "reason": self._reason,
             "history": self.history,
@@ -371,8 +413,9 @@ class CuttingPlanes:
 
     def restore(self, state):
         """Take over what `state` gave."""
-        self.bound, self._warm, self._stride, self._foreseen = (state[name] for name in ("bound", "warm", "stride", "foreseen"))
-        self._n_climbs, self._stage_bound = state["climbs"], state["stage bound"]
+        self.bound, self._warm, self._foreseen, self._back = (state[name] for name in ("bound", "warm", "foreseen", "back"))
+        self._stride, self._curvature = state["stride"], state["curvature"]
+        self._stages, self._stage_bound, self._stage_gap = (state[name] for name in ("stages", "stage bound", "stage gap"))
         self._n_too_hard, self._reason, self.history = state["too hard"], state["reason"], list(state["history"])
         points = state["points"]
         self.points[:] = [
@@ -419,24 +462,31 @@ class CuttingPlanes:
         self.working_set.add(np.atleast_2d(plane.slope), np.atleast_1d(plane.offset), np.arange(point.values.shape[0]))
         return point, plane.seconds
 
-    def _guess_stride(self, direction):
-        """Give the stride of a first step for a new C: to where the objective is least, if R goes on bending as before.
+    def _choose_stride(self, direction):
+        """Give how far to go: to where the objective should be least, and at least as far as there is news."""
+        best, C, square = self._best, self._stage_C, float(direction @ direction)
+        if self._stride is None and self._curvature is None:
+            # How much the slope has changed from the first point to the best.
+            way = best.w - self.points[0].w
+            length = float(way @ way)
+            self._curvature = float((self.points[0].slope - best.slope) @ way) / length if length > 0.0 else 0.0
+        bends = (1.0 + C * self._curvature) * square if self._curvature is not None else 0.0
+        if self._stride is None:
+            falls = best.steepness(C, direction)
+            self._stride = min(-falls / bends, 1.0) if falls < 0.0 else 1.0
+        missing = max(best.objective(C) - self._stage_bound, 0.0)
+        news = math.sqrt(2.0 * _NEWS * missing / bends) if bends > 0.0 else 0.0
+        return min(max(self._stride, news), 1.0)
 
-        How much the slope has changed on the way from the first point to the best tells the curvature of R.
-        """
-        best, C, way = self._best, self._stage_C, self._best.w - self.points[0].w
-        falls, square, length = best.steepness(C, direction), float(direction @ direction), float(way @ way)
-        curvature = float((self.points[0].slope - best.slope) @ way) * square / length if length > 0.0 else 0.0
-        return min(max(-falls / (square + C * curvature), _LEAST_STRIDE), 1.0) if falls < 0.0 else 1.0
-
-    def _learn_stride(self, point, direction):
-        """Set the stride to where the last step should have ended, by the slopes at both its ends."""
+    def _learn_stride(self, point, direction, stride):
+        """Set the stride to where the last step should have ended, by the slopes at both its ends; gives that as its share."""
         at_best = self._best.steepness(self._stage_C, direction)
         at_point = point.steepness(self._stage_C, direction)
         if not (at_best < 0.0 and at_point > at_best):
             self._stride = 1.0
-            return
+            return 1.0
         share = at_best / (at_best - at_point)
+        self._curvature = float((self._best.slope - point.slope) @ direction) / (stride * float(direction @ direction))
         if self._only_zero_and(1) and share > _ABOUT_RIGHT:
             # With two planes a slack the next solution overshoots by most, unless this one did not go far enough.
             if self._large:
@@ -444,4 +494,5 @@ class CuttingPlanes:
             else:
                 self._stride = _STRIDE_AFTER_RIGHT if share <= 1.0 else _STRIDE_AFTER_SHORT
         else:
-            self._stride = min(max(self._stride * share, _LEAST_STRIDE), 1.0)
+            self._stride = min(stride * share, 1.0)
+        return share

@@ -7,6 +7,7 @@ import pytest
 
 from structrank.solvers import CuttingPlanes, Plane, WorkingSet, qp, reference
 from structrank.solvers.assignment import best_assignment
+from structrank.solvers.cutting_plane import Point
 from structrank.solvers.dual import _ascend
 from structrank.solvers.working_set import QPProblem
 
@@ -55,6 +56,11 @@ def test_the_driver_minimises_any_risk_with_one_or_many_slacks():
         assert outcome.certificate.primal == pytest.approx(problem.value, rel=1e-5)
         assert outcome.certificate.dual <= problem.value * (1 + 1e-9)
         assert outcome.w == pytest.approx(w.value, abs=1e-2)
+
+
+def solvers_of(history):
+    """Give who solved the QPs; steps back have none."""
+    return {one.solver for one in history if one.solver}
 
 
 def test_one_step_at_a_time_equals_a_run():
@@ -142,11 +148,11 @@ def test_a_qp_that_stalls_is_retried_tighter_then_handed_on_and_the_history_says
     assert retried.history[0].note.startswith("osqp: stalled, gap ")
     monkeypatch.setattr(qp, "_ask_osqp", stall(qp._ask_osqp, 10**9))
     handed_on = CuttingPlanes(hinges(), 5.0, 1e-5, "osqp").run(500)
-    assert {one.solver for one in handed_on.history} == {"cvxpy"}
+    assert solvers_of(handed_on.history) == {"cvxpy"}
     assert "osqp, tighter: stalled" in handed_on.history[0].note
     monkeypatch.setattr(reference, "ask_cvxpy", stall(reference.ask_cvxpy, 10**9))
     compiled = CuttingPlanes(hinges(), 5.0, 1e-5, "osqp").run(500)
-    assert {one.solver for one in compiled.history} <= {"dual", "interior"}
+    assert solvers_of(compiled.history) <= {"dual", "interior"}
     for outcome in (retried, handed_on, compiled):
         assert outcome.reason == "converged"
         assert outcome.certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-4)
@@ -165,7 +171,7 @@ def test_auto_stays_with_the_interior_point_method_after_the_dual_has_stalled_tw
     monkeypatch.setattr(qp, "ask_dual", watched)
     outcome = CuttingPlanes(hinges(), 5.0, 1e-5).run(500)
     assert outcome.reason == "converged"
-    assert {one.solver for one in outcome.history} == {"interior"}
+    assert solvers_of(outcome.history) == {"interior"}
     assert asked == ["dual", "dual"]
 
     stopped = CuttingPlanes(hinges(), 5.0, 1e-5)
@@ -175,6 +181,18 @@ def test_auto_stays_with_the_interior_point_method_after_the_dual_has_stalled_tw
     asked.clear()
     assert np.array_equal(resumed.run(500).w, outcome.w)
     assert asked == []
+
+
+def test_a_run_goes_on_from_any_of_its_steps_as_if_it_had_not_stopped():
+    whole = CuttingPlanes(hinges(), 1e4, 1e-5).run(500)
+    for n_steps in range(1, len(whole.history)):
+        stopped, resumed = CuttingPlanes(hinges(), 1e4, 1e-5), CuttingPlanes(hinges(), 1e4, 1e-5)
+        for _ in range(n_steps):
+            stopped.step()
+        resumed.restore(stopped.state())
+        outcome = resumed.run(500)
+        assert np.array_equal(outcome.w, whole.w)
+        assert [one.objective for one in outcome.history] == [one.objective for one in whole.history]
 
 
 def test_no_pass_is_made_once_the_bound_shows_the_best_point_to_be_good_enough():
@@ -204,9 +222,11 @@ def test_0_is_not_good_enough_however_small_C():
     assert outcome.w.any()
 
 
-@pytest.mark.parametrize(("C", "Cs"), [(1.0, [1.0]), (1e4, [1e3, 1e4]), (1e5, [1e3, 1e4, 1e5])])
-def test_a_large_C_alone_is_reached_by_way_of_smaller_ones(C, Cs, monkeypatch):
+@pytest.mark.parametrize(("C", "n_stages"), [(1.0, 0), (1e4, 2), (1e5, 3)])
+def test_a_large_C_alone_is_reached_by_way_of_smaller_ones(C, n_stages, monkeypatch):
     solve, seen = qp.solve, []
+    at_zero = Point.of(np.zeros(4), hinges().plane(np.zeros(4)), hinges().weights)
+    first = 60.0 * at_zero.risk / (at_zero.slope @ at_zero.slope)  # whatever the last is
 
     def watched(problem, *arguments):
         seen.append(problem.C)
@@ -215,7 +235,63 @@ def test_a_large_C_alone_is_reached_by_way_of_smaller_ones(C, Cs, monkeypatch):
     monkeypatch.setattr(qp, "solve", watched)
     outcome = CuttingPlanes(hinges(), C, 1e-5).run(500)
     assert outcome.reason == "converged"
-    assert [one for one, _ in itertools.groupby(seen)] == pytest.approx(Cs)
+    assert [one for one, _ in itertools.groupby(seen)] == pytest.approx([*(first * 10.0 ** np.arange(n_stages)), C])
+
+
+def test_a_stage_ends_where_its_gap_is_small_or_falls_slowly():
+    steps = []
+
+    class Watched(CuttingPlanes):
+        def _settle(self, point, slow):
+            C, bound, best = self._stage_C, self._stage_bound, self._best.objective(self._stage_C)
+            here = point.objective(C)
+            ended = super()._settle(point, slow)
+            steps.append((C, bool(self.history[-1].solver), min(best, here) - bound, here - bound <= 0.015 * best, ended))
+            return ended
+
+    for C in (1e3, 1e4, 1e5):
+        assert Watched(hinges(), C, 1e-5).run(500).reason == "converged"
+        ends = set()
+        for stage, members in itertools.groupby(steps, key=lambda step: step[0]):
+            before = np.inf
+            for _, solved, gap, small, ended in members:
+                if stage < C:
+                    slow = solved and gap > 0.3 * before
+                    assert ended == (small or slow)
+                    ends |= {"small"} if small else {"slow"} if slow else set()
+                before = gap if solved else before
+        assert "slow" in ends
+        steps.clear()
+
+
+def test_a_step_that_went_much_too_far_is_followed_by_one_back():
+    for C in (1e2, 1e4, 1e5):
+        risk = hinges()
+        driver = CuttingPlanes(risk, C, 1e-5)
+        back = 0
+        while not driver.step():
+            last = driver.history[-1]
+            if last.solver:
+                continue
+            back += 1
+            before, here = driver.points[-2], driver.points[-1]
+            assert driver.history[-2].solver  # never twice in a row
+            assert last.seconds["oracle"] > 0.0 or np.array_equal(risk.seen[-1], here.w)
+            assert here.objective(driver._stage_C) < before.objective(driver._stage_C)
+        assert back
+
+
+def test_planes_are_made_far_enough_from_the_best_point_for_news():
+    # Where the objective bends by b |d|^2 / 2 along d, it is above its least by 4 % of what is missing at this share of d.
+    driver = CuttingPlanes(hinges(), 100.0, 1e-5)
+    driver._stride, driver._curvature = 1e-9, 0.3
+    direction = np.full(4, 2.0)
+    missing = driver._best.objective(100.0)
+    bends = (1.0 + 100.0 * 0.3) * 16.0
+    share = driver._choose_stride(direction)
+    assert 0.5 * bends * share**2 == pytest.approx(0.04 * missing)
+    driver._stride = 0.9
+    assert driver._choose_stride(direction) == 0.9
 
 
 def test_while_climbing_no_bound_is_above_what_it_bounds():

@@ -466,10 +466,11 @@ class CuttingPlanes:
         """Give how far to go: to where the objective should be least, and at least as far as there is news."""
         best, C, square = self._best, self._stage_C, float(direction @ direction)
         if self._stride is None and self._curvature is None:
-            # How much the slope has changed from the first point to the best.
-            way = best.w - self.points[0].w
+            # How much the slope changes between the best point and the last other.
+            other = next((point for point in reversed(self.points) if point is not best), best)
+            way = best.w - other.w
             length = float(way @ way)
-            self._curvature = float((self.points[0].slope - best.slope) @ way) / length if length > 0.0 else 0.0
+            self._curvature = max(float((other.slope - best.slope) @ way) / length, 0.0) if length > 0.0 else 0.0
         bends = (1.0 + C * self._curvature) * square if self._curvature is not None else 0.0
         if self._stride is None:
             falls = best.steepness(C, direction)
@@ -486,7 +487,9 @@ class CuttingPlanes:
             self._stride = 1.0
             return 1.0
         share = at_best / (at_best - at_point)
-        self._curvature = float((self._best.slope - point.slope) @ direction) / (stride * float(direction @ direction))
+        # R is convex, so less than 0 is rounding.
+        bend = float((self._best.slope - point.slope) @ direction)
+        self._curvature = max(bend, 0.0) / (stride * float(direction @ direction))
         if self._only_zero_and(1) and share > _ABOUT_RIGHT:
             # With two planes a slack the next solution overshoots by most, unless this one did not go far enough.
             if self._large:

@@ -23,7 +23,7 @@ _START_TOL = 0.01
 _LEAST_PULL = 10.0
 # From one C to the next w has moved by a multiple of how far it had moved to the one before. It is thought to move on by a
 # little less than that multiple again, up to a limit.
-_MOVES_ON, _MOVES_ON_MOST = 0.9, 2.0
+_MOVES_ON, _MOVES_ON_MOST = 0.8, 2.0
 # A w whose objective is larger than this share of that of 0 has hardly learned, and points anywhere.
 _LEARNED = 0.99
 # Where slopes are steeper, their squares, of which QPs are made, leave the range of float64.

@@ -26,7 +26,8 @@ _MOST_UNKNOWNS = 1500
 _MOST_STEPS = 60
 _MOST_ROUNDS = 20
 _TO_THE_BOUNDARY = 0.995
-# Planes that have this share of their slack's weight are in use; the next best are taken along.
+# Planes that have this share of their slack's weight are in use; the next best are taken along, from the third round on more
+# and more of them: few slacks and many features need many planes each.
 _IN_USE, _NEXT_BEST = 0.01, 2
 # The multipliers to start from are this far from the last ones towards those that are in balance with the slacks.
 _BALANCED = 0.3
@@ -91,8 +92,8 @@ def _solve(slopes, offsets, members, counts, weights, scale, accuracy, multiplie
         add(v, scale * multipliers[t], slopes[t])
     gap = _look(slopes, offsets, members, counts, weights, scale, v, multipliers, gradient)
     n_steps = 0
-    for _ in range(_MOST_ROUNDS):
-        if not _choose(members, counts, weights, gradient, multipliers, chosen):
+    for number in range(_MOST_ROUNDS):
+        if not _choose(members, counts, weights, gradient, multipliers, chosen, _NEXT_BEST << max(number - 1, 0)):
             break
         n_steps += _solve_chosen(
             slopes, offsets, members, counts, weights, scale, 0.5 * accuracy, chosen, gap, v, multipliers, gradient
@@ -122,21 +123,22 @@ def _look(slopes, offsets, members, counts, weights, scale, v, multipliers, grad
 
 
 @kernel
-def _choose(members, counts, weights, gradient, multipliers, chosen):
-    """Choose planes that are in use, and of each slack the next best few; says whether there are new ones."""
+def _choose(members, counts, weights, gradient, multipliers, chosen, n_best):
+    """Choose planes that are in use, and of each slack the `n_best` next best; says whether there are new ones."""
     news = False
     for s in range(weights.shape[0]):
         planes = members[s, : counts[s]]
         for t in planes:
             if not chosen[t] and multipliers[t] > _IN_USE * weights[s]:
                 chosen[t] = news = True
-        for _ in range(_NEXT_BEST):
+        for _ in range(min(n_best, planes.shape[0])):
             best = -1
             for t in planes:
                 if not chosen[t] and (best < 0 or gradient[t] > gradient[best]):
                     best = t
-            if best >= 0:
-                chosen[best] = news = True
+            if best < 0:
+                break
+            chosen[best] = news = True
     return news
 
 

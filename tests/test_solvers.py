@@ -9,6 +9,7 @@ from structrank.solvers import CuttingPlanes, Plane, WorkingSet, qp, reference
 from structrank.solvers.assignment import best_assignment
 from structrank.solvers.cutting_plane import Point
 from structrank.solvers.dual import _ascend
+from structrank.solvers.interior import ask_interior
 from structrank.solvers.working_set import QPProblem
 
 
@@ -467,3 +468,17 @@ def test_weight_that_is_left_by_rounding_does_not_stop_the_dual():
     _ascend(slopes, np.ones(2), np.array([[0, 1]]), np.array([2]), np.ones(1), multipliers, w, 1e-6, 100.0)
     assert multipliers == pytest.approx([1.0, 0.0])
     assert w == pytest.approx([0.0])
+
+
+def test_interior_points_are_soon_done_where_a_slack_has_many_planes():
+    # They touch a parabola.
+    rng = np.random.default_rng(0)
+    n_features = 120
+    places = rng.normal(size=(1500, n_features)) / np.sqrt(n_features)
+    target = rng.normal(size=n_features) / np.sqrt(n_features)
+    slopes = target - places
+    offsets = 1.0 + np.sum(slopes * places, axis=1) + 0.5 * np.sum((places - target) ** 2, axis=1)
+    problem = QPProblem(slopes, offsets, np.zeros(len(offsets), np.int64), np.ones(1), 1e4)
+    w, multipliers, status = ask_interior()(problem, 1e-3, (np.zeros(n_features), np.zeros(len(offsets))))
+    assert problem.primal(w) - problem.feasible_dual(multipliers)[1] <= 1e-3
+    assert int(status.removesuffix(" steps")) < 50  # two more planes a round took 71

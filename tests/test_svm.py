@@ -205,12 +205,12 @@ def test_fit_path_equals_single_fits(train):
 
 def test_the_next_w_of_a_path_is_foreseen_from_the_last_three():
     start, step = np.array([1.0, 2.0]), np.array([1.0, -1.0])
-    # Steps of one decade, each half as long as the one before: the next is 0.9 times a half of the last.
+    # Steps of one decade, each half as long as the one before: the next is 0.8 times a half of the last.
     halves = [(1.0, start), (10.0, start + step), (100.0, start + 1.5 * step)]
-    assert training._foresee(halves, 1000.0) == pytest.approx(start + (1.5 + 0.9 * 0.25) * step)
-    # In proportion to log C at uneven C: 0.9 of the way to the straight line's end.
+    assert training._foresee(halves, 1000.0) == pytest.approx(start + (1.5 + 0.8 * 0.25) * step)
+    # In proportion to log C at uneven C: 0.8 of the way to the straight line's end.
     uneven = [(C, start + np.log(C) * step) for C in (1.0, 2.0, 10.0)]
-    assert training._foresee(uneven, 70.0) == pytest.approx(start + (np.log(10.0) + 0.9 * np.log(7.0)) * step)
+    assert training._foresee(uneven, 70.0) == pytest.approx(start + (np.log(10.0) + 0.8 * np.log(7.0)) * step)
     # At most twice the last step.
     growing = [(1.0, 0 * step), (10.0, step), (100.0, 10 * step)]
     assert training._foresee(growing, 1000.0) == pytest.approx((10 + 18) * step)

@@ -100,7 +100,8 @@ class StructRankSVM(LinearMethods, Ranker):
     coef_ : (n_features,) array
         The weights w.
     n_iter_ : int
-        Iterations made: a QP each, and a pass over the data, except where the QP shows that the best w so far is good enough.
+        Iterations made: a QP and a pass over the data each. There is no pass where the QP shows that the best w so far is good
+        enough, and no QP where a step goes back from where the last had ended.
     history_ : History
         One entry an iteration: objective, bound, gap, violation, planes, seconds; ``history_.to_frame()`` for pandas.
     certificate_ : Certificate

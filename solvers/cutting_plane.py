@@ -157,6 +157,13 @@ class Point:
         """Compute the derivative of the objective along a direction, as the plane sees it."""
         return float((self.w - C * self.slope) @ direction)
 
+    def curvature_to(self, other):
+        """Compute how much the slope of R changes on the way to another point, over the length of the way; 0 if that is 0."""
+        way = other.w - self.w
+        square = float(way @ way)
+        # R is convex, so less than 0 is rounding.
+        return max(float((self.slope - other.slope) @ way) / square, 0.0) if square > 0.0 else 0.0
+
 
 # The QP need not be solved finer than a fraction of what is still missing ...
 _QP_SHARE = 0.15
@@ -174,8 +181,8 @@ _CENTRAL_GAP, _CENTRAL_FEATURES, _CENTRAL_FROM = 0.5, 150, 10.0
 # New planes are made where the objective should be least on the way from the best point to the solution of the QP, or farther:
 # where it should be above that by this share of what is missing. Nearer by there is no news.
 _NEWS = 0.04
-# Where less than this share of a step would have been enough, and the objective has risen by more than that, the next step goes
-# back to there, without a QP.
+# Where less than this share of a step would have been enough, and the objective has risen by more than that share of what is
+# missing, the next step goes back to where it would have been enough, without a QP.
 _TOO_FAR = 0.6
 # A first step of which this share was enough says little of how far the second should go: not far, for a large C (as above)
 # least of all; if the first was short, farther.
@@ -256,7 +263,8 @@ class CuttingPlanes:
                 self._stride = _STRIDE_TO_BEND
         self._stage_bound, self._stage_gap = 0.0, math.inf
         self._best = self._best_for(self._stage_C)
-        self._warm, self._foreseen, self._back = self._best.w, foreseen, None
+        self._warm, self._foreseen = self._best.w, foreseen
+        self._back = None  # where the next step goes back to
         self._n_too_hard = 0
         self._reason = ""
 
@@ -466,11 +474,8 @@ class CuttingPlanes:
         """Give how far to go: to where the objective should be least, and at least as far as there is news."""
         best, C, square = self._best, self._stage_C, float(direction @ direction)
         if self._stride is None and self._curvature is None:
-            # How much the slope changes between the best point and the last other.
-            other = next((point for point in reversed(self.points) if point is not best), best)
-            way = best.w - other.w
-            length = float(way @ way)
-            self._curvature = max(float((other.slope - best.slope) @ way) / length, 0.0) if length > 0.0 else 0.0
+            last_other = next((point for point in reversed(self.points) if point is not best), best)
+            self._curvature = best.curvature_to(last_other)
         bends = (1.0 + C * self._curvature) * square if self._curvature is not None else 0.0
         if self._stride is None:
             falls = best.steepness(C, direction)
@@ -487,9 +492,7 @@ class CuttingPlanes:
             self._stride = 1.0
             return 1.0
         share = at_best / (at_best - at_point)
-        # R is convex, so less than 0 is rounding.
-        bend = float((self._best.slope - point.slope) @ direction)
-        self._curvature = max(bend, 0.0) / (stride * float(direction @ direction))
+        self._curvature = self._best.curvature_to(point)
         if self._only_zero_and(1) and share > _ABOUT_RIGHT:
             # With two planes a slack the next solution overshoots by most, unless this one did not go far enough.
             if self._large:

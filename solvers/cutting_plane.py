@@ -181,7 +181,7 @@ _CENTRAL_GAP, _CENTRAL_FEATURES, _CENTRAL_FROM = 0.5, 150, 10.0
 # New planes are made where the objective should be least on the way from the best point to the solution of the QP, or farther:
 # where it should be above that by this share of what is missing. Nearer by there is no news.
 _NEWS = 0.04
-# Where less than this share of a step would have been enough, and the objective has risen by more than that share of what is
+# Where less than this share of a step would have been enough, and the objective has risen by more than _NEWS of what is
 # missing, the next step goes back to where it would have been enough, without a QP.
 _TOO_FAR = 0.6
 # A first step of which this share was enough says little of how far the second should go: not far, for a large C (as above)

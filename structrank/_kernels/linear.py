@@ -115,14 +115,17 @@ def add_slopes(matrix, rows, first, coefficients, starts, slots, out):
     slots : (n_queries,) array
     out : (n_slots, n_features) array
     """
-    longest = 0
-    for q in range(slots.shape[0]):
-        longest = max(longest, starts[q + 1] - starts[q])
-    numbers, factors = np.empty(longest + 8, np.int64), np.empty(longest + 8)
-    for q in range(slots.shape[0]):
-        start, stop = starts[q], starts[q + 1]
+    n = coefficients.shape[0]
+    numbers, factors = np.empty(n + 8, np.int64), np.empty(n + 8)
+    q = 0
+    while q < slots.shape[0]:
+        # Neighbours that share a slot are one sum: short queries have little to add each.
+        first_query = q
+        while q < slots.shape[0] and slots[q] == slots[first_query]:
+            q += 1
+        start, stop = starts[first_query], starts[q]
         some_rows = rows[start:stop] if rows.shape[0] else rows
-        _slope(matrix, some_rows, first + start, coefficients[start:stop], numbers, factors, out[slots[q]])
+        _slope(matrix, some_rows, first + start, coefficients[start:stop], numbers, factors, out[slots[first_query]])
 
 
 @kernel(fastmath=REORDER)

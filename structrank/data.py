@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse
@@ -148,7 +149,7 @@ class RankingData:
         """Number of columns of X."""
         return self.X.shape[1]
 
-    @property
+    @cached_property
     def rows_in_order(self):
         """Whether the rows already stand query after query."""
         rows = self.grouping.rows

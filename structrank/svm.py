@@ -409,7 +409,7 @@ class StructRankSVM(LinearMethods, Ranker):
         reporter = _Reporter(callback, self.verbose, C)
         outcome = training.run(C, reporter, start, checkpoint)
         # Only now, so that a fit that is refused leaves the earlier model alone.
-        if isinstance(X, Shards) or is_dask(X):
+        if isinstance(X, (Shards, np.ndarray)) or is_dask(X):
             vars(self).pop("feature_names_in_", None)
             names = column_names(X)
             if names is not None:

@@ -110,12 +110,10 @@ def put_first(chosen, starts, n_first, order):
     for q in range(n_first.shape[0]):
         first, second = starts[q], starts[q] + n_first[q]
         for i in range(starts[q], starts[q + 1]):
-            if chosen[i]:
-                order[first] = i - starts[q]
-                first += 1
-            else:
-                order[second] = i - starts[q]
-                second += 1
+            # Without a branch, as which comes next is anyone's guess.
+            order[np.uintp(first if chosen[i] else second)] = i - starts[q]
+            first += chosen[i]
+            second += not chosen[i]
 
 
 @kernel

@@ -258,7 +258,7 @@ class _FileReader:
             raise ValueError(
                 f"{self._widest_at}, which makes X {n_columns} columns wide ({n_bytes / 1e6:,.0f} MB by line "
                 f"{block.line_of(block.size - 1)}) and almost empty. If the feature id is right, pass "
-                "sparse=True, or n_features to have X dense all the same."
+                f"sparse=True; from Python n_features={n_columns} makes X dense all the same."
             )
 
     def _add_groups(self):

@@ -68,6 +68,8 @@ def read_blocks(path):
         Where the file is an archive, UTF-16, binary, or compressed data that is damaged or cut short.
     """
     with open(path, "rb") as file:
+        if not file.seekable():
+            raise ValueError(f"{os.fspath(path)} is a pipe; write its content to a file first.")
         start = file.read(8)
         file.seek(0)
         for magic, what in _REFUSED.items():

@@ -38,15 +38,15 @@ def check_number(name, value, *, above=None, at_least=None, integer=False):
     return int(value) if integer else float(value)
 
 
-def check_cut(name, value):
-    """Raise unless `value` is None (no cut) or an integer of at least 1."""
+def check_cut(name, value, none="no cut"):
+    """Raise unless `value` is an integer of at least 1, or None, which stands for what `none` says."""
     if value is None:
         return None
     try:
         return check_number(name, value, at_least=1, integer=True)
     except ValueError:
         raise ValueError(
-            f"{name}={value!r} is not valid: expected an integer of at least 1, or None for no cut."
+            f"{name}={value!r} is not valid: expected an integer of at least 1, or None for {none}."
         ) from None
 
 

@@ -55,7 +55,10 @@ class Checkpoint:
         """Give what `save` has written, if there is a file; one of other parameters or facts is refused."""
         if not self.path.exists():
             return None
-        values = model_file.load_values(_KIND, self.path)
+        try:
+            values = model_file.load_values(_KIND, self.path)
+        except ValueError as error:
+            raise ValueError(f"the checkpoint cannot be read: {error} Delete it to train from the start.") from None
         kept, here = values.get("facts", {}), {**self._parameters, **facts}
         for name in {**here, **kept}:
             if kept.get(name) != here.get(name):

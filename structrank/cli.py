@@ -97,12 +97,16 @@ def _compare(arguments, say):
 
     from structrank import comparison, metrics
     from structrank.datasets import load_letor_folds
+    from structrank.datasets.folders import find_folds
 
     settings = _given(arguments, "relevant_from", "discount")
     for measure in arguments.measures:
         metrics.parse(measure, **settings)
     trainers = comparison.as_trainers(arguments.trainers, **settings) | _tree_trainers(arguments)
 
+    files = [file for folder in folders.values() for fold in find_folds(folder) for file in fold.parts()]
+    for path in exports.values():
+        _check_not_read(path, files)
     data = {name: load_letor_folds(folder, **_reading(arguments)) for name, folder in folders.items()}
     try:
         with _nothing_on_stdout():
@@ -144,6 +148,7 @@ def _train(arguments, say):
     if len(arguments.C) > 1 and arguments.validation is None:
         raise ValueError("several values of C need --validation FILE, to choose one of them on.")
     _check_writable(arguments.output)
+    _check_not_read(arguments.output, [arguments.data, arguments.validation])
 
     from structrank import StructRankSVM
 
@@ -194,13 +199,15 @@ def _train(arguments, say):
 def _predict(arguments, say):
     from structrank import runs
 
+    if arguments.json and arguments.format == "trec":
+        raise ValueError("--json and --format trec are two formats; give one of them.")
     model = _load_ranker(arguments.model)
     data = _read_data(arguments, arguments.data, n_features=model.n_features_in_)
     names = _document_names(data, arguments.data, say)
     scores = model.predict(data.X)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # as evaluate reads it
-    if arguments.format == "trec" and not arguments.json:
+    if arguments.format == "trec":
         _warn_of_ties(data.qid, scores, say)
         return sys.stdout.writelines(runs.run_lines(runs.query_names(data), names, scores))
     rows = zip(data.qid.tolist(), names, scores.tolist(), model.rank(data.X, qid=data.qid).tolist(), strict=True)
@@ -222,8 +229,9 @@ def _evaluate(arguments, say):
     else:
         data = _read_data(arguments, arguments.data)
         scores = runs.read_scores(arguments.ranking, data, arguments.data)
-    means = metrics.evaluate(data.y, scores, data.qid, measures)
-    each = metrics.evaluate(data.y, scores, data.qid, measures, per_query=True) if arguments.per_query else None
+    conventions = _given(arguments, "ties", "empty")
+    means = metrics.evaluate(data.y, scores, data.qid, measures, **conventions)
+    each = metrics.evaluate(data.y, scores, data.qid, measures, per_query=True, **conventions) if arguments.per_query else None
     if arguments.json:
         facts = {"queries": means.n_queries, "measures": {}}
         for name, measure in means.measures.items():
@@ -291,6 +299,7 @@ def _training_facts(model):
         "ramp": bool(getattr(model, "rounds_", ())),
         "certificate": {"primal": certificate.primal, "dual": certificate.dual, "gap": certificate.gap},
         "health": vars(model.health_),
+        "polish": vars(model.polish_) if hasattr(model, "polish_") else None,
         "weights": [{"feature": name, "weight": weight} for name, weight in weights],
     }
 
@@ -321,6 +330,10 @@ def _training_lines(facts):
     if health["parts"]:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in health["parts"].items())
         lines.append(("", f"pull of the criteria on w: {shares}"))
+    if facts["polish"] and facts["polish"]["steps"]:
+        before, after = facts["polish"]["train"]
+        text = f"{facts['polish']['measure']} of the training queries {before:.4f} -> {after:.4f}"
+        lines.append(("polished", f"{text}; certificate and health are those of the weights before"))
     lines += [("note", text) for text in facts["notes"]]
     shown = facts["weights"][:_N_SHOWN]
     lines.append(("weights", f"the {len(shown)} largest of {len(facts['weights'])}"))
@@ -436,6 +449,13 @@ def _named_folders(entries):
     return folders
 
 
+def _check_not_read(path, inputs):
+    """Raise if a file to write is one of those that are read."""
+    for file in inputs:
+        if file is not None and os.path.exists(file) and os.path.exists(path) and os.path.samefile(path, file):
+            raise ValueError(f"{path} would be written over, but holds the data; give another name for what is written.")
+
+
 def _check_writable(path):
     """Raise now rather than after the work if a file cannot be written."""
     folder = os.path.dirname(os.path.realpath(path))
@@ -488,7 +508,7 @@ _OPTION_OF = {"n_jobs": "--jobs", "C": "-C"} | {
     name: f"--{name.replace('_', '-')}"
     for name in (
         "criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound", "gain", "Cs", "null", "sparse",
-        "zero_based", "results", "checkpoint",
+        "zero_based", "results", "checkpoint", "ties", "empty",
     )
 }  # fmt: skip
 
@@ -729,6 +749,10 @@ def _add_evaluate(command):
     parser.add_argument("--gain", metavar="NAME", help="of ndcg: exp2 (default), linear or binary")
     parser.add_argument("--discount", metavar="NAME", help="of ndcg and cndcg: log2 (default) or kdd08")
     _add_relevant_from(parser)
+    parser.add_argument("--ties", metavar="RULE", help="of equal scores: average over all orders (default) or stable, by row")
+    parser.add_argument(
+        "--empty", type=float, metavar="VALUE", help="of a query where a measure is undefined (default: left out of the mean)"
+    )
     parser.add_argument(
         "--per-query", action="store_true", default=False, help="a line for each query; nan where undefined"
     )

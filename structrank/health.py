@@ -31,7 +31,8 @@ class Health:
     vacuous : bool
         Whether w = 0 is optimal, or as good as: the criterion's bound does not react to w on these data.
     parts : dict
-        For several criteria: name -> its share in the pull on w, the length of its slope at w = 0 times C_l.
+        For several criteria: name -> its share in the pull on w, the length of its slope at w = 0 times C_l. Each is measured
+        by itself, also where slacks are shared: there one that is never the most violated has no say, whatever its pull.
     dominant : str or None
         The part that pulls twice as hard as all the others together, if there is one.
     """
@@ -46,7 +47,12 @@ class Health:
     def problems(self, median_length, names):
         """Say in words what is wrong and what to try; an empty list where nothing is."""
         found = []
-        if self.vacuous:
+        if self.vacuous and self.objective_ratio == 1.0:
+            found.append(
+                f"training on {names} has learned nothing: to it the documents of each query are all alike. Check that the "
+                "columns of X vary within queries, by more than tiny amounts."
+            )
+        elif self.vacuous:
             found.append(
                 f"training on {names} is vacuous on these data: the objective is {self.objective_ratio:.4f} times that of "
                 f"w = 0, so the model has learned next to nothing and may rank badly. Clipped criteria (ndcg, mrr) do this on "

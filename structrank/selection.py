@@ -184,7 +184,7 @@ def train_for(
     -------
     StructRankSVM
         The winner, trained on all training queries, with ``selection_``, a `Selection`: what was tried and why it won, and
-        ``polish_``, a `structrank.polish.Polish`.
+        ``polish_``, a `structrank.polish.Polish`. Certificate, health and history are those of the weights before it.
 
     See Also
     --------

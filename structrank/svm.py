@@ -238,6 +238,8 @@ class StructRankSVM(LinearMethods, Ranker):
         [0.1, 10.0]
         """
         _, relative_C = self._check_parameters()
+        if np.isscalar(Cs):
+            raise ValueError(f"Cs={Cs!r} is not valid: expected a list of values of C.")
         Cs = [_validation.check_number("Cs", C, above=0) for C in Cs]
         if not Cs:
             raise ValueError("Cs is empty; expected at least one value of C.")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from ir_measures import AP, RR, P, nDCG
 
-from structrank import StructRankSVM, cli, comparison, datasets, load_model, metrics, model_file
+from structrank import StructRankSVM, cli, comparison, datasets, load_model, metrics, model_file, train_for
 from structrank.datasets import load_letor
 from structrank.ranker import Ranker
 from structrank.solvers import cutting_plane
@@ -246,8 +246,8 @@ def test_warnings_of_training_are_lines_on_stderr(run, tmp_path):
     (tmp_path / "same.txt").write_text("1 qid:1 1:1\n0 qid:1 1:1\n")  # features that tell nothing apart
     code, out, err = run(f"train {tmp_path / 'same.txt'} -o {tmp_path / 'm'}")
     assert code == 0
-    assert "\nstructrank train: warning: Training on map (po) is vacuous on these data" in err
-    assert "note          Training on map (po) is vacuous" in out
+    assert "\nstructrank train: warning: Training on map (po) has learned nothing: " in err
+    assert "note          Training on map (po) has learned nothing" in out
 
 
 def test_an_interrupted_choice_of_C_keeps_what_there_is(run, tmp_path, monkeypatch):
@@ -370,6 +370,15 @@ def test_undefined_queries_are_counted_and_shown(run):
     assert float(lines[-2][1]) == pytest.approx(np.nanmean([float(line[1]) for line in lines[1:-2]]), abs=1e-6)
 
 
+def test_ties_and_undefined_queries_count_as_asked_for(result, tmp_path):
+    data, path = load_letor("test.txt"), tmp_path / "scores"
+    path.write_text("1.0\n" * len(data))
+    for options, settings in (("--ties stable", {"ties": "stable"}), ("--empty 1", {"empty": 1.0}), ("", {})):
+        facts = result(f"evaluate test.txt {path} --measures map {options}")
+        expected = metrics.evaluate(data.y, np.ones(len(data)), data.qid, "map", **settings)
+        assert facts["measures"]["map"]["mean"] == expected["map"]
+
+
 def test_documents_without_ids_are_numbered(run, result, tmp_path):
     code, out, err = run("predict map.structrank nameless.txt --format trec")
     assert code == 0
@@ -433,6 +442,17 @@ def test_inspecting_a_model_tells_what_it_is(run, result):
     assert f"; the optimum lies from {model.certificate_.dual:.6g} to {model.certificate_.primal:.6g}" in out
     best = int(np.argmax(abs(model.coef_)))
     assert re.search(rf"weights +the 5 largest of 5\n +\{model.coef_[best]:+.6g} +feature {best + 1}\n", out)
+
+
+def test_inspecting_a_polished_model_says_so(run, result, tmp_path):
+    fold = datasets.make_ranking(n_queries=60, n_docs=10, n_features=5, noise=0.5, random_state=0)
+    model = train_for("map", fold.train, fold.validation)
+    model.save(tmp_path / "m")
+    assert model.polish_.steps > 0
+    _, out, _ = run(f"inspect {tmp_path}/m")
+    assert f"polished      map of the training queries {model.polish_.train[0]:.4f} -> {model.polish_.train[1]:.4f}; " in out
+    assert result(f"inspect {tmp_path}/m")["polish"]["steps"] == model.polish_.steps
+    assert "polished" not in run("inspect map.structrank")[1]
 
 
 def test_models_of_other_learners_are_inspected_and_predict(run, result, tmp_path):
@@ -615,6 +635,8 @@ def test_an_interrupted_comparison_says_what_was_kept(run, monkeypatch, options,
         ),
         ("train none.txt -o no/m", "no/m cannot be written: there is no folder "),
         ("train none.txt -o made", "made is a folder; expected the name of a file to write."),
+        ("train train.txt -o ./train.txt", "./train.txt would be written over, but holds the data; give another name"),
+        ("train train.txt --validation vali.txt -o vali.txt", "vali.txt would be written over, but holds the data"),
         ("train train.txt", "the following arguments are required: -o/--output; see structrank train --help"),
         ("train map.structrank -o m", "map.structrank is a model file; expected a file in LETOR format."),
         ("evaluate map.structrank test.txt", "map.structrank is a model file; expected a file in LETOR format."),
@@ -624,6 +646,8 @@ def test_an_interrupted_comparison_says_what_was_kept(run, monkeypatch, options,
             "predict map.structrank wide.txt",
             "wide.txt:1: found '6:1', expected a feature id from 1 to 5, as n_features=5",
         ),
+        ("predict map.structrank test.txt --json --format trec", "--json and --format trec are two formats; give one of them."),
+        ("evaluate test.txt map.structrank --ties foo", "--ties foo is not known; choose one of: 'average', 'stable'."),
         ("predict map.structrank test.txt --format csv", "argument --format: invalid choice: 'csv' (choose from "),
         (
             "evaluate train.txt test.txt",
@@ -647,6 +671,7 @@ def test_an_interrupted_comparison_says_what_was_kept(run, monkeypatch, options,
         ("compare none --trainers foo", "trainer='foo' is not known; choose one of: 'AUC', 'MAP', 'NDCG', 'NDCG-NC'"),
         ("compare none --measures foo", "measure 'foo' is not known; choose one of: auc"),
         ("compare none --csv no/table.csv", "no/table.csv cannot be written: there is no folder "),
+        ("compare made --csv made/Fold2/test.txt", "made/Fold2/test.txt would be written over, but holds the data"),
         ("compare made --Cs -1", "--Cs -1.0 is not valid: expected a number above 0."),
         (
             "compare made --results train.txt --Cs 1",

@@ -443,6 +443,14 @@ def test_files_that_are_not_letor_text_are_refused(write, content, message):
         datasets.load_letor(write(content))
 
 
+def test_a_pipe_is_refused_as_it_cannot_be_read_twice():
+    reading, writing = os.pipe()
+    os.close(writing)
+    with pytest.raises(ValueError, match=f"/dev/fd/{reading} is a pipe; write its content to a file first"):
+        datasets.load_letor(f"/dev/fd/{reading}")
+    os.close(reading)
+
+
 @pytest.mark.parametrize("cut", range(1, 27))
 def test_a_file_cut_in_its_last_line_is_refused(write, cut):
     line = b"1 qid:1 1:0.25 2:0.125 #docid = A\n"

@@ -201,6 +201,8 @@ def test_fit_path_equals_single_fits(train):
         assert model.predict(train.X).shape == train.y.shape
     with pytest.raises(ValueError, match="Cs is empty"):
         StructRankSVM().fit_path(train.X, train.y, qid=train.qid, Cs=[])
+    with pytest.raises(ValueError, match="Cs=1.0 is not valid: expected a list"):
+        StructRankSVM().fit_path(train.X, train.y, qid=train.qid, Cs=1.0)
 
 
 def test_the_next_w_of_a_path_is_foreseen_from_the_last_three():
@@ -312,6 +314,11 @@ def test_vacuous_training_is_named_with_what_to_try(rng):
         model = StructRankSVM("ndcg", C=10.0).fit(X, y, qid=np.repeat(range(4), 300))
     assert model.health_.vacuous
     assert model.health_.objective_ratio > 0.999
+
+
+def test_documents_that_are_all_alike_are_named_as_the_cause(train):
+    with pytest.warns(StructRankWarning, match="learned nothing: .* columns of X vary within queries"):
+        StructRankSVM("map").fit(np.full_like(train.X, 0.1), train.y, qid=train.qid)
 
 
 def test_a_small_C_alone_is_not_vacuous(train):

@@ -53,7 +53,7 @@ class BoostedRanker(MeasureRanker):
     def _check_parameters(self):
         """Check what does not depend on data."""
         metrics.parse(self.measure)
-        _validation.check_cut("patience", self.patience)
+        _validation.check_cut("patience", self.patience, "no early stopping")
         n_threads(self.n_jobs)
         for name in ("n_estimators", "min_child_samples"):
             _validation.check_number(name, getattr(self, name), at_least=1, integer=True)

@@ -93,7 +93,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         _validation.check_choice("batch", self.batch, ("query", "full"))
         _validation.check_number("learning_rate", self.learning_rate, above=0)
         _validation.check_number("max_epochs", self.max_epochs, at_least=0, integer=True)
-        _validation.check_cut("patience", self.patience)
+        _validation.check_cut("patience", self.patience, "no early stopping")
         _validation.check_number("restarts", self.restarts, at_least=0, integer=True)
         _validation.check_number("random_state", self.random_state, at_least=0, integer=True)
         return metrics.parse(self.measure)

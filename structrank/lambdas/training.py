@@ -201,7 +201,7 @@ class EarlyStopping:
     """
 
     def __init__(self, patience):
-        self.patience = _validation.check_cut("patience", patience)
+        self.patience = _validation.check_cut("patience", patience, "no early stopping")
         self.best_round, self.best_value = 0, -math.inf
         self._rounds = 0
 

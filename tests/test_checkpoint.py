@@ -242,7 +242,7 @@ def test_a_folder_that_cannot_be_or_a_file_that_is_damaged_is_an_error(train, tm
     StructRankSVM("map").fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path / "run")
     path = tmp_path / "run" / "training.checkpoint"
     path.write_bytes(path.read_bytes()[:-5])
-    with pytest.raises(ValueError, match="^the checkpoint cannot be read: .* damaged .* Delete it to train from the start"):
+    with pytest.raises(ValueError, match=r"^the checkpoint cannot be read: .* damaged .* Delete it to train from the start"):
         StructRankSVM("map").fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path / "run")
 
 

@@ -201,7 +201,7 @@ def test_fit_path_equals_single_fits(train):
         assert model.predict(train.X).shape == train.y.shape
     with pytest.raises(ValueError, match="Cs is empty"):
         StructRankSVM().fit_path(train.X, train.y, qid=train.qid, Cs=[])
-    with pytest.raises(ValueError, match="Cs=1.0 is not valid: expected a list"):
+    with pytest.raises(ValueError, match=r"Cs=1\.0 is not valid: expected a list"):
         StructRankSVM().fit_path(train.X, train.y, qid=train.qid, Cs=1.0)
 
 
@@ -317,7 +317,7 @@ def test_vacuous_training_is_named_with_what_to_try(rng):
 
 
 def test_documents_that_are_all_alike_are_named_as_the_cause(train):
-    with pytest.warns(StructRankWarning, match="learned nothing: .* columns of X vary within queries"):
+    with pytest.warns(StructRankWarning, match=r"learned nothing: .* columns of X vary within queries"):
         StructRankSVM("map").fit(np.full_like(train.X, 0.1), train.y, qid=train.qid)
 
 

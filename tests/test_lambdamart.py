@@ -263,6 +263,14 @@ def test_stages_end_with_the_prediction(fold):
     assert stages[3] == pytest.approx(fit(fold.train, n_estimators=4).predict(fold.test.X), abs=1e-12)
 
 
+def test_the_order_of_rows_does_not_change_the_model(fold, rng):
+    X, y, qid = fold.train.X, fold.train.y, fold.train.qid
+    expected = LambdaMART(n_estimators=10).fit(X, y, qid=qid).predict(fold.test.X)
+    for order in (np.lexsort((-y, qid)), np.lexsort((y, qid)), rng.permutation(len(y))):
+        model = LambdaMART(n_estimators=10).fit(X[order], y[order], qid=qid[order])
+        np.testing.assert_allclose(model.predict(fold.test.X), expected, rtol=1e-9)
+
+
 def test_kinds_of_input_and_threads_do_not_change_the_model(fold):
     part = fold.train
     expected = fit(part).predict(fold.test.X)

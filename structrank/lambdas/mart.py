@@ -11,6 +11,7 @@ from structrank import _validation
 from structrank._files import replace_file
 from structrank._kernels.boosting import add_near_lambdas
 from structrank._kernels.lambdas import add_lambdas, scale_by_deviation
+from structrank.data import score_rows
 from structrank.lambdas.boosting import BoostedRanker, Course
 from structrank.lambdas.objectives import parse_objective
 
@@ -38,7 +39,8 @@ class LambdaMART(BoostedRanker):
     .. math:: \lambda_{jk} = |\Delta M(j, k)| \frac{1}{1 + e^{s_j - s_k}}
 
     up against worse ones and down against better ones, where :math:`\Delta M` is the change of the measure M if the two trade
-    ranks. A regression tree is fitted to the forces and added to the scores s. LightGBM grows the trees; it needs ``pip install
+    ranks. A regression tree is fitted to the forces and added to the scores s. Documents of equal score rank in an order that
+    hangs on their features alone, not on that of the rows. LightGBM grows the trees; it needs ``pip install
     structrank[trees]``.
 
     Parameters
@@ -257,9 +259,10 @@ class _Lambdas:
 
     def __init__(self, objective, data, labels, n_rounds, newton, margin):
         self.grouping, self.query_weights, self.newton = data.grouping, data.query_weights, newton
+        self.rows = _by_content(data)
         self.terms = objective.terms(n_rounds)
         labels = {None: data.labels, **check_label_sources(labels, objective, data)}
-        labels = {name: values[data.grouping.rows] for name, values in labels.items()}
+        labels = {name: values[self.rows] for name, values in labels.items()}
         self.plans = [term.plan(labels, data.grouping.indptr, data.query_weights) for term in self.terms]
         self.add = add_lambdas
         if margin is not None:
@@ -277,7 +280,7 @@ class _Lambdas:
 
     def __call__(self, scores, number):
         """Give gradients and second derivatives for round `number`, from 0, of the cost that is to be minimised."""
-        rows = self.grouping.rows
+        rows = self.rows
         self.lambdas[:], self.curvatures[:] = 0.0, 0.0
         ordered = scores[rows]
         self.effective_pairs = sum(
@@ -293,6 +296,19 @@ class _Lambdas:
         gradient[rows] = -self.lambdas
         second[rows] = self.curvatures
         return gradient, second
+
+
+def _by_content(data):
+    """Give the rows of each query in an order that is as good as random, but hangs on their features alone.
+
+    Equal scores rank in this order, and there are many: at first all are equal. In the order of the caller's rows, those of a
+    file that has good documents first would start from a perfect ranking.
+    """
+    rows = data.grouping.rows
+    mixed = score_rows(data.X, np.random.default_rng(0).standard_normal(data.n_features)) + 0.0  # no -0.0
+    # Without the last bits, which are others where X is sparse; the multiplier scatters what is close together.
+    keys = (mixed.view(np.uint64) >> np.uint64(24)) * np.uint64(0x9E3779B97F4A7C15)
+    return rows[np.lexsort((keys[rows], np.repeat(np.arange(data.grouping.n_queries), data.grouping.sizes)))]
 
 
 def check_label_sources(labels, objective, data):

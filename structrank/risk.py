@@ -12,9 +12,10 @@ from structrank.solvers.dual import combine
 
 # Slacks of the formulation "auto": the more, the fewer passes and the larger QPs. A long pass is worth a larger QP, so there is
 # one for as many entries of X, within limits ...
-_CELLS_PER_GROUP, _LEAST_GROUPS, _MOST_GROUPS = 16_000, 128, 512
-# ... and no more than keep a pass's planes small, where X is sparse and wide.
-_MOST_PLANE_CELLS = 2**22
+_ENTRIES_PER_GROUP, _LEAST_GROUPS, _MOST_GROUPS = 16_000, 128, 512
+# ... but planes are dense: where X is sparse and wide, those of a pass are to have fewer entries than X by this factor, in
+# these limits.
+_PLANES_SMALLER_BY, _FEW_PLANE_ENTRIES, _MOST_PLANE_ENTRIES = 16, 2**15, 2**22
 
 
 class LocalShards:
@@ -80,7 +81,8 @@ class Risk:
         `LocalShards`, or another with the same methods.
     objective : Objective
     formulation : {"auto", "one-slack", "n-slack"}
-        How many slacks: 128 to 512 by the size of X, one, or one per query (and criterion, where separate).
+        How many slacks: 128 to 512 by the size of X, fewer where it is sparse and wide; one; or one per query (and criterion,
+        where separate).
 
     Attributes
     ----------
@@ -137,8 +139,10 @@ class Risk:
         n_queries = np.array([fact.lengths.shape[0] for fact in facts])
         if self.formulation == "n-slack":
             return n_queries.tolist()
-        wanted = min(max(_LEAST_GROUPS, self.n_docs * self.n_features // _CELLS_PER_GROUP), _MOST_GROUPS)
-        most = min(wanted, max(1, _MOST_PLANE_CELLS // self.n_features))
+        n_entries = sum(fact.n_entries for fact in facts)
+        wanted = min(max(_LEAST_GROUPS, n_entries // _ENTRIES_PER_GROUP), _MOST_GROUPS)
+        plane_entries = min(max(n_entries // _PLANES_SMALLER_BY, _FEW_PLANE_ENTRIES), _MOST_PLANE_ENTRIES)
+        most = min(wanted, max(1, plane_entries // self.n_features))
         return [int(n) for n in np.ceil(np.minimum(n_queries, most * n_queries / n_queries.sum()))]
 
     def plane(self, w):

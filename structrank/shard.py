@@ -97,6 +97,8 @@ class Facts:
         Of the shard as it is.
     n_docs : int
         Documents of the queries that count.
+    n_entries : int
+        Of X, stored ones where it is sparse.
     lengths : (n_used,) array of int32
         Documents of each query that counts: with good and bad documents (different labels, where graded) and a weight.
     total_weight : float
@@ -109,6 +111,7 @@ class Facts:
     n_rows: int
     n_queries: int
     n_docs: int
+    n_entries: int
     lengths: np.ndarray
     total_weight: float
     any_weight: bool
@@ -164,12 +167,14 @@ class Shard:
         self.objective = objective
         self._names = data.column_names, data.name
         self._select_queries(data)
-        sparse = scipy.sparse.issparse(data.X)
-        row_bytes = 12 * data.X.nnz // data.X.shape[0] if sparse else data.X.dtype.itemsize * data.n_features
-        self._row_bytes = max(row_bytes, 1)
+        if scipy.sparse.issparse(data.X):
+            n_entries, entry_bytes = data.X.nnz, 12
+        else:
+            n_entries, entry_bytes = data.X.size, data.X.dtype.itemsize
+        self._row_bytes = max(entry_bytes * n_entries // data.X.shape[0], 1)
         lengths = np.diff(self._starts).astype(np.int32)
         self.facts = Facts(
-            data.n_features, data.X.shape[0], data.grouping.n_queries, int(self._starts[-1]), lengths,
+            data.n_features, data.X.shape[0], data.grouping.n_queries, int(self._starts[-1]), n_entries, lengths,
             float(self._query_weights.sum()), bool(data.query_weights.any()),
         )  # fmt: skip
         self._oracles = {}

@@ -70,16 +70,16 @@ class StructRankSVM(LinearMethods, Ranker):
         Least label of a good document. None takes labels as grades: AUC over all pairs with different labels, DORM with
         gains 2^label - 1.
     formulation : {"auto", "one-slack", "n-slack"}, default "auto"
-        Planes an iteration: 128 to 512 by the size of X, each for a group of queries; one; or one per query. The
-        optimum is the same, the more planes the fewer passes over the data but the larger the QPs.
+        Planes an iteration: 128 to 512 by the size of X, fewer where X is sparse and wide, each for a group of queries; one; or
+        one per query. The optimum is the same, the more planes the fewer passes over the data but the larger the QPs.
     solver : str, default "auto"
         Who solves the QPs: "dual", compiled ascent on the dual; "interior", an interior-point method; "auto", the first, and
-        the second where C is large and the optimum far, or a QP too hard for the first; "osqp"; "cvxpy" (its own choice) or
+        the second where C is large and the optimum far, or a QP too hard for the first; "osqp"; "cvxpy" (Clarabel) or
         "cvxpy:NAME" with any solver that CVXPY has installed. One that stalls is helped out by another.
     tol : float, default 1e-3
         Stop when the certified gap is at most C tol: the paper's epsilon, in units of the loss.
     max_iter : int, default 1000
-        Most passes over the data.
+        Most iterations, each of which takes at most one pass over the data; one more pass is made first, at w = 0.
     n_jobs : int or None, default None
         Threads: None is 1, -1 all cores. The model does not depend on it, not in a single bit.
     warm_start : bool, default False

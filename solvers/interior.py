@@ -15,6 +15,7 @@ slack, and again where the solution violates others.
 from __future__ import annotations
 
 import functools
+import threading
 
 import numpy as np
 
@@ -29,6 +30,8 @@ _TO_THE_BOUNDARY = 0.995
 # Planes that have this share of their slack's weight are in use; the next best are taken along, from the third round on more
 # and more of them: few slacks and many features need many planes each.
 _IN_USE, _NEXT_BEST = 0.01, 2
+# The number of BLAS threads is one for the whole process: who changes it, changes it back before another does.
+_ONE_THREAD = threading.Lock()
 # The multipliers to start from are this far from the last ones towards those that are in balance with the slacks.
 _BALANCED = 0.3
 
@@ -63,7 +66,7 @@ def span(slopes):
     if 2 * slopes.shape[0] >= slopes.shape[1]:
         return slopes, None
     # With one thread: where another process is at work, two that wait for each other took up to 100 times as long.
-    with _blas().limit(limits=1, user_api="blas"):
+    with _ONE_THREAD, _blas().limit(limits=1, user_api="blas"):
         basis, triangle = np.linalg.qr(slopes.T)
     return np.ascontiguousarray(triangle.T), basis
 
@@ -96,7 +99,7 @@ def _solve(slopes, offsets, members, counts, weights, scale, accuracy, multiplie
         if not _choose(members, counts, weights, gradient, multipliers, chosen, _NEXT_BEST << max(number - 1, 0)):
             break
         n_steps += _solve_chosen(
-            slopes, offsets, members, counts, weights, scale, 0.5 * accuracy, chosen, gap, v, multipliers, gradient
+            slopes, members, counts, weights, scale, 0.5 * accuracy, chosen, gap, v, multipliers, gradient
         )
         gap = _look(slopes, offsets, members, counts, weights, scale, v, multipliers, gradient)
         if gap <= 0.9 * accuracy:
@@ -144,7 +147,7 @@ def _choose(members, counts, weights, gradient, multipliers, chosen, n_best):
 
 @kernel(error_model="numpy")
 def _solve_chosen(
-    slopes, offsets, members, counts, weights, scale, accuracy, chosen, gap, v, multipliers, gradient
+    slopes, members, counts, weights, scale, accuracy, chosen, gap, v, multipliers, gradient
 ):
     """Solve the QP over the chosen planes, from v and the multipliers on, which are changed; gives the number of steps."""
     n_slacks, n_features = weights.shape[0], v.shape[0]

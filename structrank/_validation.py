@@ -10,6 +10,9 @@ import scipy.sparse
 
 from structrank._kernels.linear import first_not_finite
 
+# Weights of queries, if not 0: sums of them, and shares in these, are numbers that can be computed with.
+_WEIGHTS = 1e-100, 1e100
+
 
 class StructRankWarning(UserWarning):
     """Something the user should know about a result; never used for what is an error."""
@@ -297,11 +300,12 @@ def _is_missing(value):
 def check_row_weights(sample_weight, rows, indptr, query_ids, against="X"):
     """Give one weight a query from row weights, which must be constant within each query."""
     weights = as_number_column(sample_weight, rows.shape[0], "sample_weight", "numbers of at least 0", against)
-    wrong = np.flatnonzero(~((weights >= 0) & (weights < np.inf)))
+    least, most = _WEIGHTS
+    wrong = np.flatnonzero(~((weights == 0) | ((weights >= least) & (weights <= most))))
     if wrong.size:
         row = int(wrong[0])
         raise ValueError(
-            f"sample_weight contains {weights[row]:g} at row {row}; weights must be finite and at least 0."
+            f"sample_weight contains {weights[row]:g} at row {row}; weights must be 0, or from {least:g} to {most:g}."
         )
     weights = weights[rows]
     per_query = weights[indptr[:-1]]

@@ -47,7 +47,12 @@ class Health:
     def problems(self, median_length, names):
         """Say in words what is wrong and what to try; an empty list where nothing is."""
         found = []
-        if self.vacuous and self.objective_ratio == 1.0:
+        if self.vacuous and self.objective_ratio == 0.0:
+            found.append(
+                f"training on {names} has nothing to learn from: no ranking of these queries has a loss. If all have two "
+                "documents, that is due to discount='kdd08', to which both ranks are alike: try 'log2', or criterion='map'."
+            )
+        elif self.vacuous and self.objective_ratio == 1.0:
             found.append(
                 f"training on {names} has learned nothing: to it the documents of each query are all alike. Check that the "
                 "columns of X vary within queries, by more than tiny amounts."
@@ -122,7 +127,7 @@ def diagnose(at_zero, w, value, bound, C):
     start = C * at_zero.value
     norm = float(np.linalg.norm(w))
     ratio = (0.5 * norm**2 + C * value) / start if start > 0 else 0.0
-    vacuous = start > 0 and bound > _VACUOUS_FROM * start and at_zero.steepness(norm, value) <= _STEEP_FROM
+    vacuous = bound >= _VACUOUS_FROM * start and at_zero.steepness(norm, value) <= _STEEP_FROM
     dominant = max(at_zero.shares, key=at_zero.shares.get, default=None)
     if dominant is not None and at_zero.shares[dominant] <= _DOMINANT_FROM:
         dominant = None

@@ -126,7 +126,7 @@ def as_grades(labels, starts):
 
 
 def auc_partial_order(criterion, feature_map, longest):
-    """Make the oracle for AUC with the partial-order map: O(n) after the sort."""
+    """Make the oracle for AUC with the partial-order map: O(n log n+) after the sort."""
     return CompiledOracle.of(compiled.AUC, feature_map, longest)
 
 

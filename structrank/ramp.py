@@ -222,6 +222,9 @@ class _Run:
         self.passes += self.last_passes
         if self.last.reason == "interrupted" or self.passes >= self.max_iter:
             self.reason = "interrupted" if self.last.reason == "interrupted" else "max_iter"
-        self.known = [*self.known, *tilted.visited][-_KEPT_POINTS:]
-        reached = next(known for known in reversed(self.known) if known[0] is self.last.w)
+        visited = [*self.known, *tilted.visited]
+        reached = next(known for known in reversed(visited) if known[0] is self.last.w)
+        self.known = visited[-_KEPT_POINTS:]
+        if all(known is not reached for known in self.known):
+            self.known[0] = reached  # where the next round starts
         return _Place(*reached, self.risk.prediction(self.last.w))

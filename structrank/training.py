@@ -110,7 +110,8 @@ class ConvexTraining:
                 return callback is not None and callback(iteration)
 
             outcome = driver.run(self.max_iter, kept)
-            checkpoint.save(self._facts, driver.state())
+            if outcome.reason != "interrupted":  # then the state is one amidst a step, which no run goes through
+                checkpoint.save(self._facts, driver.state())
         value = float(self.risk.weights @ outcome.values)
         health = diagnose(at_zero, outcome.w, value, outcome.certificate.dual, C)
         if health.objective_ratio < _LEARNED:
@@ -156,7 +157,8 @@ class RampTraining:
         if checkpoint is not None:
             risk.write()
         kept = outcome.kept
-        health = Health(kept.objective / (kept.C * at_zero), kept.norm, kept.risk, False)
+        ratio = kept.objective / (kept.C * at_zero) if at_zero > 0.0 else 0.0
+        health = Health(ratio, kept.norm, kept.risk, vacuous=ratio in (0.0, 1.0))
         convex = outcome.convex
         return Trained(outcome.w, convex.history, convex.certificate, health, outcome.reason, tuple(outcome.rounds))
 
@@ -234,7 +236,8 @@ class Training:
         """Train for one C, from `start` where it is given, keeping a `Checkpoint` on the way; gives `Trained`."""
         if self.bound != "ramp":
             found = self._convex.run(C, callback, start, checkpoint)
-            if self.bound == "convex" or not found.health.vacuous or found.reason != "converged":
+            no_ramp = self.bound == "convex" or self._ramp_objective.relevant_from is None
+            if no_ramp or not found.health.vacuous or found.reason != "converged":
                 return found
         return self._ramp.run(C, callback, start, checkpoint)
 

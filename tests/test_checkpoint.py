@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from structrank import StructRankSVM, checkpoint, compare, comparison, risk
+from structrank import StructRankSVM, StructRankWarning, checkpoint, compare, comparison, risk
+from structrank.solvers.cutting_plane import CuttingPlanes
 
 SCRIPT = """
 import sys
@@ -231,6 +232,30 @@ def test_functions_as_parameters_are_known_again(train, tmp_path):
     for _ in range(2):  # the second with another object
         model = StructRankSVM("dorm", decay=lambda rank: 1.0 / (1.0 + rank))
         model.fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
+
+
+@pytest.mark.parametrize("number", [3, 5, 7])
+def test_an_interrupted_run_ends_with_the_same_model(train, tmp_path, monkeypatch, number):
+    def model():
+        return StructRankSVM("map", C=1000.0, tol=1e-6)
+
+    expected = model().fit(train.X, train.y, qid=train.qid)
+    assert expected.n_iter_ > 7
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+    visit, visits = CuttingPlanes._visit, []
+
+    def interrupted(self, w):
+        visits.append(w)
+        if len(visits) == number:
+            raise KeyboardInterrupt
+        return visit(self, w)
+
+    monkeypatch.setattr(CuttingPlanes, "_visit", interrupted)
+    with pytest.warns(StructRankWarning, match="interrupted"):
+        model().fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
+    found = model().fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
+    assert len(visits) < number + expected.n_iter_  # it went on from there
+    assert np.array_equal(found.coef_, expected.coef_)
 
 
 def test_a_folder_that_cannot_be_or_a_file_that_is_damaged_is_an_error(train, tmp_path):

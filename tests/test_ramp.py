@@ -328,3 +328,40 @@ def test_what_the_ramp_refuses(train):
         fit(train, "auc", bound="ramp", relevant_from=None)
     with pytest.raises(ValueError, match="nothing to learn from"):
         StructRankSVM("ndcg", bound="ramp").fit(train.X, np.zeros(len(train.y)), qid=train.qid)
+
+
+def test_a_round_that_needs_many_passes_to_stay_where_it_is_does(train):
+    from structrank import ramp
+
+    with StructRankSVM("map", formulation="one-slack")._training(train.X, train.y, train.qid, None, [1.0], None) as training:
+        risk, C = training.risk, 100.0
+        w = StructRankSVM("map", C=C).fit(train.X, train.y, qid=train.qid).coef_
+        for _ in range(15):  # to a fixed point
+            w = ramp.CuttingPlanes(TiltedRisk(risk, risk.prediction(w).slope), C, 1e-10).run(500).w
+        run = _Run(risk, 1e-6, "auto", 1000, None)
+        place = run.visit(w)
+        assert run._round(place, C).w is w
+        assert run.last_passes > ramp._KEPT_POINTS + 1
+        assert any(known[0] is w for known in run.known)
+
+
+def test_auto_keeps_graded_labels_on_the_convex_bound(rng):
+    y, qid = rng.integers(0, 3, 300), np.repeat(range(5), 60)
+    for criterion, X in (("dorm", rng.normal(size=(300, 4))), ("auc", np.ones((300, 4)))):
+        with pytest.warns(StructRankWarning, match="vacuous|learned nothing"):
+            model = StructRankSVM(criterion, k=2, relevant_from=None, bound="auto").fit(X, y, qid=qid)
+        assert model.health_.vacuous
+        assert model.rounds_ == ()
+
+
+@pytest.mark.parametrize("bound", ["convex", "auto", "ramp"])
+def test_what_cannot_be_learned_is_said_whatever_the_bound(bound, rng):
+    labels = np.tile([0, 1], 20)
+    alike = StructRankSVM("ndcg", bound=bound)
+    with pytest.warns(StructRankWarning, match=r"Training on ndcg@10 .* has learned nothing: .* columns of X vary"):
+        alike.fit(np.zeros((40, 2)), labels, qid=np.repeat(range(4), 10))
+    assert alike.health_.vacuous
+    # Both ranks of a query of two count alike.
+    with pytest.warns(StructRankWarning, match=r"no ranking of these queries has a loss.*discount='kdd08'"):
+        pairs = StructRankSVM("ndcg", bound=bound).fit(rng.normal(size=(40, 3)), labels, qid=np.repeat(range(20), 2))
+    assert pairs.health_.vacuous

@@ -1,11 +1,14 @@
 """The solvers alone: a driver that knows nothing of ranking, and a QP whose answers are never taken on trust."""
 
+import contextlib
 import itertools
+import threading
+import time
 
 import numpy as np
 import pytest
 
-from structrank.solvers import CuttingPlanes, Plane, WorkingSet, qp, reference
+from structrank.solvers import CuttingPlanes, Plane, WorkingSet, interior, qp, reference
 from structrank.solvers.assignment import best_assignment
 from structrank.solvers.cutting_plane import Point
 from structrank.solvers.dual import _ascend
@@ -482,3 +485,25 @@ def test_interior_points_are_soon_done_where_a_slack_has_many_planes():
     w, multipliers, status = ask_interior()(problem, 1e-3, (np.zeros(n_features), np.zeros(len(offsets))))
     assert problem.primal(w) - problem.feasible_dual(multipliers)[1] <= 1e-3
     assert int(status.removesuffix(" steps")) < 50  # two more planes a round took 71
+
+
+def test_threads_do_not_change_the_number_of_blas_threads_at_the_same_time(monkeypatch, rng):
+    inside, most = [], []
+
+    class Blas:
+        @contextlib.contextmanager
+        def limit(self, limits, user_api):
+            inside.append(limits)
+            most.append(len(inside))
+            time.sleep(0.01)
+            yield
+            inside.pop()
+
+    monkeypatch.setattr(interior, "_blas", Blas)
+    slopes = rng.normal(size=(3, 20))
+    threads = [threading.Thread(target=interior.span, args=(slopes,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1, 1, 1]

@@ -435,6 +435,8 @@ BAD_INPUT = {
     ),
     "weights negative": (wrong(weight=[-1] * 6), r"sample_weight contains -1 at row 0"),
     "weights zero": (wrong(weight=[0] * 6), r"sample_weight is zero for every query"),
+    "weights tiny": (wrong(weight=[5e-324] * 6), r"sample_weight contains 4\.94\d*e-324 at row 0; weights must be 0, or fr"),
+    "weights huge": (wrong(weight=[1e308] * 6), r"sample_weight contains 1e\+308 at row 0; weights must be 0, or from 1e-100"),
 }
 
 
@@ -646,10 +648,18 @@ def test_planes_of_graded_labels_do_not_depend_on_what_was_asked_before(criterio
 def test_larger_data_have_more_slacks_within_limits(n_cells, n_slacks, monkeypatch):
     from structrank import risk
 
-    monkeypatch.setattr(risk, "_CELLS_PER_GROUP", n_cells)
+    monkeypatch.setattr(risk, "_ENTRIES_PER_GROUP", n_cells)
     monkeypatch.setattr(risk, "_LEAST_GROUPS", 5)
     monkeypatch.setattr(risk, "_MOST_GROUPS", 20)
     X = np.arange(480.0).reshape(160, 3) % 7  # 40 queries of 4 documents, 480 entries
+    model = StructRankSVM("auc").fit(X, np.tile([1, 0, 0, 0], 40), qid=np.repeat(np.arange(40), 4))
+    assert model.history_.to_frame()["planes"].iloc[0] == n_slacks
+
+
+@pytest.mark.parametrize(("n_features", "n_slacks"), [(10, 40), (2**12, 8), (2**15, 1), (2**17, 1)])
+def test_sparse_and_wide_data_have_few_slacks(n_features, n_slacks, rng):
+    rows, columns = np.arange(160), rng.integers(n_features, size=160)
+    X = scipy.sparse.csr_matrix((rng.random(160), (rows, columns)), shape=(160, n_features))
     model = StructRankSVM("auc").fit(X, np.tile([1, 0, 0, 0], 40), qid=np.repeat(np.arange(40), 4))
     assert model.history_.to_frame()["planes"].iloc[0] == n_slacks
 

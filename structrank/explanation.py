@@ -11,7 +11,7 @@ import scipy.sparse
 
 from structrank import _validation
 from structrank.exports.linear import linear_function
-from structrank.plotting import _COLOURS, _Display
+from structrank.plotting import _COLOURS, _Display, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -310,7 +310,7 @@ class ExplanationDisplay(_Display):
         colours = [_COLOURS[0] if value >= 0 else _COLOURS[1] for value in added[0]]
         ax.barh(places, added[0], color=colours)
         ax.axvline(0.0, color="black", linewidth=0.8)
-        ax.set_yticks(places, self.shown_)
+        ax.set_yticks(places, [plain(name) for name in self.shown_])
         ax.invert_yaxis()
         ax.set_xlabel("adds to the difference of scores")
         pair = self.explanation
@@ -324,7 +324,7 @@ class ExplanationDisplay(_Display):
         largest = np.abs(apart).max() or 1.0
         image = ax.imshow(apart[order], cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto")
         ax.figure.colorbar(image, ax=ax, label="adds to the score, against the mean of the list")
-        ax.set_xticks(np.arange(len(self.shown_)), self.shown_, rotation=90)
+        ax.set_xticks(np.arange(len(self.shown_)), [plain(name) for name in self.shown_], rotation=90)
         ax.set_ylabel("rank")
         step = max(1, -(-order.size // 20))
         ax.set_yticks(np.arange(0, order.size, step), np.arange(1, order.size + 1, step))

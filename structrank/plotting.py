@@ -190,6 +190,12 @@ def _as_label(part):
     return "QP" if part == "qp" else part
 
 
+def plain(name):
+    """Give a name as figures show it as it is: a dollar is no start of mathematics, a first _ is not left out of legends."""
+    text = str(name).replace("$", r"\$")
+    return f"\u200b{text}" if text.startswith("_") else text  # a blank of no width
+
+
 def _without_crowd(style, n_points):
     """Leave out markers where there are too many to tell apart."""
     return {**style, "marker": None} if n_points > 40 else style
@@ -323,7 +329,7 @@ class PathDisplay(_Display):
             self.path[quantity].groupby(level="trainer", sort=False), _styles(), strict=False
         ):
             values = rows.droplevel("trainer").sort_index()
-            (self.lines_[trainer],) = ax.plot(values.index.to_numpy(), values.to_numpy(), label=trainer, **style)
+            (self.lines_[trainer],) = ax.plot(values.index.to_numpy(), values.to_numpy(), label=plain(trainer), **style)
         if quantity == "objective_ratio":
             ax.axhline(1.0, color="0.3", linewidth=1, zorder=0)
         ax.set_xscale("log")
@@ -416,7 +422,7 @@ class CriterionTableDisplay(_Display):
         self.image_ = ax.imshow(means.to_numpy() - best, aspect="auto", cmap=cmap, vmin=-worst, vmax=0.0)
         self.text_ = self._write(ax, means)
         self._name_columns(ax, list(means.columns))
-        ax.set_yticks(range(n_rows), means.index)
+        ax.set_yticks(range(n_rows), [plain(name) for name in means.index])
         ax.set_ylabel("trained on")
         ax.tick_params(length=0)
         self.colorbar_ = None
@@ -447,7 +453,7 @@ class CriterionTableDisplay(_Display):
         for dataset, its in itertools.groupby(columns, key=lambda column: column[0]):
             width = len(list(its))
             ax.text(
-                first + (width - 1) / 2, 1.01, dataset, ha="center", va="bottom", fontweight="bold",
+                first + (width - 1) / 2, 1.01, plain(dataset), ha="center", va="bottom", fontweight="bold",
                 transform=ax.get_xaxis_transform(),
             )  # fmt: skip
             first += width
@@ -515,7 +521,7 @@ class MapComparisonDisplay(_Display):
         for place in places[frame["p"].to_numpy() <= SIGNIFICANT]:
             ax.text(place, frame[["mrr", "po"]].iloc[place].max(), "*", ha="center", va="bottom", fontweight="bold")
         ax.margins(y=0.1)  # the star of the highest bar stays inside
-        ax.set_xticks(places, [name.replace(", ", "\n") for name in frame.index])
+        ax.set_xticks(places, [plain(name).replace(", ", "\n") for name in frame.index])
         ax.set_xlabel(f"data set   (* p <= {SIGNIFICANT:g})")
         ax.set_ylabel("test MRR")
         if legend:
@@ -575,9 +581,10 @@ class TimeDisplay(_Display):
         frame = self.times
         ax = self._place(ax, figsize=(6.0, 1.2 + 0.5 * len(frame)))
         self.bars_, left = {}, np.zeros(len(frame))
+        names = [plain(name) for name in frame.index]
         for part, colour, hatch in zip(("oracle", "qp"), _COLOURS, _HATCHES, strict=False):
             self.bars_[part] = ax.barh(
-                frame.index, frame[part], left=left, color=colour, hatch=hatch, edgecolor="white", label=_as_label(part)
+                names, frame[part], left=left, color=colour, hatch=hatch, edgecolor="white", label=_as_label(part)
             )
             left = left + frame[part].to_numpy()
         if not ax.yaxis_inverted():

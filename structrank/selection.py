@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -165,7 +166,8 @@ def train_for(
     ----------
     measure : str or Measure
         "map", "mrr[@k]", "ndcg[@k]" or "auc". Those given by name have the conventions of `structrank.compare`: binary gain,
-        `discount` and `relevant_from` as here.
+        `discount` and `relevant_from` as here. A `Measure` keeps its own, and its `relevant_from`, if it reads one, is that of
+        training too.
     train : Dataset
         Has ``X``, ``y`` and ``qid``.
     validation : Dataset, default None
@@ -203,6 +205,8 @@ def train_for(
     """
     relevant_from = _validation.check_number("relevant_from", relevant_from)
     measure = metrics.parse(measure, gain="binary", discount=discount, relevant_from=relevant_from)
+    if getattr(measure, "gain", "binary") == "binary":
+        relevant_from = getattr(measure, "relevant_from", relevant_from)
     candidates = _candidates(measure, relevant_from, discount)
     Cs = sorted({_validation.check_number("Cs", C, above=0) for C in Cs})
     if not Cs:
@@ -242,6 +246,8 @@ def train_for(
         _polish(model, winner.models, train, splits, measure, random_state)
     if line is not None:
         line.finish(f"{len(candidates)} criteria  {model.selection_.reason}")
+    if model.health_.vacuous:
+        warnings.warn(" ".join(model.notes_), _validation.StructRankWarning, stacklevel=2)
     return model
 
 

@@ -1,5 +1,7 @@
 """Data that several test files train on."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -20,3 +22,11 @@ def train(fold):
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def figures_are_closed():
+    """Leave none to the next test, whichever that is."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

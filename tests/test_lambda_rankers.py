@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from structrank import StructRankWarning, compare, datasets, load_model, metrics
 from structrank._kernels import networks as kernels
-from structrank.lambdas import LambdaRank, RankNet, TrainingDisplay
+from structrank.lambdas import LambdaRank, RankNet, SPSARanker, TrainingDisplay
 from structrank.lambdas.networks import Network
 from structrank.lambdas.plans import CONSTRUCTIONS
 from structrank.lambdas.training import EarlyStopping, RoundReporter, Yardstick, as_validation
@@ -281,3 +281,41 @@ def test_early_stopping_never_takes_nan_for_the_best():
         EarlyStopping(1.5)
     with pytest.raises(ValueError, match="callback='x'"):
         RoundReporter("x", 0)
+
+
+@pytest.mark.parametrize("ranker", [RankNet, LambdaRank, SPSARanker])
+def test_a_measure_that_is_undefined_everywhere_is_an_error(ranker, rng):
+    X, qid = rng.normal(size=(60, 3)), np.repeat(range(6), 10)
+    y = (X[:, 0] > 0).astype(int)
+    nothing = (X[:10], np.zeros(10), np.zeros(10))
+    with pytest.raises(ValueError, match=r"validation: ndcg@10 is defined for none of its queries"):
+        ranker().fit(X, y, qid=qid, validation=nothing)
+    with pytest.raises(ValueError, match=r"nothing to learn from|nothing to\s+learn from"):
+        ranker(measure=metrics.MAP(relevant_from=5)).fit(X, y, qid=qid)
+
+
+def test_the_pairs_of_ranknet_need_a_measure_that_is_defined(rng):
+    X = rng.normal(size=(60, 3))
+    with pytest.raises(ValueError, match="auc is undefined for every query"):
+        RankNet("auc").fit(X, 1 + (X[:, 0] > 0), qid=np.repeat(range(6), 10))
+
+
+@pytest.mark.parametrize("ranker", [RankNet(hidden_units=0, max_epochs=5), SPSARanker(max_evaluations=50)])
+def test_columns_that_do_not_vary_are_told_and_huge_ones_used(ranker, rng):
+    X, qid = rng.normal(size=(60, 3)), np.repeat(range(6), 10)
+    y = (X[:, 0] > 0).astype(int)
+    with pytest.warns(StructRankWarning, match="No column of X varies"):
+        clone(ranker).fit(np.ones_like(X), y, qid=qid)
+    expected = clone(ranker).fit(X, y, qid=qid).predict(X)
+    assert clone(ranker).fit(X * 2.0**530, y, qid=qid).predict(X * 2.0**530) == pytest.approx(expected, rel=1e-9)
+
+
+def test_features_are_scaled_by_queries_that_count(rng):
+    X, qid = rng.normal(size=(60, 3)), np.repeat(range(6), 10)
+    y = (X[:, 0] > 0).astype(int)
+    without = RankNet(hidden_units=0, max_epochs=5).fit(X, y, qid=qid)
+    more = RankNet(hidden_units=0, max_epochs=5).fit(
+        np.vstack([X, np.full((2, 3), 1e6)]), np.append(y, [0, 1]), qid=np.append(qid, [9, 9]),
+        sample_weight=np.append(np.ones(60), [0, 0]),
+    )  # fmt: skip
+    assert more.score(X, y, qid=qid) == pytest.approx(without.score(X, y, qid=qid), abs=0.02)

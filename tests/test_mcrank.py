@@ -131,3 +131,22 @@ def test_without_lightgbm_the_error_names_the_extra(fold, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(ImportError, match=r"McRank needs LightGBM: pip install structrank\[trees\]"):
         fit(fold.train)
+
+
+def test_thresholds_that_fall_behind_are_cut_where_they_were():
+    rng = np.random.default_rng(3)
+    X, qid = rng.normal(size=(120, 3)), np.repeat(np.arange(12), 10)
+    y = np.clip(np.round(X[:, 0] + 0.5 * rng.normal(size=120) + 0.5), 0, 3)
+    model = McRank("ordinal", n_estimators=12, min_child_samples=3, subsample=0.2, random_state=16, num_leaves=3)
+    model.fit(X[:60], y[:60], qid=qid[:60], validation=(X[60:], y[60:], qid[60:]))
+    reached = model.history_[model.best_round_ - 1].validation
+    assert model.score(X[60:], y[60:], qid=qid[60:]) == pytest.approx(reached, abs=1e-12)
+
+
+def test_what_lightgbm_fails_at_is_an_error_with_advice():
+    rng = np.random.default_rng(3)
+    X, qid = rng.normal(size=(120, 3)), np.repeat(np.arange(12), 10)
+    y = np.clip(np.round(X[:, 0] + 0.5 * rng.normal(size=120) + 0.5), 0, 3)
+    weights = np.random.default_rng(0).integers(1, 4, 12)[qid]
+    with pytest.raises(ValueError, match=r"LightGBM failed to grow a tree .* Try a larger min_child_weight"):
+        McRank(n_estimators=5, min_child_samples=1, min_child_weight=0).fit(X, y, qid=qid, sample_weight=weights)

@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 from structrank import StructRankSVM, StructRankWarning, compare, datasets, diagnostics, metrics
 from structrank.comparison import default_trainers
 from structrank.datasets import Dataset
+from structrank.explanation import ExplanationDisplay
 from structrank.history import History
 from structrank.plotting import (
     CriterionTableDisplay,
@@ -129,6 +130,19 @@ def test_axes_are_labelled_and_nothing_is_cut_off(draw, model, path, table):
     assert inside.y0 >= 0
     assert inside.x1 <= width
     assert inside.y1 <= height
+
+
+def test_names_are_shown_as_they_are(train, path, tmp_path):
+    names = ["price_$", "$x_{$", "_c", "d", "e", "f"]
+    model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
+    drawn = ExplanationDisplay.from_estimator(model, train.X[:5], feature_names=names)
+    drawn.figure_.savefig(tmp_path / "explanation.png")
+    plt.close(drawn.figure_)
+    odd = path.rename(index={"AUC": "_AUC", "MAP": "$M_{$"}, level="trainer")
+    drawn = PathDisplay(odd).plot()
+    drawn.figure_.savefig(tmp_path / "path.png")
+    assert len(drawn.ax_.get_legend().get_texts()) == 3
+    plt.close(drawn.figure_)
 
 
 def test_importing_does_not_import_matplotlib():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from structrank import StructRankSVM, compare, datasets, load_model, metrics, train_for
+from structrank import StructRankSVM, StructRankWarning, compare, datasets, load_model, metrics, train_for
 from structrank.comparison import default_trainers
 from structrank.datasets import Dataset, Fold
 from structrank.polish import matched_criterion
@@ -258,3 +258,19 @@ def test_what_the_recipe_refuses(fold):
     first = train.qid == train.qid[0]
     with pytest.raises(ValueError, match=r"train part: 1 of its queries .* or a validation part"):
         train_for("map", Dataset(train.X[first], train.y[first], train.qid[first]))
+
+
+def test_a_measure_brings_its_own_relevant_from():
+    fold = datasets.make_ranking(n_queries=30, n_docs=15, n_features=4, n_grades=4, noise=0.7, random_state=0)
+    for measure, relevant_from in (
+        (metrics.NDCG(k=5, gain="binary", relevant_from=3), 3),
+        (metrics.MAP(relevant_from=2), 2),
+        (metrics.NDCG(k=5, gain="exp2", relevant_from=3), 1),  # which it does not read
+    ):
+        assert train_for(measure, fold.train, fold.validation, Cs=[1.0]).relevant_from == relevant_from
+
+
+def test_what_cannot_be_learned_is_said():
+    alike = Dataset(np.ones((40, 2)), np.tile([0, 1], 20), np.repeat(range(4), 10))
+    with pytest.warns(StructRankWarning, match="has learned nothing"):
+        train_for("map", alike, Cs=[1.0])

@@ -158,7 +158,7 @@ def sum_by_key(query, key, values, n_queries):
 NO_URLS, NO_QUERY, BAD_POSITION, TOO_MANY_FIELDS, BAD_TIME, BAD_ACTION, NO_CLICKED_URL, NO_REGION = range(8)
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _MINUS, _ZERO, _NINE, _QUERY_LINE, _CLICK_LINE = b"\t\n\r -09QC"
-_LONGEST_INTEGER = 18  # digits that int64 holds
+_LONGEST_INTEGER = 19  # digits that int64 may hold
 _IS_HASH = np.uint64(2**63)
 
 
@@ -193,7 +193,7 @@ def _key(text, start, stop):
         while i < stop and _ZERO <= text[i] <= _NINE:
             value = np.uint64(10) * value + np.uint64(text[i] - _ZERO)
             i += 1
-        if i == stop:
+        if i == stop and value < _IS_HASH:
             return value
     value = np.uint64(14695981039346656037)
     for i in range(start, stop):
@@ -290,7 +290,7 @@ def _line_end(text, newline, start):
 
 @kernel
 def _integer(text, start, stop):
-    """Give (whether it is an integer of at most 18 digits, its value)."""
+    """Give (whether it is an integer that int64 holds, but for the least, its value)."""
     first = start + 1 if text[start] == _MINUS else start
     value = np.int64(0)
     if first == stop or stop - first > _LONGEST_INTEGER:
@@ -299,7 +299,8 @@ def _integer(text, start, stop):
         if text[i] < _ZERO or text[i] > _NINE:
             return False, value
         value = 10 * value + (np.int64(text[i]) - _ZERO)
-    return True, -value if first > start else value
+    # Of 19 digits, what is too large has gone round to below 0, but not as far as to 0 again.
+    return value >= 0, -value if first > start else value
 
 
 class Lines(NamedTuple):
@@ -365,7 +366,7 @@ def read_tsv(text, size, queries, urls, lines):
             problem = NO_QUERY
         elif first_tab == stop:
             problem = NO_URLS
-        elif third_tab < stop:
+        elif _skip_blanks(text, third_tab, stop) < stop:
             problem, at = TOO_MANY_FIELDS, min(third_tab + 1, stop - 1)
         clicks_before = n_clicks
         i = _skip_blanks(text, min(second_tab + 1, stop), stop)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from structrank import _validation
 from structrank.clicks.evaluation import pair_accuracy
-from structrank.plotting import _Display, _styles
+from structrank.plotting import _Display, _styles, plain
 
 __all__ = ["FactorsDisplay", "ThetaDisplay"]
 
@@ -43,7 +43,7 @@ class _AccuracyDisplay(_Display):
         ax = self._place(ax, figsize=(6.0, 4.0))
         self.lines_ = {}
         for (name, (x, accuracy)), style in zip(self.curves.items(), _styles(), strict=False):
-            (self.lines_[name],) = ax.plot(x, accuracy, label=name, **style)
+            (self.lines_[name],) = ax.plot(x, accuracy, label=plain(name), **style)
         ax.set_xlabel(self._along)
         ax.set_ylabel("pair accuracy")
         ax.grid(alpha=0.3)

@@ -12,7 +12,15 @@ import scipy.sparse
 from structrank import _validation, metrics
 from structrank._validation import n_threads
 from structrank.data import RankingData
-from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, Yardstick, as_validation
+from structrank.lambdas.training import (
+    EarlyStopping,
+    MeasureRanker,
+    Round,
+    RoundReporter,
+    Yardstick,
+    as_validation,
+    validation_yardstick,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,7 +97,10 @@ class BoostedRanker(MeasureRanker):
 
     def _keep_trees(self, course):
         """Take over the trees that were grown; warn where there are none."""
-        self.trees_ = [booster.model_to_string(num_iteration=course.best_round) for booster in course.boosters]
+        counts = course.tree_counts[course.best_round - 1] if course.tree_counts else [0] * len(course.boosters)
+        self.trees_ = [
+            booster.model_to_string(num_iteration=count) for booster, count in zip(course.boosters, counts, strict=True)
+        ]
         self._boosters = None
         if not course.reporter.rounds:
             text = (
@@ -113,6 +124,8 @@ class Course:
     ----------
     data : RankingData
     boosters : list of lightgbm.Booster
+    tree_counts : list of list of int
+        For each round, how many rounds of trees each booster has: one that finds no split where others do falls behind.
     reporter : RoundReporter
     stopping : EarlyStopping
     reason : str
@@ -128,14 +141,10 @@ class Course:
         self.stopping = EarlyStopping(ranker.patience if self._validation else None)
         measure = metrics.parse(ranker.measure)
         self._on_train = Yardstick(measure, self.data.labels, self.data.grouping, self.data.query_weights)
-        if self._validation:
-            self._on_validation = Yardstick(measure, self._validation.labels, self._validation.grouping)
-            if np.isnan(self._on_validation(np.zeros(self._validation.labels.shape[0]))):
-                raise ValueError(
-                    f"validation: {measure.name} is defined for none of its queries; it cannot guide training."
-                )
+        self._on_validation = validation_yardstick(measure, self._validation)
         self._rows = None
         self.boosters = []
+        self.tree_counts = []
 
     @property
     def best_round(self):
@@ -187,9 +196,14 @@ class Course:
     def _round(self, number, grow, scores):
         """Make one round; give why training should end, or None."""
         started = time.perf_counter()
-        pairs = grow(number)
+        try:
+            pairs = grow(number)
+        except self._library.basic.LightGBMError as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"LightGBM failed to grow a tree ({reason}). Try a larger min_child_weight.") from error
         if pairs is None:
             return "no split"
+        self.tree_counts.append([booster.current_iteration() for booster in self.boosters])
         values = {"train": self._on_train(scores([_current_outputs(booster.eval_train) for booster in self.boosters]))}
         if self._validation:
             outputs = [_current_outputs(booster.eval_valid) for booster in self.boosters]

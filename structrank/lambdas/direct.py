@@ -11,7 +11,15 @@ from structrank import _validation, metrics
 from structrank.data import RankingData
 from structrank.lambdas.cross_entropy import mean_cross_entropy, pairs_alike
 from structrank.lambdas.networks import Network, moments
-from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, Yardstick, as_validation
+from structrank.lambdas.training import (
+    EarlyStopping,
+    MeasureRanker,
+    Round,
+    RoundReporter,
+    as_validation,
+    training_yardstick,
+    validation_yardstick,
+)
 from structrank.linear_methods import LinearMethods
 from structrank.solvers.spsa import FDSA, SPSA, Steps, minimize
 
@@ -201,14 +209,9 @@ class _Climb:
     def __init__(self, ranker, measure, data, validation):
         self.data, self.validation = data, validation
         self.network = Network(data.n_features, 0)
-        _, self.scale = moments(data.X)
-        self.yardstick = Yardstick(measure, data.labels, data.grouping, data.query_weights)
-        if np.isnan(self.yardstick(np.zeros(data.labels.shape[0]))):
-            raise ValueError(
-                f"{measure.name} is undefined for every query, so there is nothing to learn from; check y, qid and the "
-                "measure's relevant_from."
-            )
-        self.other = None if validation is None else Yardstick(measure, validation.labels, validation.grouping)
+        _, self.scale = moments(data)
+        self.yardstick = training_yardstick(measure, data)
+        self.other = validation_yardstick(measure, validation)
         self.pairs = None
         if ranker.objective == "cross-entropy":
             self.pairs = pairs_alike(data.labels[data.grouping.rows], data.grouping.indptr, data.query_weights)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
 
+from structrank import _validation
 from structrank._kernels import networks as kernels
 
 # Rows are made dense and standardised so many numbers at a time.
@@ -146,22 +148,36 @@ def dense_rows(X, rows):
     return np.ascontiguousarray(chosen, dtype=np.float64)
 
 
-def moments(X):
-    """Give mean and 1 / standard deviation of each column; the latter is 0 for a column that is constant.
+def moments(data):
+    """Give mean and 1 / standard deviation of each column of `RankingData`; the latter is 0 for a column that is constant.
+
+    Rows count by the weights of their queries. Warns where no column varies.
 
     Examples
     --------
-    >>> mean, scale = moments(np.array([[0.0, 5.0], [4.0, 5.0]]))
+    >>> from structrank.data import RankingData
+    >>> mean, scale = moments(RankingData([[0.0, 5.0], [4.0, 5.0]], [0, 1]))
     >>> mean.tolist(), scale.tolist()
     ([2.0, 5.0], [0.5, 0.0])
     """
+    X, weights = data.X, np.empty(data.X.shape[0])
+    weights[data.grouping.rows] = np.repeat(data.query_weights, data.grouping.sizes)
+    total = weights.sum()
+    largest = np.zeros(X.shape[1])
+    for rows in blocks(*X.shape):
+        np.maximum(largest, np.abs(dense_rows(X, rows)).max(axis=0), out=largest)
+    # In units of a power of two, squares stay in the range of float64, and nothing is rounded.
+    unit = np.ldexp(1.0, np.frexp(largest)[1] - 1)
     mean = np.zeros(X.shape[1])
     for rows in blocks(*X.shape):
-        mean += dense_rows(X, rows).sum(axis=0) / X.shape[0]
+        mean += (weights[rows, None] * (dense_rows(X, rows) / unit)).sum(axis=0) / total
     variance = np.zeros(X.shape[1])
     for rows in blocks(*X.shape):
-        variance += ((dense_rows(X, rows) - mean) ** 2).sum(axis=0) / X.shape[0]
+        variance += (weights[rows, None] * (dense_rows(X, rows) / unit - mean) ** 2).sum(axis=0) / total
     deviation = np.sqrt(variance)
     # What is left of a constant column after rounding is not worth blowing up.
-    varies = (deviation > 1e-12 * np.abs(mean)) & np.isfinite(deviation)
-    return mean, np.divide(1.0, deviation, out=np.zeros_like(deviation), where=varies)
+    varies = deviation > 1e-12 * np.abs(mean)
+    if not varies.any():
+        text = "No column of X varies, so there is nothing to learn from, and all documents get the same score."
+        warnings.warn(text, _validation.StructRankWarning, stacklevel=4)
+    return mean * unit, np.divide(1.0, deviation * unit, out=np.zeros_like(deviation), where=varies)

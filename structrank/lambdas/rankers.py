@@ -14,7 +14,15 @@ from structrank.data import RankingData
 from structrank.lambdas.cross_entropy import mean_cross_entropy, pairs_alike
 from structrank.lambdas.networks import Network, blocks, dense_rows, moments
 from structrank.lambdas.plans import CONSTRUCTIONS, make_plan, parse_target
-from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, Yardstick, as_validation
+from structrank.lambdas.training import (
+    EarlyStopping,
+    MeasureRanker,
+    Round,
+    RoundReporter,
+    as_validation,
+    training_yardstick,
+    validation_yardstick,
+)
 from structrank.linear_methods import LinearMethods
 
 if TYPE_CHECKING:
@@ -306,11 +314,9 @@ class _Run:
                 f"learn from (n_samples = {data.labels.shape[0]}, none usable). Check y, qid, sample_weight and the measure's "
                 "relevant_from."
             )
-        self.yardstick = Yardstick(measure, data.labels, grouping, data.query_weights)
-        self.other = None
-        if validation is not None:
-            self.other = Yardstick(measure, validation.labels, validation.grouping)
-        self.mean, self.scale = moments(data.X)
+        self.yardstick = training_yardstick(measure, data)
+        self.other = validation_yardstick(measure, validation)
+        self.mean, self.scale = moments(data)
         self.network = Network(data.n_features, ranker.hidden_units)
 
     def descend(self, reporter):

@@ -179,6 +179,27 @@ class Yardstick:
         return metrics._mean(self.per_query(scores), self._weights)
 
 
+def training_yardstick(measure, data):
+    """Give the yardstick of training queries; raises where the measure is defined for none of them."""
+    yardstick = Yardstick(measure, data.labels, data.grouping, data.query_weights)
+    if np.isnan(yardstick(np.zeros(data.labels.shape[0]))):
+        raise ValueError(
+            f"{measure.name} is undefined for every query, so there is nothing to learn from; check y, qid and the "
+            "measure's relevant_from."
+        )
+    return yardstick
+
+
+def validation_yardstick(measure, validation):
+    """Give the yardstick of validation queries, None where there are none; raises likewise."""
+    if validation is None:
+        return None
+    yardstick = Yardstick(measure, validation.labels, validation.grouping)
+    if np.isnan(yardstick(np.zeros(validation.labels.shape[0]))):
+        raise ValueError(f"validation: {measure.name} is defined for none of its queries; it cannot guide training.")
+    return yardstick
+
+
 class EarlyStopping:
     """Say when a measure has not risen for a number of rounds.
 

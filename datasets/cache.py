@@ -104,8 +104,9 @@ class ParseCache:
             arrays["X"] = data.X
         if any(array.dtype == object for array in arrays.values()):
             return  # ids of absurd length; object arrays cannot be written without pickle
-        aside = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=self._folder))
+        aside = None
         try:
+            aside = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=self._folder))
             for name, array in arrays.items():
                 np.save(aside / f"{name}.npy", array, allow_pickle=False)
             checksums = {name: zlib.crc32(array) for name, array in arrays.items()}
@@ -118,7 +119,8 @@ class ParseCache:
             # The data set itself is not in danger.
             warnings.warn(f"The parse cache in {self._folder} was not written: {error}.", RuntimeWarning, stacklevel=4)
         finally:
-            shutil.rmtree(aside, ignore_errors=True)
+            if aside is not None:
+                shutil.rmtree(aside, ignore_errors=True)
 
 
 def _read_array(path, mapped):

@@ -139,11 +139,12 @@ def cut_shards(
     if not isinstance(docs_per_shard, Integral) or isinstance(docs_per_shard, bool) or docs_per_shard < 1:
         raise ValueError(f"docs_per_shard={docs_per_shard!r} is not valid: expected an integer of at least 1.")
     columns = column_names(X)
-    X = X.tocsr() if scipy.sparse.issparse(X) else _as_array(X)
+    X = X.tocsr() if scipy.sparse.issparse(X) else _as_numbers(_as_array(X), "X")
     _check_matrix(X, "X")
-    y, qid = _as_column(y, X.shape[0], "y"), _as_column(qid, X.shape[0], "qid")
+    n_docs = X.shape[0]
+    y, qid = _as_numbers(_as_column(y, n_docs, "y"), "y"), _as_column(_as_ids(qid), n_docs, "qid")
     if sample_weight is not None:
-        sample_weight = _as_column(sample_weight, X.shape[0], "sample_weight")
+        sample_weight = _as_numbers(_as_column(sample_weight, n_docs, "sample_weight"), "sample_weight")
     order, ends = _group(qid)
     shards, start = [], 0
     while start < X.shape[0]:
@@ -485,13 +486,17 @@ def _open_npy(folder):
 
 def _open_parquet(path, columns):
     try:
-        names = _parquet().ParquetFile(path).schema_arrow.names
+        schema = _parquet().ParquetFile(path).schema_arrow
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} is not a parquet file: {error}.") from None
+    names = schema.names
     for kind, name in columns.items():
         if name not in names and not (kind == "sample_weight" and name is None):
             raise ValueError(f"{path} has no column {name!r} ({kind}=); it has {', '.join(map(repr, names))}.")
-    features = tuple(name for name in names if name not in columns.values())
+    # Frames leave their index among the columns; readers of pandas take it for no column either.
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    index = {"__null_dask_index__", *(name for name in index if isinstance(name, str))}
+    features = tuple(name for name in names if name not in columns.values() and name not in index)
     if not features:
         raise ValueError(f"{path} has no columns beside {', '.join(map(repr, names))}; expected features.")
     return ParquetShard(str(path), columns["label"], columns["qid"], columns["sample_weight"], features)
@@ -527,6 +532,25 @@ def _group(qid):
 
 def _as_array(values):
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+
+
+def _as_numbers(values, name):
+    """Give objects, such as frames hold whose columns are of several types, as the numbers they are."""
+    if values.dtype.kind != "O":
+        return values
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} has dtype object; expected real numbers.") from None
+
+
+def _as_ids(qid):
+    """Give a list of ids of several types, or of tuples, as objects: numpy would make texts, floats or a table of them."""
+    if not isinstance(qid, (list, tuple)) or {type(value) for value in qid} in ({str}, {int}, {float}):
+        return qid
+    ids = np.empty(len(qid), dtype=object)
+    ids[:] = qid
+    return ids
 
 
 def _as_column(values, n_docs, name):

@@ -8,15 +8,14 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse
 
 import structrank
 from structrank import _validation
+from structrank._content import add_content, describe
 from structrank._files import replace_file
 from structrank.ranker import Ranker
 from structrank.svm import StructRankSVM
@@ -104,11 +103,11 @@ def cell_files(tasks, folder):
     files = []
     for task in tasks:
         what = [f"cell format {_CELL_FORMAT}", f"structrank {structrank.__version__}", digests[id(task.fold)]]
-        what += [_describe((task.dataset, task.number, task.name))]
+        what += [describe((task.dataset, task.number, task.name))]
         # The learners of this package give the same model for any number of threads.
-        what += [_describe(task.trainer, leave_out=("n_jobs", "verbose") if isinstance(task.trainer, Ranker) else ())]
+        what += [describe(task.trainer, leave_out=("n_jobs", "verbose") if isinstance(task.trainer, Ranker) else ())]
         if isinstance(task.trainer, StructRankSVM):
-            what += [_describe(task.choice)]
+            what += [describe(task.choice)]
         key = hashlib.sha256("\n".join(what).encode()).hexdigest()
         dataset, trainer = map(as_file_name, (task.dataset, task.name))
         files.append(_CellFile(folder / f"{dataset}-fold{task.number + 1}-{trainer}-{key[:16]}.npz", key))
@@ -130,53 +129,6 @@ def _digest_fold(fold):
     digest = hashlib.sha256()
     for part in (fold.train, fold.validation, fold.test):
         for values in () if part is None else (_validation.as_matrix(part.X), part.y, part.qid):
-            _add_content(digest, values)
+            add_content(digest, values)
         digest.update(b"end of part")
     return digest.hexdigest()
-
-
-def _add_content(digest, values):
-    """Add type, shape and values of an array or sparse matrix to a digest."""
-    if scipy.sparse.issparse(values):
-        digest.update(str(values.shape).encode())
-        for array in (values.data, values.indices, values.indptr):
-            _add_content(digest, array)
-        return
-    values = np.asarray(values)
-    digest.update(f"{values.dtype.str}{values.shape}".encode())
-    step = max(1, 2**20 // max(1, values[:1].size))
-    for start in range(0, values.shape[0], step):
-        block = values[start : start + step]
-        plain = block.dtype.kind in "biufcSU"
-        digest.update(np.ascontiguousarray(block).tobytes() if plain else repr(block.tolist()).encode())
-
-
-def _describe(value, leave_out=()):
-    """Describe a value by its content, with the same text in every process."""
-    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
-        return repr(value)
-    if isinstance(value, np.generic):
-        return repr(value.item())
-    if isinstance(value, np.ndarray) or scipy.sparse.issparse(value):
-        digest = hashlib.sha256()
-        _add_content(digest, value)
-        return f"array {digest.hexdigest()}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_describe, value))}]"
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{_describe(key)}: {_describe(value[key])}' for key in sorted(value, key=_describe))}}}"
-    if hasattr(value, "__code__"):
-        code = value.__code__
-        inside = (code.co_code, code.co_names, code.co_consts, value.__defaults__, value.__kwdefaults__)
-        inside += tuple(cell.cell_contents for cell in value.__closure__ or ())
-        return f"{value.__module__}.{value.__qualname__}{_describe(inside)}"
-    if isinstance(value, type):
-        return f"{value.__module__}.{value.__qualname__}"
-    if hasattr(value, "get_params"):
-        settings = value.get_params(deep=False)
-    elif hasattr(value, "__dict__"):
-        settings = vars(value)
-    else:  # perhaps with an address in memory: then it is new to every process, and its cells are trained again
-        return repr(value)
-    settings = {name: setting for name, setting in settings.items() if name not in leave_out}
-    return f"{_describe(type(value))}({_describe(settings)})"

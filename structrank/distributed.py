@@ -62,6 +62,8 @@ class DaskBackend:
         -------
         ClusterShards
         """
+        if self.client.status != "running":
+            raise ValueError(f"client is {self.client.status}; expected one that is connected to a cluster.")
         if is_dask(X):
             return ClusterShards(self.client, self._partitions(X, y, qid, sample_weight))
         if isinstance(X, Shards):
@@ -102,7 +104,14 @@ class DaskBackend:
                 )
         parts = zip(*(np.ravel(value.to_delayed()) for value in columns.values()), strict=True)
         sources = self.client.compute([delayed(_partition)(number, *part) for number, part in enumerate(parts)])
-        found = self.client.gather([self.client.submit(_query_ids, source, pure=False) for source in sources])
+        asked = [self.client.submit(_query_ids, source, pure=False) for source in sources]
+        try:
+            found = self.client.gather(asked)
+        except BaseException:
+            _release(sources)
+            raise
+        finally:
+            _release(asked)
         ids = {number: some for number, some in enumerate(found) if len(some)}
         if not ids:
             raise ValueError("X has no rows in any partition; expected documents.")
@@ -154,6 +163,12 @@ class ClusterShards:
     def _run(self, function, *arguments):
         """Run a task on each shard; gives their results."""
         futures = [shard.run(function, *arguments) for shard in self._shards]
+        try:
+            return self._gather(futures, function, *arguments)
+        finally:
+            _release(futures)
+
+    def _gather(self, futures, function, *arguments):
         losses = [0] * len(futures)
         while True:
             try:
@@ -169,6 +184,12 @@ class ClusterShards:
                     futures[number] = self._shards[number].run(function, *arguments)
                 if not lost:
                     raise
+
+
+def _release(futures):
+    """Let the workers forget results now: an error is held by the future it came from, and holds others by its traceback."""
+    for future in futures:
+        future.release()
 
 
 @dataclass

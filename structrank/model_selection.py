@@ -98,7 +98,7 @@ def cross_validate(
     measures : str, Measure, or a list of them, default ("map", "ndcg@10")
         As for `structrank.metrics.evaluate`.
     n_splits : int, default 5
-        Folds; about the same number of documents in each.
+        Folds; about the same number of queries in each.
     random_state : int, default 0
         Seed by which queries are dealt.
     verbose : int, default 0

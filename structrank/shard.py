@@ -283,6 +283,9 @@ class Shard:
         seconds : float
         """
         started = time.perf_counter()
+        if X.shape != (self.facts.n_rows, self.facts.n_features):
+            expected = f"{self.facts.n_rows} rows and {self.facts.n_features} columns when training began"
+            raise ValueError(f"{self._names[1]} has changed: it has shape {X.shape}, but had {expected}. Train anew.")
         work = self._work(kind)
         n_kinds = work.slots.shape[0]
         shape = (n_kinds, self.weights.shape[0])

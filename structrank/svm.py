@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from structrank import _validation, criteria
+from structrank._content import describe
 from structrank._progress import ProgressLine
 from structrank.checkpoint import Checkpoint
 from structrank.data import score_rows
@@ -403,8 +404,9 @@ class StructRankSVM(LinearMethods, Ranker):
             return None
         indifferent = ("n_jobs", "verbose", "warm_start", "max_iter")
         settings = {key: value for key, value in self.get_params().items() if key not in indifferent} | course
-        # The repr of a function differs from process to process.
-        parameters = {key: getattr(value, "__qualname__", repr(value)) for key, value in settings.items()}
+        # The repr of a function, or of what holds one, differs from process to process.
+        texts = {key: repr(value) for key, value in settings.items()}
+        parameters = {key: describe(settings[key]) if " at 0x" in text else text for key, text in texts.items()}
         return Checkpoint(folder, parameters, name)
 
     def _train(self, X, training, C, callback, start=None, checkpoint=None):

@@ -1,14 +1,18 @@
 """A run that is killed goes on where it was."""
 
+import functools
 import os
 import signal
 import subprocess
 import sys
 
+import numba
 import numpy as np
 import pytest
 
 from structrank import StructRankSVM, StructRankWarning, checkpoint, compare, comparison, risk
+from structrank._content import describe
+from structrank.feature_maps import Permutation
 from structrank.solvers.cutting_plane import CuttingPlanes
 
 SCRIPT = """
@@ -276,3 +280,41 @@ def test_writes_are_spaced_by_time(train, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint.model_file, "save_values", lambda *arguments: written.append(arguments))
     StructRankSVM("map", C=10.0).fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
     assert len(written) == 1  # at the end
+
+
+@pytest.mark.parametrize("power", [0.5, 0.7])
+def test_functions_inside_parameters_are_known_again(train, tmp_path, power):
+    def model(power):
+        decay = functools.partial(lambda rank, power: 1.0 / (1.0 + rank) ** power, power=power)
+        return StructRankSVM("dorm", feature_map=Permutation(decay))
+
+    first = model(power).fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
+    again = model(power).fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
+    assert np.array_equal(first.coef_, again.coef_)
+    with pytest.raises(ValueError, match="checkpoint of another run: its feature_map"):
+        model(power + 0.1).fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
+
+
+def test_content_tells_functions_and_their_holders_apart():
+    class Decay:
+        def __init__(self, power):
+            self.power, self.holder = power, self
+
+        def __call__(self, rank):
+            return 1.0 / (1.0 + rank) ** self.power
+
+        def decay(self, rank):
+            return self(rank)
+
+    def power_of(rank, power=1.0):
+        return rank**power
+
+    pairs = [
+        (Decay(1.0).decay, Decay(1.0).decay, Decay(2.0).decay),
+        (Decay(1.0), Decay(1.0), Decay(2.0)),
+        *((functools.partial(power_of, power=one) for one in (1.0, 1.0, 2.0)),),
+        *((functools.partial(power_of, one) for one in (1.0, 1.0, 2.0)),),
+    ]
+    for first, same, other in pairs:
+        assert describe(first) == describe(same) != describe(other)
+    assert describe(numba.njit(power_of)) == describe(power_of)

@@ -1,9 +1,11 @@
 """A cluster gives the model of one machine, bit for bit, also when a worker is killed on the way."""
 
+import gc
 import itertools
 import logging
 import os
 import signal
+import time
 
 import numpy as np
 import pandas as pd
@@ -216,3 +218,23 @@ def test_settings_are_checked(client):
         DaskBackend("tcp://")
     with pytest.raises(ValueError, match="docs_per_shard=0 is not valid"):
         DaskBackend(client, docs_per_shard=0)
+
+
+def test_a_fit_that_fails_leaves_nothing_on_the_workers(client, rows):
+    spoilt = rows["X"].copy()
+    spoilt[-1, 0] = np.nan
+    for _ in range(2):
+        with pytest.raises(ValueError, match="NaN"):
+            train(**{**rows, "X": spoilt}, backend=DaskBackend(client, docs_per_shard=DOCS_PER_SHARD))
+    deadline = time.monotonic() + 30.0
+    while any(client.has_what().values()) and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.1)
+    assert not any(client.has_what().values())
+
+
+def test_a_closed_client_is_refused(rows):
+    with distributed.Client(processes=False, dashboard_address=None, n_workers=1) as closed:
+        pass
+    with pytest.raises(ValueError, match="client is closed; expected one that is connected"):
+        train(**rows, backend=DaskBackend(closed))

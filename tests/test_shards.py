@@ -301,3 +301,45 @@ def test_a_shard_whose_queries_all_weigh_nothing_is_left_out(train):
     nothing = cut_shards(train.X, train.y, qid=train.qid, sample_weight=0 * weights, docs_per_shard=len(weights) // 2)
     with pytest.raises(ValueError, match="sample_weight is zero for every query"):
         StructRankSVM("auc").fit(nothing)
+
+
+def test_the_index_of_a_frame_is_no_feature(rng, tmp_path):
+    frame = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"])
+    frame = frame.assign(label=np.tile([0, 1], 20), qid=np.repeat(range(4), 10))
+    scattered = frame.sort_values("label").sort_values("qid", kind="stable")  # whose index is written as a column
+    dask = frame.assign(__null_dask_index__=np.arange(40))
+    for number, written in enumerate((frame, scattered, frame.set_index("qid"), dask)):
+        path = tmp_path / f"{number}.parquet"
+        written.to_parquet(path)
+        assert open_shards(path).columns == ("a", "b")
+
+
+def test_a_shard_that_changes_during_training_is_refused(rng, tmp_path):
+    X, qid = rng.normal(size=(400, 3)), np.repeat(range(40), 10)
+    shards = write_shards(tmp_path, X, (X[:, 0] > 0).astype(int), qid, docs_per_shard=200)
+
+    def shorten(iteration):
+        np.save(tmp_path / "short.npy", X[:10])
+        os.replace(tmp_path / "short.npy", tmp_path / "X-00001.npy")
+
+    with pytest.raises(ValueError, match=r"X-00001\.npy.* has changed: it has shape \(10, 3\), but had 200 rows and 3 columns"):
+        StructRankSVM("map", C=10.0, tol=1e-6).fit(shards, callback=shorten)
+
+
+@pytest.mark.parametrize(
+    "qid", [[1] * 20 + ["1"] * 20, [2**53 + 1] * 20 + [2**53] * 10 + [0.5] * 10, [(1, 2)] * 20 + [(1, 3)] * 20]
+)
+def test_ids_of_several_types_are_kept_apart(qid, rng):
+    X = rng.normal(size=(40, 3))
+    y = np.tile([0, 1], 20)
+    assert StructRankSVM("map").fit(cut_shards(X, y, qid)).n_queries_ == StructRankSVM("map").fit(X, y, qid=qid).n_queries_
+
+
+def test_numbers_that_frames_hold_as_objects_are_written(tmp_path):
+    X = pd.DataFrame({"a": [1.0, 2.0], "b": [True, False], "c": pd.array([1, 2], dtype="Int64")})
+    shards = write_shards(tmp_path / "shards", X, pd.Series([0, 1]).astype(object), [1, 1])
+    assert shards[0].X.tolist() == [[1.0, 1.0, 1.0], [2.0, 0.0, 2.0]]
+    assert shards[0].y.tolist() == [0.0, 1.0]
+    with pytest.raises(ValueError, match="y has dtype object; expected real numbers"):
+        write_shards(tmp_path / "none", X, np.array([0, "x"], dtype=object), [1, 1])
+    assert not (tmp_path / "none").exists()

@@ -546,7 +546,8 @@ def _as_numbers(values, name):
 
 def _as_ids(qid):
     """Give a list of ids of several types, or of tuples, as objects: numpy would make texts, floats or a table of them."""
-    if not isinstance(qid, (list, tuple)) or {type(value) for value in qid} in ({str}, {int}, {float}):
+    kinds = {type(value) for value in qid} if isinstance(qid, (list, tuple)) else set()
+    if all(issubclass(kind, Integral) for kind in kinds) or (len(kinds) == 1 and not issubclass(*kinds, (list, tuple))):
         return qid
     ids = np.empty(len(qid), dtype=object)
     ids[:] = qid

@@ -149,6 +149,13 @@ class RankingData:
         """Number of columns of X."""
         return self.X.shape[1]
 
+    @property
+    def row_weights(self):
+        """The weight of each row's query, in the caller's row order."""
+        weights = np.empty(self.labels.shape[0])
+        weights[self.grouping.rows] = np.repeat(self.query_weights, self.grouping.sizes)
+        return weights
+
     @cached_property
     def rows_in_order(self):
         """Whether the rows already stand query after query."""

@@ -47,12 +47,12 @@ class Health:
     def problems(self, median_length, names):
         """Say in words what is wrong and what to try; an empty list where nothing is."""
         found = []
-        if self.vacuous and self.objective_ratio == 0.0:
+        if self.vacuous and self.objective_ratio == 0.0:  # R(0) = 0
             found.append(
                 f"training on {names} has nothing to learn from: no ranking of these queries has a loss. If all have two "
                 "documents, that is due to discount='kdd08', to which both ranks are alike: try 'log2', or criterion='map'."
             )
-        elif self.vacuous and self.objective_ratio == 1.0:
+        elif self.vacuous and self.objective_ratio == 1.0:  # exactly: not even rounding tells w from 0
             found.append(
                 f"training on {names} has learned nothing: to it the documents of each query are all alike. Check that the "
                 "columns of X vary within queries, by more than tiny amounts."

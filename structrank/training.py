@@ -157,6 +157,7 @@ class RampTraining:
         if checkpoint is not None:
             risk.write()
         kept = outcome.kept
+        # Where no ranking has a loss that is 0, and exactly 1 where no document can be told from another.
         ratio = kept.objective / (kept.C * at_zero) if at_zero > 0.0 else 0.0
         health = Health(ratio, kept.norm, kept.risk, vacuous=ratio in (0.0, 1.0))
         convex = outcome.convex

@@ -944,12 +944,13 @@ def test_a_damaged_entry_is_parsed_and_written_again(write, tmp_path, no_parsing
     assert same(datasets.load_letor(path, cache=cache), first)
 
 
-def test_an_entry_is_there_whole_or_not_at_all(write, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("module", "function"), [("np", "save"), ("tempfile", "mkdtemp")])
+def test_an_entry_is_there_whole_or_not_at_all(module, function, write, tmp_path, monkeypatch):
     def full_disk(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
     path, cache = write(SMALL), tmp_path / "cache"
-    monkeypatch.setattr(cache_module.np, "save", full_disk)
+    monkeypatch.setattr(getattr(cache_module, module), function, full_disk)
     with pytest.warns(RuntimeWarning, match="was not written: .*No space left"):
         assert datasets.load_letor(path, cache=cache).X.tolist() == X
     assert list(cache.iterdir()) == []

@@ -335,6 +335,12 @@ def test_ids_of_several_types_are_kept_apart(qid, rng):
     assert StructRankSVM("map").fit(cut_shards(X, y, qid)).n_queries_ == StructRankSVM("map").fit(X, y, qid=qid).n_queries_
 
 
+@pytest.mark.parametrize("qid", [[np.int64(7), np.int64(8)], [7, np.int32(8)], [np.float32(7), np.float32(8)], ["7", "8"]])
+def test_lists_of_one_kind_of_ids_are_written(qid, tmp_path):
+    shards = write_shards(tmp_path / "shards", np.eye(2), [0, 1], qid)
+    assert shards[0].qid.tolist() == np.asarray(qid).tolist()
+
+
 def test_numbers_that_frames_hold_as_objects_are_written(tmp_path):
     X = pd.DataFrame({"a": [1.0, 2.0], "b": [True, False], "c": pd.array([1, 2], dtype="Int64")})
     shards = write_shards(tmp_path / "shards", X, pd.Series([0, 1]).astype(object), [1, 1])

@@ -122,13 +122,11 @@ class McRank(BoostedRanker):
         data = course.data
         grades, classes = np.unique(data.labels, return_inverse=True)
         _check_grades(grades)
-        weight = np.empty(data.labels.shape[0])
-        weight[data.grouping.rows] = np.repeat(data.query_weights, data.grouping.sizes)
         if self.classification == "plain":
-            course.add_booster(classes, weight, objective="multiclass", num_class=grades.shape[0])
+            course.add_booster(classes, data.row_weights, objective="multiclass", num_class=grades.shape[0])
         else:
             for threshold in range(1, grades.shape[0]):
-                course.add_booster(classes >= threshold, weight, objective="binary")
+                course.add_booster(classes >= threshold, data.row_weights, objective="binary")
 
         def grow(_):
             grown = [not booster.update() for booster in course.boosters]

@@ -160,8 +160,7 @@ def moments(data):
     >>> mean.tolist(), scale.tolist()
     ([2.0, 5.0], [0.5, 0.0])
     """
-    X, weights = data.X, np.empty(data.X.shape[0])
-    weights[data.grouping.rows] = np.repeat(data.query_weights, data.grouping.sizes)
+    X, weights = data.X, data.row_weights
     total = weights.sum()
     largest = np.zeros(X.shape[1])
     for rows in blocks(*X.shape):

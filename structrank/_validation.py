@@ -41,6 +41,16 @@ def check_number(name, value, *, above=None, at_least=None, integer=False):
     return int(value) if integer else float(value)
 
 
+def check_Cs(Cs):
+    """Give values of C as a list, in the order given; raise unless they are numbers above 0, and at least one."""
+    if np.isscalar(Cs):
+        raise ValueError(f"Cs={Cs!r} is not valid: expected a list of values of C.")
+    Cs = [check_number("Cs", C, above=0) for C in Cs]
+    if not Cs:
+        raise ValueError("Cs is empty; expected at least one value of C.")
+    return Cs
+
+
 def check_cut(name, value, none="no cut"):
     """Raise unless `value` is an integer of at least 1, or None, which stands for what `none` says."""
     if value is None:

@@ -21,7 +21,7 @@ from structrank.ranker import Ranker
 from structrank.svm import StructRankSVM
 
 # Enters the key of stored cells: raise it when what a cell means changes.
-_CELL_FORMAT = 2
+_CELL_FORMAT = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,8 @@ class Cell:
         Of the chosen model: warnings raised while it was trained, or its `notes_`.
     scores : (n_test_docs,) array
         Predictions for the test part, in its row order.
+    vacuous : bool, default False
+        Whether a structured SVM has learned nothing, or next to nothing, see `structrank.health.Health`.
     """
 
     dataset: str
@@ -54,6 +56,7 @@ class Cell:
     seconds: float
     notes: tuple
     scores: np.ndarray
+    vacuous: bool = False
 
     def record(self):
         """Give what the cell holds beside the scores, by name."""
@@ -128,7 +131,11 @@ def as_file_name(text):
 def _digest_fold(fold):
     digest = hashlib.sha256()
     for part in (fold.train, fold.validation, fold.test):
-        for values in () if part is None else (_validation.as_matrix(part.X), part.y, part.qid):
-            add_content(digest, values)
+        if part is not None:
+            for values in (_validation.as_matrix(part.X), part.y, () if part.qid is None else part.qid):
+                add_content(digest, values)
+            digest.update(
+                describe(list(getattr(part.X, "columns", ()))).encode()
+            )  # trainers may ask for columns by name
         digest.update(b"end of part")
     return digest.hexdigest()

@@ -124,13 +124,13 @@ def _compare(arguments, say):
         kept = f"what was finished is in {arguments.results}, and the same command goes on from there"
         lost = "nothing was kept; with --results FOLDER the same command would go on from here"
         raise KeyboardInterrupt(kept if arguments.results else lost) from None
-    for name, path in exports.items():
-        getattr(table, f"to_{name}")(path)
-        say(f"wrote {path}")
     if arguments.json:
         _print_json(_table_facts(table))
     else:
-        print(table)
+        print(table, flush=True)  # whatever happens to the files
+    for name, path in exports.items():
+        getattr(table, f"to_{name}")(path)
+        say(f"wrote {path}")
 
 
 def _tree_trainers(arguments):

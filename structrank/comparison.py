@@ -24,6 +24,7 @@ from structrank.cells import Cell, cell_files
 from structrank.criterion_table import CriterionTable
 from structrank.data import RankingData
 from structrank.datasets.containers import Dataset, Fold
+from structrank.ranker import check_finished
 from structrank.svm import StructRankSVM
 from structrank.trees import TreeRanker
 
@@ -166,19 +167,15 @@ def compare(
     folds = _as_folds(datasets)
     trainers = as_trainers(trainers, relevant_from, discount)
     conventions: dict[str, Any] = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
-    if isinstance(measures, (str, metrics.Measure)):
-        measures = [measures]
-    measures = [metrics.parse(measure, **conventions) for measure in measures]
+    measures = list(metrics._choose(measures, **conventions).values())
     choice = _Choice(
-        Cs=tuple(sorted({_validation.check_number("Cs", C, above=0) for C in (DEFAULT_CS if Cs is None else Cs)})),
+        Cs=tuple(sorted(set(_validation.check_Cs(DEFAULT_CS if Cs is None else Cs)))),
         select=None if isinstance(select, str) and select == "own" else metrics.parse(select, **conventions),
         random_state=_validation.check_number("random_state", random_state, at_least=0, integer=True),
     )
-    if not choice.Cs:
-        raise ValueError("Cs is empty; expected at least one value of C.")
     n_jobs = _check_n_jobs(n_jobs)
     for where, fold in _each_fold(folds):
-        _check_fold(where, fold, trainers, measures, choice, relevant_from)
+        _check_fold(where, fold, trainers, measures, choice)
 
     tasks = [
         _Task(dataset, number, fold, name, trainer, choice)
@@ -193,7 +190,7 @@ def compare(
         "relevant_from": relevant_from,
         "discount": discount,
         "Cs": choice.Cs,
-        "select": "own" if choice.select is None else choice.select.name,
+        "select": "own" if choice.select is None else f"{choice.select.name} ({choice.select.settings})",
         "random_state": choice.random_state,
         "trainers": {name: repr(trainer) for name, trainer in trainers.items()},
     }
@@ -217,8 +214,16 @@ def _as_folds(datasets):
                     f"data set {name!r} holds {type(fold).__name__} objects; expected a Fold (train, validation or None, "
                     "test) or a list of them."
                 )
-        folds[str(name)] = listed
+        folds[_as_name("data set", name, folds)] = listed
     return folds
+
+
+def _as_name(what, given, others):
+    """Give a name as text that can be written to any file; no two may look the same."""
+    name = str(given).encode("utf-8", "backslashreplace").decode()
+    if name in others:
+        raise ValueError(f"two {what}s are called {name!r}; expected a name of its own for each.")
+    return name
 
 
 def as_trainers(trainers, relevant_from=1, discount="kdd08") -> dict[str, Any]:
@@ -233,7 +238,9 @@ def as_trainers(trainers, relevant_from=1, discount="kdd08") -> dict[str, Any]:
     if trainers is None:
         chosen = default
     elif isinstance(trainers, Mapping):
-        chosen = {str(name): trainer for name, trainer in trainers.items()}
+        chosen = {}
+        for name, trainer in trainers.items():
+            chosen[_as_name("trainer", name, chosen)] = trainer
     else:
         chosen, by_name = {}, {name.lower(): name for name in default}
         for given in [trainers] if isinstance(trainers, str) else trainers:
@@ -274,7 +281,7 @@ def _each_fold(folds):
             yield f"data set {dataset!r}, fold {number + 1} of {len(its_folds)}", fold
 
 
-def _check_fold(where, fold, trainers, measures, choice, relevant_from):
+def _check_fold(where, fold, trainers, measures, choice):
     """Judge all that training and testing will need of a fold, before anything is trained."""
     parts = {name: getattr(fold, name) for name in ("train", "validation", "test") if getattr(fold, name) is not None}
     data = {}
@@ -297,20 +304,32 @@ def _check_fold(where, fold, trainers, measures, choice, relevant_from):
             except ValueError as error:
                 raise ValueError(f"{where}, train part, trainer {name!r}: {error}") from None
     structured = [trainer for trainer in trainers.values() if isinstance(trainer, StructRankSVM)]
-    for least in {relevant_from, *(trainer.relevant_from for trainer in structured)}:
+    for least in {trainer.relevant_from for trainer in structured}:
         wanted = "different labels" if least is None else f"both good (label >= {least:g}) and bad documents"
-        usable = usable_queries(data["train"], least).sum()
-        if usable == 0:
-            raise ValueError(f"{where}: no query of the train part has {wanted}, so there is nothing to learn from.")
-        if not structured or len(choice.Cs) == 1:
+        usable = usable_queries(data["train"], least)
+        if not usable.any():
+            raise ValueError(
+                f"{where}: no query of the train part has {wanted}, so there is nothing to learn from. Is relevant_from right?"
+            )
+        if len(choice.Cs) == 1:
             continue
-        if "validation" not in data and usable == 1:
+        if "validation" not in data and usable.sum() == 1:
             raise ValueError(
                 f"{where}: only one query of the train part has {wanted}, and there is no validation part to choose C on. "
                 "Give one, or a single C."
             )
-        if "validation" in data and not usable_queries(data["validation"], least).any():
-            raise ValueError(f"{where}: no query of the validation part has {wanted}, so C cannot be chosen on it.")
+        part = "validation" if "validation" in data else "train"
+        judged = usable_queries(data[part], least)
+        if not judged.any():
+            raise ValueError(f"{where}: no query of the {part} part has {wanted}, so C cannot be chosen on it.")
+        if choice.select is not None:
+            # A validation part is judged whole; of the train part, inner folds hold the usable queries.
+            some = judged if part == "train" else np.ones_like(judged)
+            if not choice.is_defined(parts[part])[some].any():
+                raise ValueError(
+                    f"{where}: {choice.select} ({choice.select.settings}) is undefined for all queries of the {part} part, so "
+                    "C cannot be chosen by it."
+                )
 
 
 def usable_queries(data, relevant_from):
@@ -338,6 +357,15 @@ class _Choice:
             return model.score(part.X, part.y, qid=part.qid)
         (value,) = metrics.evaluate(part.y, model.predict(part.X), part.qid, self.select).values()
         return value
+
+    def is_defined(self, part):
+        """Tell for which queries `select` is defined."""
+        (values,) = metrics.evaluate(part.y, np.zeros(len(part.y)), part.qid, self.select, per_query=True).values()
+        return ~np.isnan(values)
+
+    def count(self, part):
+        """Count the queries of an inner fold that are measured."""
+        return np.unique(part.qid).size if self.select is None else int(self.is_defined(part).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,10 +408,12 @@ class _Task:
             model = trainer
             with _recorded_warnings() as caught:
                 model.fit(train.X, train.y, qid=train.qid)
+            check_finished(model)
             notes = _texts(caught)
         seconds = time.perf_counter() - started
         scores = _validation.as_scores(model.predict(test.X), len(test.y), against="the test part")
-        return Cell(self.dataset, self.number, self.name, C, validation, seconds, notes, scores)
+        vacuous = isinstance(model, StructRankSVM) and model.health_.vacuous
+        return Cell(self.dataset, self.number, self.name, C, validation, seconds, notes, scores, vacuous)
 
 
 def _train_best(trainer, fold, choice, begun=None):
@@ -399,11 +429,13 @@ def _train_best(trainer, fold, choice, begun=None):
         return models[best], choice.Cs[best], float(reached[best]), models[best].notes_
     best, reached = 0, None
     if len(choice.Cs) > 1:
+        folds = list(inner_folds(fold.train, trainer.relevant_from, choice.random_state))
+        counts = [choice.count(check) for _, check in folds]
         reached = 0.0
-        folds = inner_folds(fold.train, trainer.relevant_from, choice.random_state)
-        for number, (weight, learn, check) in enumerate(folds, 1):
-            models = fit_whole_path(trainer, learn, choice.Cs, checkpoint(f"inner-fold{number}"))
-            reached = reached + weight * np.array([choice.judge(model, check) for model in models])
+        for number, ((learn, check), count) in enumerate(zip(folds, counts, strict=True), 1):
+            if count:  # of queries that the measure is defined for
+                models = fit_whole_path(trainer, learn, choice.Cs, checkpoint(f"inner-fold{number}"))
+                reached = reached + count / sum(counts) * np.array([choice.judge(model, check) for model in models])
         best = int(np.argmax(reached))
         reached = float(reached[best])
     (model,) = fit_whole_path(trainer, fold.train, choice.Cs[best : best + 1], checkpoint("whole"))
@@ -415,14 +447,15 @@ def fit_whole_path(trainer, part, Cs, checkpoint=None):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", _validation.StructRankWarning)
         models = trainer.fit_path(part.X, part.y, qid=part.qid, Cs=Cs, checkpoint=checkpoint)
-    # Training answers Ctrl-C with the model so far; here that must not pass for a whole path.
-    if len(models) < len(Cs) or any(model.stop_reason_ == "interrupted" for model in models):
+    for model in models:
+        check_finished(model)
+    if len(models) < len(Cs):
         raise KeyboardInterrupt
     return models
 
 
 def inner_folds(part, relevant_from, random_state):
-    """Deal the usable queries into folds; yield (share of the queries to check on, part to learn from, part to check on)."""
+    """Deal the usable queries into folds; yield of each the part to learn from and the part to check on."""
     from sklearn.model_selection import GroupKFold
 
     data = RankingData(part.X, part.y, part.qid)
@@ -430,10 +463,9 @@ def inner_folds(part, relevant_from, random_state):
     query = data.grouping.query_of_row()
     rows = np.flatnonzero(usable[query])
     splitter = GroupKFold(min(_INNER_FOLDS, int(usable.sum())), shuffle=True, random_state=random_state)
-    for learn, check in splitter.split(rows, groups=query[rows]):
-        share = np.unique(query[rows[check]]).size / usable.sum()
+    for learn, check in splitter.split(rows, groups=data.grouping.place_of_row()[rows]):
         chosen = (rows[learn], rows[check])
-        yield share, *(Dataset(data.X[some], data.labels[some], query[some]) for some in chosen)
+        yield tuple(Dataset(data.X[some], data.labels[some], query[some]) for some in chosen)
 
 
 @contextlib.contextmanager

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 # Rows below a column's best by this p-value or less are marked.
 SIGNIFICANT = 0.05
+# What a test against the best of a column tells.
+_TEST_COLUMNS = (
+    "best", "difference", "standard_error_ratio", "p_t", "p_t_holm", "p_randomisation", "p_randomisation_holm",
+)  # fmt: skip
 
 
 class CriterionTable:
@@ -181,7 +185,7 @@ class CriterionTable:
         import pandas as pd
 
         index = pd.MultiIndex.from_tuples(list(self._tests), names=["data set", "measure", "trainer"])
-        return pd.DataFrame(list(self._tests.values()), index=index)
+        return pd.DataFrame(list(self._tests.values()), index=index, columns=_TEST_COLUMNS)
 
     def details(self) -> pd.DataFrame:
         """Give what was chosen, how long it took and what was noted, cell by cell.
@@ -190,7 +194,7 @@ class CriterionTable:
         -------
         pandas.DataFrame
             Index (data set, fold, trainer); columns ``C``, ``validation`` (what that C reached on validation queries),
-            ``seconds``, ``notes``.
+            ``seconds``, ``notes``, ``vacuous`` (whether a structured SVM has learned next to nothing).
         """
         import pandas as pd
 
@@ -461,7 +465,11 @@ def _padded(texts, at_least=0):
 
 
 def _latex(text):
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    # A row must not begin with [ or *, which LaTeX would take for arguments of the line before.
+    special = {
+        "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+        ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "*": "{*}",
+    }  # fmt: skip
     return "".join(special.get(letter, f"\\{letter}" if letter in "&%$#_{}" else letter) for letter in text)
 
 

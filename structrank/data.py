@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -45,6 +46,23 @@ class Grouping:
         query = np.empty(self.rows.shape[0], dtype=np.int64)
         query[self.rows] = np.repeat(np.arange(self.n_queries), self.sizes)
         return query
+
+    def place_of_row(self):
+        """Give the place of each row's query among the sorted ids, which is the same however the rows are ordered.
+
+        Examples
+        --------
+        >>> group_by_query(["b", "a", "b"], 3).place_of_row().tolist()
+        [1, 0, 1]
+        """
+        ids = self.ids.tolist()
+        try:
+            order = sorted(range(len(ids)), key=ids.__getitem__)
+        except TypeError:  # ids of several types
+            order = sorted(range(len(ids)), key=lambda query: repr(ids[query]))
+        places = np.empty(len(ids), dtype=np.int64)
+        places[order] = np.arange(len(ids))
+        return places[self.query_of_row()]
 
 
 def group_by_query(qid, n_rows, against="X"):
@@ -148,6 +166,38 @@ class RankingData:
     def n_features(self):
         """Number of columns of X."""
         return self.X.shape[1]
+
+    def check_columns(self, training):
+        """Raise unless the columns are those of the training data."""
+        _validation.check_width(self.n_features, training.n_features, "training")
+        if self.column_names is None or training.column_names is None:
+            return
+        for number, (found, expected) in enumerate(zip(self.column_names, training.column_names, strict=True)):
+            if found != expected:
+                raise ValueError(
+                    f"column {number} of X is {found!r}, but {expected!r} in training; expected the same columns in the same "
+                    "order."
+                )
+
+    def counted(self):
+        """Give the data without queries of weight 0, the other weights over their mean, and the rows that are left.
+
+        Examples
+        --------
+        >>> data, rows = RankingData([[1.0], [2.0], [3.0]], [0, 1, 0], ["a", "b", "b"], [0.0, 5.0, 5.0]).counted()
+        >>> data.X.tolist(), data.query_weights.tolist(), rows.tolist()
+        ([[2.0], [3.0]], [1.0], [1, 2])
+        """
+        weights = self.row_weights
+        rows, mean = np.flatnonzero(weights > 0.0), self.query_weights[self.query_weights > 0.0].mean()
+        if rows.size < weights.size:
+            query = self.grouping.query_of_row()
+            return RankingData(
+                self.X[rows], self.labels[rows], query[rows], weights[rows] / mean, name=self.name, check_finite=False
+            ), rows
+        data = copy.copy(self)
+        data.query_weights = self.query_weights / mean
+        return data, rows
 
     @property
     def row_weights(self):

@@ -121,6 +121,8 @@ def cross_validate(
     from sklearn.model_selection import GroupKFold
     from sklearn.utils import _safe_indexing
 
+    from structrank.ranker import check_finished
+
     if not hasattr(model, "fit") or not hasattr(model, "predict"):
         raise ValueError(f"model={model!r} is not valid: expected a learner with fit and predict.")
     _validation.check_number("n_splits", n_splits, at_least=2, integer=True)
@@ -141,8 +143,9 @@ def cross_validate(
     splitter = GroupKFold(n_splits, shuffle=True, random_state=random_state)
     # Only so does a Pipeline hand qid on.
     with sklearn.config_context(enable_metadata_routing=True):
-        for number, (learn, check) in enumerate(splitter.split(query, groups=query)):
+        for number, (learn, check) in enumerate(splitter.split(query, groups=data.grouping.place_of_row())):
             fitted = clone(model).fit(_safe_indexing(rows, learn), data.labels[learn], qid=query[learn])
+            check_finished(fitted)
             routed = {"qid": query[check]} if _asks_for_qid(fitted) else {}
             found = fitted.predict(_safe_indexing(rows, check), **routed)
             scores[check] = _validation.as_scores(found, check.size, against="the fold")

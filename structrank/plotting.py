@@ -43,6 +43,11 @@ def _styles():
         }
 
 
+def _width_of(names):
+    """Give the inches that the longest of some names takes, with a gap to the next."""
+    return 0.1 * (max(map(len, names)) + 2)
+
+
 def _pyplot():
     try:
         import matplotlib.pyplot as plt
@@ -417,7 +422,11 @@ class CriterionTableDisplay(_Display):
         _validation.check_number("worst", worst, above=0)
         means = self.table.to_frame()
         n_rows, n_columns = means.shape
-        ax = self._place(ax, figsize=(max(5.0, 2.6 + 1.05 * n_columns), max(2.8, 1.6 + 0.36 * n_rows)))
+        n_datasets = len(self.table.datasets)
+        wide = (
+            max(1.05 * n_columns, n_datasets * _width_of(self.table.datasets)) if n_datasets > 1 else 1.05 * n_columns
+        )
+        ax = self._place(ax, figsize=(max(5.0, 2.6 + wide), max(2.8, 1.6 + 0.36 * n_rows)))
         best = np.fmax.reduce(means.to_numpy(), axis=0)
         self.image_ = ax.imshow(means.to_numpy() - best, aspect="auto", cmap=cmap, vmin=-worst, vmax=0.0)
         self.text_ = self._write(ax, means)
@@ -512,7 +521,9 @@ class MapComparisonDisplay(_Display):
         """
         frame = self.comparison
         places = np.arange(len(frame))
-        ax = self._place(ax, figsize=(max(4.0, 1.8 + 1.1 * len(frame)), 3.6))
+        names = [plain(name).replace(", ", "\n") for name in frame.index]
+        wide = max(1.1, _width_of(line for name in names for line in name.split("\n"))) * len(frame)
+        ax = self._place(ax, figsize=(max(4.0, 1.8 + wide), 3.6))
         self.bars_ = {}
         for name, side, colour, hatch in zip(("mrr", "po"), (-0.2, 0.2), _COLOURS, _HATCHES, strict=False):
             self.bars_[name] = ax.bar(
@@ -521,7 +532,7 @@ class MapComparisonDisplay(_Display):
         for place in places[frame["p"].to_numpy() <= SIGNIFICANT]:
             ax.text(place, frame[["mrr", "po"]].iloc[place].max(), "*", ha="center", va="bottom", fontweight="bold")
         ax.margins(y=0.1)  # the star of the highest bar stays inside
-        ax.set_xticks(places, [plain(name).replace(", ", "\n") for name in frame.index])
+        ax.set_xticks(places, names)
         ax.set_xlabel(f"data set   (* p <= {SIGNIFICANT:g})")
         ax.set_ylabel("test MRR")
         if legend:

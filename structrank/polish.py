@@ -61,8 +61,9 @@ def polish(model, train, validation, measure, *, rounds=5, random_state=0):
     """Improve a trained linear ranker by exact line searches on the measure that it is judged by.
 
     A round searches along every feature (at most 100, drawn at random) and as many random directions, and moves w wherever the
-    measure rises on the training queries. The w with the best value on the validation queries is kept: the given one, if none
-    is better. A round that does not raise that value is the last.
+    measure rises on the training queries (by the order that is worst where scores are equal, and by their average too). The w
+    with the best value on the validation queries is kept: the given one, if none is better. A round that does not raise that
+    value is the last.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ class LineSearch:
             raise ValueError(
                 f"measure {measure.name!r} cannot be polished; choose one of: 'map', 'mrr[@k]', 'ndcg[@k]'."
             )
-        self._data, grouping = data, data.grouping
+        self._data, self._measure, grouping = data, measure, data.grouping
         measure._check_labels(data.labels)
         self._rows, self._starts = grouping.rows, grouping.indptr
         self._query_of = np.repeat(np.arange(grouping.n_queries), grouping.sizes)
@@ -239,10 +240,19 @@ class LineSearch:
 
     def moves(self, w, rng):
         """Search along the directions of a round; yield each w that is better than the one before."""
+        value = self._averaged(w)
         for direction in self.directions(rng):
-            w, gain = self.along(w, direction)
-            if gain > 0.0:
+            better, gain = self.along(w, direction)
+            if gain > 0.0 and (averaged := self._averaged(better)) > value:
+                w, value = better, averaged
                 yield w
+
+    def _averaged(self, w):
+        """Give the measure itself, which averages over the orders of documents with the same score."""
+        data = self._data
+        query = data.grouping.query_of_row()
+        (value,) = metrics.evaluate(data.labels, score_rows(data.X, w), query, self._measure).values()
+        return value
 
     def directions(self, rng):
         """Give the directions of a round: features that vary, in random order, and as many random ones."""

@@ -48,7 +48,7 @@ class RampRound:
     risk : float
         R(w) - P(w), an upper bound on `loss`; with the map `mrr`, on the loss of the ranking of largest w.phi instead.
     loss : float
-        Mean training loss of the order by scores.
+        Mean training loss of the order by scores, in which good documents come after bad ones of the same score.
     norm : float
         Length of w.
     passes : int
@@ -153,15 +153,20 @@ def train_ramp(risk, start, C, tol, solver, max_iter, callback=None):
     place = run.visit(start)
     rounds = [_describe(place, C, risk.weights, 2)]
     w, kept = place.w, rounds[0]
-    for stage in range(_STAGES):
-        stage_C = C * _CLIMB**stage
-        for reached in run.stage(place, stage_C):
-            place = reached
-            rounds.append(_describe(place, stage_C, risk.weights, run.last_passes))
-            if rounds[-1].loss < kept.loss - 1e-9:
-                w, kept = place.w, rounds[-1]
-        if run.reason:
-            break
+    try:
+        for stage in range(_STAGES):
+            stage_C = C * _CLIMB**stage
+            for reached in run.stage(place, stage_C):
+                place = reached
+                rounds.append(_describe(place, stage_C, risk.weights, run.last_passes))
+                if rounds[-1].loss < kept.loss - 1e-9:
+                    w, kept = place.w, rounds[-1]
+            if run.reason:
+                break
+    except KeyboardInterrupt:
+        if run.last is None:
+            raise
+        run.reason = "interrupted"
     return RampOutcome(w, kept, rounds, run.last, run.reason or "converged")
 
 

@@ -31,6 +31,12 @@ def ranks_within(scores, grouping):
     return ranks
 
 
+def check_finished(model):
+    """Raise Ctrl-C again where training answered it with the model so far, if that must not pass for a whole one."""
+    if getattr(model, "stop_reason_", None) == "interrupted":
+        raise KeyboardInterrupt
+
+
 class Ranker(BaseEstimator):
     """A scikit-learn estimator whose ``predict(X)`` gives scores, higher is better; this adds `rank` and `save`.
 

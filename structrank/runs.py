@@ -211,10 +211,11 @@ def document_names(data: Any) -> tuple[list[str], bool]:
     ((['a', 'b'], False), (['1', '2'], True))
     """
     docid = getattr(data, "docid", None)
-    names = [] if docid is None else list(map(str, np.asarray(docid).tolist()))
-    told_apart = len(set(zip(query_names(data), names, strict=False))) == len(data.y)
-    if told_apart and all(map(_is_word, names)):
-        return names, False
+    if docid is not None:
+        names = list(map(str, _validation.as_column(docid, len(data.y), "docid", against="y").tolist()))
+        told_apart = len(set(zip(query_names(data), names, strict=True))) == len(data.y)
+        if told_apart and all(map(_is_word, names)):
+            return names, False
     return [str(number) for number in range(1, len(data.y) + 1)], True
 
 
@@ -239,10 +240,13 @@ def count_ties(qid: ArrayLike, scores: ArrayLike) -> int:
     Examples
     --------
     >>> count_ties([7, 7, 8], [0.5, 0.5000000001, 0.5])
-    1
+    2
     """
-    rounded = np.asarray(scores).astype(np.float32).tolist()
-    return len(rounded) - len(set(zip(np.asarray(qid).tolist(), rounded, strict=True)))
+    with np.errstate(over="ignore"):
+        rounded = np.asarray(scores, dtype=np.float64).astype(np.float32)
+    query = group_by_query(qid, rounded.shape[0]).query_of_row()
+    _, counts = np.unique(np.stack([query, rounded.astype(np.float64)]), axis=1, return_counts=True)
+    return int(counts[counts > 1].sum())
 
 
 def read_scores(path: Path, data: Any, data_name: str = "the data") -> NDArray[np.float64]:
@@ -310,7 +314,10 @@ def _read_lines(path):
     found, columns, width = [], None, None
     with open(path, encoding="utf-8-sig", errors="replace") as file:
         for number, line in enumerate(file, 1):
-            fields = line.rstrip("\r\n").split("\t") if "\t" in line else line.split()
+            # A table has tabs, and may have blanks in its ids; a run has either between its columns.
+            fields = line.rstrip("\r\n").split("\t")
+            if len(fields) != 4:
+                fields = line.split()
             if not fields or fields == ["qid", "docid", "score", "rank"]:
                 continue
             place = f"{path}:{number}"

@@ -125,9 +125,12 @@ class Selection:
             return f"{winner.name} is ahead of {other.name} by {lead:.4f} (p = {self.p_value:.3f}), {likely}."
         if lead == 0.0:
             return f"{winner.name} and {other.name} do equally well; the first of them by preference is taken."
+        little = (
+            "less than the standard error of the difference" if self.n_queries > 1 else "which one query does not show"
+        )
         return (
-            f"{winner.name} is behind {other.name} by {-lead:.4f}, less than the standard error of the difference "
-            f"(p = {self.p_value:.3f}); it is taken for being trained on the measure itself."
+            f"{winner.name} is behind {other.name} by {-lead:.4f}, {little} (p = {self.p_value:.3f}); it is taken for being "
+            "trained on the measure itself."
         )
 
 
@@ -208,9 +211,7 @@ def train_for(
     if getattr(measure, "gain", "binary") == "binary":
         relevant_from = getattr(measure, "relevant_from", relevant_from)
     candidates = _candidates(measure, relevant_from, discount)
-    Cs = sorted({_validation.check_number("Cs", C, above=0) for C in Cs})
-    if not Cs:
-        raise ValueError("Cs is empty; expected at least one value of C.")
+    Cs = sorted(set(_validation.check_Cs(Cs)))
     random_state = _validation.check_number("random_state", random_state, at_least=0, integer=True)
     splits = _splits(train, validation, measure, relevant_from, random_state)
     judge = metrics.MAP(relevant_from=measure.relevant_from) if isinstance(measure, metrics.MRR) else measure
@@ -291,6 +292,7 @@ def _splits(train, validation, measure, relevant_from, random_state):
         _validation.check_dataset(name, part)
         try:
             data[name] = RankingData(part.X, part.y, part.qid)
+            data[name].check_columns(data["train"])
             metrics.evaluate(part.y, np.zeros(len(data[name].labels)), part.qid, measure)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name} part: {error}") from None
@@ -301,14 +303,9 @@ def _splits(train, validation, measure, relevant_from, random_state):
                 f"{name} part: {usable[name]} of its queries have both good (label >= {relevant_from:g}) and bad documents; "
                 f"expected at least {least}" + (", or a validation part to choose on." if least == 2 else ".")
             )
-        if name == "validation" and data[name].n_features != data["train"].n_features:
-            raise ValueError(
-                f"the train part has {data['train'].n_features} features, the validation part {data[name].n_features}; they "
-                "must have the same."
-            )
     splits = []
     if validation is None or (usable["validation"] < _FEW_QUERIES and usable["train"] > 1):
-        splits += [(learn, check) for _, learn, check in inner_folds(train, relevant_from, random_state)]
+        splits += inner_folds(train, relevant_from, random_state)
     if validation is not None:
         splits.append((train, validation))
     return splits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,22 +104,26 @@ def paired_randomisation_test(
     """
     n_samples = _validation.check_number("n_samples", n_samples, at_least=1, integer=True)
     differences = _differences(a, b)
-    differences = differences[differences != 0]  # whose sign does not matter
-    n, total = differences.size, differences.sum()
+    # Of random sign, and sorted: neither which ranker is the first nor the order of the queries shows in what is drawn.
+    sizes = np.sort(np.abs(differences[differences != 0]))
+    n, total = sizes.size, sizes.sum()
     # Sums that are equal on paper may differ in their last digits.
-    observed = abs(total) - 1e-12 * np.abs(differences).sum()
+    observed = abs(math.fsum(differences)) - 1e-12 * total
+    batch = max(1, _BATCH // max(1, n))
 
-    def count_extreme(swapped):
-        sums = total - 2 * (swapped.astype(np.float64) @ differences)
-        return int(np.count_nonzero(np.abs(sums) >= observed))
+    def count_extreme(signs_of, n_patterns):
+        extreme = 0
+        for start in range(0, n_patterns, batch):
+            negative = signs_of(start, min(start + batch, n_patterns))
+            sums = total - 2 * (negative.astype(np.float64) @ sizes)
+            extreme += int(np.count_nonzero(np.abs(sums) >= observed))
+        return extreme
 
     if n <= np.log2(n_samples):
-        return count_extreme((np.arange(2**n)[:, None] >> np.arange(n)) & 1) / 2**n
+        return count_extreme(lambda start, stop: (np.arange(start, stop)[:, None] >> np.arange(n)) & 1, 2**n) / 2**n
     rng = np.random.default_rng(random_state)
-    batch = max(1, _BATCH // n)
-    sizes = [min(batch, n_samples - start) for start in range(0, n_samples, batch)]
-    extreme = sum(count_extreme(rng.integers(0, 2, size=(size, n), dtype=np.int8)) for size in sizes)
-    return (1 + extreme) / (1 + n_samples)
+    drawn = count_extreme(lambda start, stop: rng.integers(0, 2, size=(stop - start, n), dtype=np.int8), n_samples)
+    return (1 + drawn) / (1 + n_samples)
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:

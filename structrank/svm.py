@@ -239,11 +239,7 @@ class StructRankSVM(LinearMethods, Ranker):
         [0.1, 10.0]
         """
         _, relative_C = self._check_parameters()
-        if np.isscalar(Cs):
-            raise ValueError(f"Cs={Cs!r} is not valid: expected a list of values of C.")
-        Cs = [_validation.check_number("Cs", C, above=0) for C in Cs]
-        if not Cs:
-            raise ValueError("Cs is empty; expected at least one value of C.")
+        Cs = _validation.check_Cs(Cs)
         models: dict[float, Self] = {}
         with self._training(X, y, qid, sample_weight, relative_C, backend) as training:
             try:
@@ -428,6 +424,8 @@ class StructRankSVM(LinearMethods, Ranker):
         self.stop_reason_ = outcome.reason
         self.health_ = outcome.health
         self.rounds_ = outcome.rounds
+        for name in ("selection_", "polish_"):  # of an earlier model
+            vars(self).pop(name, None)
         problems = self._problems(training.risk)
         choices = [training.why_ramp] if self.bound == "auto" and self.rounds_ else []
         self.notes_ = tuple(choices + problems)
@@ -437,7 +435,9 @@ class StructRankSVM(LinearMethods, Ranker):
 
     def _problems(self, risk):
         """Say in words what a user should know about the training run; nothing where all is well."""
-        gap = f"the objective is within {100 * self.certificate_.relative_gap:.3g}% of the optimum"
+        # The ramp bound is not convex: nothing is known of its optimum.
+        which = "that of the last convex problem" if self.rounds_ else "the objective"
+        gap = f"{which} is within {100 * self.certificate_.relative_gap:.3g}% of the optimum"
         unfinished = {
             "max_iter": f"training stopped at max_iter={self.max_iter}; {gap}. Raise max_iter or tol.",
             "callback": f"training was stopped by the callback after {self.n_iter_} iterations; {gap}.",

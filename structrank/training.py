@@ -192,6 +192,8 @@ class RampTraining:
             pull = starter.at_zero.pull**2
             enough_C = max(C, _LEAST_PULL * starter.at_zero.value / pull) if pull > 0.0 else C
             found = starter.run(enough_C, checkpoint=checkpoint and checkpoint.of(f"{name}-{enough_C:g}"))
+            if found.reason == "interrupted":  # of the ramp there is nothing yet to give back
+                raise KeyboardInterrupt
             starts.append((found.w, enough_C))
             if not found.health.vacuous:
                 return starts[-1]

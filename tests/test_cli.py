@@ -401,7 +401,7 @@ def test_ties_in_the_eyes_of_trec_eval_are_told(run, tmp_path):
     assert code == 0
     assert len(out.splitlines()) == 2
     assert (
-        "note: 1 of 2 scores equal another of their query as 32-bit numbers, which is how trec_eval reads them" in err
+        "note: 2 of 2 scores equal another of their query as 32-bit numbers, which is how trec_eval reads them" in err
     )
 
 

@@ -142,16 +142,13 @@ def test_inner_folds_deal_whole_usable_queries():
         y[np.flatnonzero(qid == name)[:2]] = (0, 1)
     part = Dataset(np.arange(30.0)[:, None], y, qid)
     seen = []
-    shares = 0.0
-    for share, learn, check in comparison.inner_folds(part, 1, random_state=0):
+    for learn, check in comparison.inner_folds(part, 1, random_state=0):
         learned, checked = (set(qid[some.X[:, 0].astype(int)]) for some in (learn, check))
         assert not learned & checked
         assert learned | checked == set("abcd")
         assert len(check.y) == 5 * len(checked)
         seen += checked
-        shares += share
     assert sorted(seen) == list("abcd")
-    assert shares == pytest.approx(1.0)
 
 
 def test_queries_without_a_relevant_document_are_counted_and_left_out():
@@ -502,7 +499,7 @@ def test_outputs_hold_the_numbers_and_escape_the_names(tmp_path):
     latex = table.to_latex(tmp_path / "t.tex")
     body = latex[latex.index("\\midrule") :]
     assert re.findall(r"\d\.\d{3}", body) == numbers
-    assert r"50\% <b> \& \_x\_" in latex
+    assert r"50\% \textless{}b\textgreater{} \& \_x\_" in latex
     assert r"\multicolumn{2}{c}{a\&b\_1}" in latex
     assert body.count(r"\textbf{") == 4
     assert all(line.count("&") - line.count(r"\&") == 4 for line in body.splitlines() if line.endswith(r"\\"))
@@ -643,3 +640,119 @@ def test_webis_folds_fill_the_table():
     folds = datasets.load_letor_folds(WEBIS)[:1]
     table = compare({"webis": folds}, trainers=["AUC", "MAP"], Cs=[0.1, 10.0])
     assert (table.to_frame() > 0.2).all(axis=None)
+
+
+# ---- What could go wrong silently
+
+
+def test_a_measure_that_cannot_choose_C_is_refused_and_one_that_can_in_some_inner_folds_does():
+    fold = small_folds(1)[0]
+    by_twos = {"measures": "map", "Cs": [0.001, 1.0], "select": metrics.MAP(relevant_from=2)}
+    with pytest.raises(
+        ValueError, match=r"map \(relevant_from=2\) is undefined for all queries of the validation part"
+    ):
+        compare({"made": fold}, ["MAP"], **by_twos)
+    with pytest.raises(ValueError, match=r"is undefined for all queries of the train part, so C cannot be chosen"):
+        compare({"made": without_validation(fold)}, ["MAP"], **by_twos)
+    y = np.array(fold.train.y)
+    y[np.argmax(y)] = 2  # in one query, and so in one of three inner folds
+    table = compare({"made": Fold(Dataset(fold.train.X, y, fold.train.qid), None, fold.test)}, ["MAP"], **by_twos)
+    assert 0.0 < table.cells[0].validation <= 1.0
+    assert table.settings["select"] == "map (relevant_from=2)"
+
+
+def test_renamed_columns_are_other_data(tmp_path):
+    pd = pytest.importorskip("pandas")
+    fold = small_folds(1)[0]
+
+    def named(*names):
+        return Fold(
+            *(
+                Dataset(pd.DataFrame(part.X, columns=names), part.y, part.qid)
+                for part in (fold.train, fold.validation, fold.test)
+            )
+        )
+
+    class ByName(Feature):
+        def predict(self, X):
+            return X["best"].to_numpy()
+
+    first = compare({"d": named("best", "b", "c", "d")}, {"by name": ByName()}, "map", results=tmp_path)
+    second = compare({"d": named("a", "best", "c", "d")}, {"by name": ByName()}, "map", results=tmp_path)
+    columns = [compare({"d": fold}, {"by name": Feature(column)}, "map").to_frame().iloc[0, 0] for column in (0, 1)]
+    assert [table.to_frame().iloc[0, 0] for table in (first, second)] == columns
+    assert columns[0] != columns[1]
+
+
+def test_parts_without_query_ids_can_be_kept(tmp_path):
+    parts = [Dataset(part.X, part.y, None) for part in (lambda fold: (fold.train, fold.test))(small_folds(1)[0])]
+    fold = Fold(parts[0], None, parts[1])
+    kept = compare({"d": fold}, {"f": Feature()}, "map", results=tmp_path)
+    same_numbers(kept, compare({"d": fold}, {"f": Feature()}, "map"))
+
+
+def test_a_measure_that_is_named_twice_is_one_column(tmp_path):
+    table = compare({"made": small_folds(1)}, {"f": Feature()}, ["map", "MAP"])
+    assert table.measures == ["map"]
+    table.to_report(tmp_path / "r.html")
+
+
+def test_names_are_told_apart_and_can_be_written(tmp_path):
+    fold = small_folds(1)[0]
+    with pytest.raises(ValueError, match="two data sets are called '1'"):
+        compare({1: fold, "1": fold}, {"f": Feature()})
+    with pytest.raises(ValueError, match="two trainers are called '1'"):
+        compare({"d": fold}, {1: Feature(), "1": Feature(1)})
+    table = compare({"caf\udce9": fold}, {"[*] \udce9": Feature()}, "map")
+    assert table.datasets == [r"caf\udce9"]
+    for name in ("csv", "html", "latex", "report", "runs"):
+        getattr(table, f"to_{name}")(tmp_path / name)
+    assert r"{[}{*}] " in (tmp_path / "latex").read_text()
+
+
+def test_labels_that_start_at_one_need_no_zeros():
+    fold = small_folds(1)[0]
+    above = Fold(*(Dataset(part.X, part.y + 1, part.qid) for part in (fold.train, fold.validation, fold.test)))
+    trainers = {"svm": StructRankSVM("map", relevant_from=2), "feature": Feature()}
+    table = compare({"d": above}, trainers, metrics.MAP(relevant_from=2), Cs=[1.0])
+    assert not table.to_frame().isna().any().any()
+    with pytest.raises(ValueError, match=r"good \(label >= 1\) and bad .* Is relevant_from right\?"):
+        compare({"d": above}, ["MAP"], Cs=[1.0])
+
+
+def test_an_interrupted_learner_is_no_finished_cell(tmp_path):
+    class Interrupted(Feature):
+        stop_reason_ = "interrupted"
+
+    with pytest.raises(KeyboardInterrupt):
+        compare({"made": small_folds(1)}, {"f": Interrupted()}, "map", results=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_row_has_nothing_to_be_tested_against():
+    frame = compare({"made": small_folds(1)}, {"f": Feature()}, "map").significance()
+    assert frame.empty
+    assert "p_randomisation_holm" in frame.columns
+
+
+def test_inner_folds_do_not_hang_on_the_order_of_rows():
+    part = small_folds(1)[0].train
+    rng = np.random.default_rng(0)
+    ids = np.array([f"q{number}" for number in part.qid])
+    order = rng.permutation(len(ids))
+    queries = []
+    for some in (np.arange(len(ids)), order):
+        name_of = {tuple(row): name for row, name in zip(part.X, ids, strict=True)}
+        folds = comparison.inner_folds(Dataset(part.X[some], part.y[some], ids[some]), 1, random_state=3)
+        queries.append([{name_of[tuple(row)] for row in check.X} for _, check in folds])
+    assert queries[0] == queries[1]
+    assert comparison.inner_folds(Dataset(part.X, part.y, [(1, "a") if i % 2 else 7 for i in part.qid]), 1, 0)
+
+
+def test_a_single_C_is_not_a_list_of_them():
+    for call in (
+        lambda: compare({"d": small_folds(1)}, ["MAP"], Cs=1.0),
+        lambda: StructRankSVM().fit_path([[1.0]], [1], Cs=1.0),
+    ):
+        with pytest.raises(ValueError, match=r"Cs=1.0 is not valid: expected a list of values of C"):
+            call()

@@ -1,5 +1,7 @@
 """RankNet and LambdaRank: what they learn, what they are invariant to, what they refuse, how they are kept."""
 
+import importlib.util
+import inspect
 from itertools import pairwise
 
 import numpy as np
@@ -11,10 +13,12 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from structrank import StructRankWarning, compare, datasets, load_model, metrics
 from structrank._kernels import networks as kernels
+from structrank.data import RankingData
 from structrank.lambdas import LambdaRank, RankNet, SPSARanker, TrainingDisplay
 from structrank.lambdas.networks import Network
 from structrank.lambdas.plans import CONSTRUCTIONS
-from structrank.lambdas.training import EarlyStopping, RoundReporter, Yardstick, as_validation
+from structrank.lambdas.rankers import _Run
+from structrank.lambdas.training import EarlyStopping, RoundReporter, Yardstick
 
 QUICK = {"max_epochs": 8, "patience": None}
 
@@ -260,7 +264,7 @@ def test_scikit_learns_own_checks_pass():
 def test_the_yardstick_equals_evaluate(measure, rng):
     labels, scores = rng.integers(0, 4, 60).astype(float), rng.normal(size=60).round(1)
     qid = rng.integers(0, 9, 60)
-    data = as_validation((np.zeros((60, 1)), labels, qid), 1)
+    data = RankingData(np.zeros((60, 1)), labels, qid)
     yardstick = Yardstick(metrics.parse(measure), data.labels, data.grouping)
     assert yardstick(scores) == metrics.evaluate(labels, scores, qid, measure)[measure]
 
@@ -268,7 +272,7 @@ def test_the_yardstick_equals_evaluate(measure, rng):
 def test_the_yardstick_leaves_documents_without_clicks_out(rng):
     clicks, scores, qid = rng.random(40), rng.normal(size=40), rng.integers(0, 5, 40)
     clicks[::3] = np.nan
-    data = as_validation((np.zeros((40, 1)), np.zeros(40), qid), 1)
+    data = RankingData(np.zeros((40, 1)), np.zeros(40), qid)
     expected = metrics.evaluate(clicks, scores, qid, "cndcg@5")["cndcg@5"]
     assert Yardstick(metrics.CNDCG(k=5), clicks, data.grouping)(scores) == expected
 
@@ -319,3 +323,64 @@ def test_features_are_scaled_by_queries_that_count(rng):
         sample_weight=np.append(np.ones(60), [0, 0]),
     )  # fmt: skip
     assert more.score(X, y, qid=qid) == pytest.approx(without.score(X, y, qid=qid), abs=0.02)
+
+
+def learners():
+    from structrank.lambdas import LambdaMART, McRank
+
+    trees = {"n_estimators": 5, "min_child_samples": 3}
+    yield from (LambdaRank(hidden_units=0, **QUICK), RankNet(hidden_units=2, **QUICK), SPSARanker(max_evaluations=50))
+    if importlib.util.find_spec("lightgbm"):
+        yield from (LambdaMART(**trees), McRank(**trees))
+
+
+def test_queries_of_weight_0_are_as_good_as_absent_and_only_ratios_of_weights_count(train):
+    rng = np.random.default_rng(0)
+    of_query = dict(zip(np.unique(train.qid), rng.choice([0.0, 1.0, 2.0], len(np.unique(train.qid))), strict=True))
+    weight = np.array([of_query[query] for query in train.qid])
+    some = weight > 0
+    for learner in learners():
+        whole = clone(learner).fit(train.X, train.y, train.qid, sample_weight=weight).predict(train.X)
+        rest = clone(learner).fit(train.X[some], train.y[some], train.qid[some], sample_weight=weight[some])
+        np.testing.assert_array_equal(rest.predict(train.X), whole)
+        tiny = clone(learner).fit(train.X, train.y, train.qid, sample_weight=weight * 2.0**-100)
+        np.testing.assert_allclose(tiny.predict(train.X), whole, rtol=1e-9)
+
+
+def test_label_sources_go_with_the_rows_that_count(train):
+    lightgbm = pytest.importorskip("lightgbm", reason="LightGBM (extra 'trees') is not installed")
+    assert lightgbm
+    from structrank.lambdas import Graded, LambdaMART
+
+    some = train.qid != train.qid[0]
+    clicks = np.random.default_rng(0).random(len(train.y))
+    model = LambdaMART(Graded(), n_estimators=3, min_child_samples=3)
+    whole = clone(model).fit(train.X, train.y, train.qid, some.astype(float), labels={"clicks": clicks})
+    rest = clone(model).fit(train.X[some], train.y[some], train.qid[some], labels={"clicks": clicks[some]})
+    np.testing.assert_array_equal(whole.predict(train.X), rest.predict(train.X))
+
+
+def test_validation_columns_in_another_order_are_refused(train):
+    names = [f"f{number}" for number in range(train.X.shape[1])]
+    frame = pd.DataFrame(train.X, columns=names)
+    for learner in learners():
+        with pytest.raises(ValueError, match=rf"validation: column 0 of X is '{names[-1]}', but 'f0' in training"):
+            learner.fit(frame, train.y, train.qid, validation=(frame[names[::-1]], train.y, train.qid))
+
+
+def test_what_was_found_in_an_interrupted_epoch_is_in_the_history(train, monkeypatch):
+    ranker = LambdaRank(hidden_units=0, patience=2, settle=200, learning_rate=0.01)
+    finished = fit(ranker, train)
+    assert finished.stop_reason_ == "settled"
+    kept = _Run._keep
+
+    def keep_and_interrupt(self, weights, epoch, value):
+        kept(self, weights, epoch, value)
+        if inspect.stack()[1].function == "_settle":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(_Run, "_keep", keep_and_interrupt)
+    with pytest.warns(StructRankWarning, match="interrupted"):
+        model = fit(ranker, train)
+    assert model.n_iter_ == model.best_round_
+    assert model.history_[model.best_round_ - 1].train == pytest.approx(model.score(train.X, train.y, qid=train.qid))

@@ -89,7 +89,7 @@ def brute_force(scores, labels, qid, measure, margin, cost, equal=None):
 def test_gradients_equal_brute_force_over_pairs(objective, cost, margin, rng):
     qid = rng.permutation(np.repeat([0, 1, 2], 7))
     labels, scores = rng.integers(0, 3, 21).astype(float), rng.normal(size=21)
-    lambdas = _Lambdas(objective, RankingData(np.zeros((21, 1)), labels, qid), None, 1, True, margin)
+    lambdas = _Lambdas(objective, RankingData(np.zeros((21, 1)), labels, qid), {}, 1, True, margin)
     gradient, second = lambdas(scores, 0)
     force, bend = brute_force(scores, labels, qid, objective.measure, margin, cost)
     assert gradient == pytest.approx(-force, abs=1e-12)
@@ -123,8 +123,8 @@ def test_graded_lambdas_are_of_pairs_that_are_equal_above_and_have_clicks(margin
 def test_normalised_lambdas_have_deviation_one_in_each_query_and_its_weight(fold, rng):
     data = RankingData(fold.train.X, fold.train.y, fold.train.qid, np.where(fold.train.qid % 2, 1.0, 3.0))
     scores = rng.normal(size=len(fold.train.y))
-    gradient, second = _Lambdas(CrossEntropy(), data, None, 1, False, None)(scores, 0)
-    plain, _ = _Lambdas(CrossEntropy(), data, None, 1, True, None)(scores, 0)
+    gradient, second = _Lambdas(CrossEntropy(), data, {}, 1, False, None)(scores, 0)
+    plain, _ = _Lambdas(CrossEntropy(), data, {}, 1, True, None)(scores, 0)
     for query in np.unique(fold.train.qid):
         rows, weight = fold.train.qid == query, 1.0 if query % 2 else 3.0
         assert (second[rows] == weight).all()
@@ -137,7 +137,7 @@ def test_leaves_hold_newton_steps_or_mean_lambdas(leaf_values, fold):
     part = fold.train
     model = fit(part, leaf_values=leaf_values, n_estimators=1, learning_rate=0.5, num_leaves=3)
     data = RankingData(part.X, part.y, part.qid)
-    gradient, second = _Lambdas(CrossEntropy(), data, None, 1, leaf_values == "newton", 0.01)(np.zeros(len(part.y)), 0)
+    gradient, second = _Lambdas(CrossEntropy(), data, {}, 1, leaf_values == "newton", 0.01)(np.zeros(len(part.y)), 0)
     scores = model.predict(part.X)
     assert np.unique(scores).size == 3
     for value in np.unique(scores):

@@ -501,3 +501,18 @@ def test_times_of_chosen_trainers(train):
     one = StructRankSVM("auc", C=0.5).fit(train.X, train.y, qid=train.qid)
     assert times.loc["a", "objective"] == one.certificate_.primal
     assert times.loc["a", "passes"] == (one.history_.to_frame()["seconds_oracle"] > 0).sum()
+
+
+def test_only_the_one_convex_problem_is_timed(train):
+    for bound in ("ramp", "auto"):
+        with pytest.raises(ValueError, match=rf"trainer 'mrr' has bound='{bound}'; expected 'convex'"):
+            diagnostics.time_breakdown(train, {"mrr": StructRankSVM("mrr", bound=bound)})
+    as_lists = datasets.Dataset(train.X.tolist(), (train.y + 1).tolist(), train.qid.tolist())
+    assert diagnostics.time_breakdown(as_lists, ["AUC"], relevant_from=2).index.tolist() == ["AUC"]
+
+
+def test_models_that_learned_nothing_are_counted_as_vacuous(fold):
+    alike = datasets.Dataset(np.repeat([[1.0, 2.0]], len(fold.train.y), axis=0), fold.train.y, fold.train.qid)
+    test = datasets.Dataset(fold.test.X[:, :2], fold.test.y, fold.test.qid)
+    frame = diagnostics.compare_mrr_maps({"alike": datasets.Fold(alike, None, test)}, Cs=[1.0])
+    assert frame.loc["alike", ["vacuous_mrr", "vacuous_po"]].tolist() == [1.0, 1.0]

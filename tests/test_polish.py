@@ -189,3 +189,14 @@ def test_what_polish_refuses(noisy, model):
     nothing.coef_ = np.zeros(6)
     with pytest.raises(ValueError, match="w = 0"):
         polish(nothing, noisy.train, noisy.validation, "map")
+
+
+def test_the_measure_never_falls_where_scores_tie():
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        part = random_part(rng, n_queries=8, n_features=4, n_grades=2)
+        part = Dataset((part.X > 0).astype(float), part.y, part.qid)
+        search = LineSearch(RankingData(part.X, part.y, part.qid), metrics.MAP())
+        way = [np.ones(4), *search.moves(np.ones(4), rng)]
+        values = [mean_of(metrics.MAP(), part, part.X @ w) for w in way]
+        assert (np.diff(values) > 0).all()

@@ -365,3 +365,44 @@ def test_what_cannot_be_learned_is_said_whatever_the_bound(bound, rng):
     with pytest.warns(StructRankWarning, match=r"no ranking of these queries has a loss.*discount='kdd08'"):
         pairs = StructRankSVM("ndcg", bound=bound).fit(rng.normal(size=(40, 3)), labels, qid=np.repeat(range(20), 2))
     assert pairs.health_.vacuous
+
+
+def test_ctrl_c_gives_the_best_round_so_far_or_is_raised(monkeypatch):
+    train = datasets.make_ranking(n_queries=20, n_docs=10, n_features=3, noise=0.5, random_state=0).train
+    passes = []
+
+    def interrupted_in(number):
+        def visit(method):
+            def wrapped(self, *arguments):
+                passes.append(method.__name__)
+                if len(passes) == number:
+                    raise KeyboardInterrupt
+                return method(self, *arguments)
+
+            return wrapped
+
+        passes.clear()
+        with monkeypatch.context() as patch:
+            for name in ("plane", "prediction"):
+                patch.setattr(Risk, name, visit(getattr(Risk, name)))
+            return StructRankSVM("ndcg", k=3, bound="ramp").fit(train.X, train.y, qid=train.qid)
+
+    interrupted_in(0)
+    n_passes, ends = len(passes), []
+    for number in range(1, n_passes + 1):
+        try:
+            with pytest.warns(StructRankWarning, match="interrupted after"):
+                model = interrupted_in(number)
+            assert model.stop_reason_ == "interrupted"
+            assert model.coef_.any()
+            ends.append("model")
+        except KeyboardInterrupt:
+            ends.append("raised")
+    assert ends == sorted(ends, reverse=True), "once there is a model, it is given back"
+    assert ends[-1] == "model"
+
+
+def test_what_is_not_convex_is_not_said_to_be_near_its_optimum():
+    train = datasets.make_ranking(n_queries=15, n_docs=20, n_features=3, noise=1.0, random_state=2).train
+    with pytest.warns(StructRankWarning, match="that of the last convex problem is within"):
+        StructRankSVM("ndcg", bound="ramp", max_iter=6).fit(train.X, train.y, qid=train.qid)

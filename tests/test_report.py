@@ -550,3 +550,23 @@ def test_one_trainer_and_unknown_rankings_are_no_error(visit, table, tmp_path):
     window = visit(tmp_path / "report.html")
     window.locator("#changes button").first.click()
     assert "rankings of this query are not in this report" in window.locator(".detail").inner_text()
+
+
+def test_documents_are_relevant_as_the_measures_have_it(tmp_path):
+    fold = make_ranking(n_queries=20, n_docs=8, n_features=2, n_grades=3, random_state=0)
+    measures = [metrics.MAP(relevant_from=2), metrics.AUC(relevant_from=2)]
+    table = compare({"made": fold}, {"f": Feature()}, measures)
+    page = written(table, {"made": [fold]}, tmp_path)
+    assert page.data["relevantFrom"] == 2
+    good = [ranking["nGood"] for ranking in page.data["datasets"][0]["rankings"]]
+    assert good == [int((fold.test.y[fold.test.qid == query] >= 2).sum()) for query in table.query_ids["made"]]
+
+
+def test_documents_that_stay_in_a_tie_have_not_moved(visit, tmp_path):
+    table, folds = small_table([np.zeros(5), [5, 4, 3, 2, 1]], [0, 0, 0, 1, 0], [1] * 5, trainers=["flat", "steep"])
+    written(table, folds, tmp_path)
+    window = visit(tmp_path / "report.html")
+    choose(window, measure=table.measures[0], **{"from": "flat", "to": "steep"})
+    window.locator("#overview rect").first.click()
+    moved = window.locator(".ranking").nth(1).locator("tbody .move").all_text_contents()
+    assert moved == ["", *(f"▼{number}" for number in range(1, 5))]

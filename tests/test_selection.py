@@ -249,7 +249,7 @@ def test_what_the_recipe_refuses(fold):
         train_for("map", Fold(train, None, validation))
     with pytest.raises(ValueError, match="validation is a int; expected a Dataset"):
         train_for("map", train, 3)
-    with pytest.raises(ValueError, match="the train part has 5 features, the validation part 2"):
+    with pytest.raises(ValueError, match="validation part: X has 2 features, but training is expecting 5"):
         train_for("map", train, Dataset(validation.X[:, :2], validation.y, validation.qid))
     with pytest.raises(ValueError, match="validation part: 0 of its queries have both good"):
         train_for("map", train, Dataset(validation.X, np.zeros(len(validation.y)), validation.qid))
@@ -274,3 +274,21 @@ def test_what_cannot_be_learned_is_said():
     alike = Dataset(np.ones((40, 2)), np.tile([0, 1], 20), np.repeat(range(4), 10))
     with pytest.warns(StructRankWarning, match="has learned nothing"):
         train_for("map", alike, Cs=[1.0])
+
+
+def test_columns_in_another_order_are_refused(fold):
+    pd = pytest.importorskip("pandas")
+    train, validation = (
+        Dataset(pd.DataFrame(part.X, columns=list("abcde")), part.y, part.qid) for part in (fold.train, fold.validation)
+    )
+    turned = Dataset(validation.X[list("edcba")], validation.y, validation.qid)
+    with pytest.raises(ValueError, match="validation part: column 0 of X is 'e', but 'a' in training"):
+        train_for("map", train, turned, Cs=CS)
+
+
+def test_training_anew_forgets_how_the_model_was_chosen(fold):
+    model = train_for("map", fold.train, fold.validation, Cs=CS)
+    assert hasattr(model, "polish_")
+    model.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    assert not hasattr(model, "polish_")
+    assert not hasattr(model, "selection_")

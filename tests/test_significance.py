@@ -83,3 +83,19 @@ def test_bad_input_is_named():
         holm([0.5, 1.5])
     with pytest.raises(ValueError, match="n_samples=0"):
         paired_randomisation_test([1, 2], [2, 1], n_samples=0)
+
+
+def test_randomisation_test_hangs_on_neither_the_order_of_the_queries_nor_of_the_rankers():
+    rng = np.random.default_rng(1)
+    a, b = rng.random(40), rng.random(40) + 0.1
+    order = rng.permutation(40)
+    p = paired_randomisation_test(a, b)
+    assert paired_randomisation_test(a[order], b[order]) == p == paired_randomisation_test(b, a)
+
+
+def test_patterns_are_enumerated_a_part_at_a_time(monkeypatch):
+    rng = np.random.default_rng(2)
+    a, b = rng.random(9), rng.random(9)
+    whole = paired_randomisation_test(a, b)
+    monkeypatch.setattr("structrank.significance._BATCH", 100)
+    assert paired_randomisation_test(a, b) == whole == pytest.approx(enumerated(a, b))

@@ -122,7 +122,12 @@ class Course:
 
     Attributes
     ----------
+    given : RankingData
+        As the user gave it.
     data : RankingData
+        Without queries of weight 0, and with weights whose mean is 1.
+    rows : array of int
+        The rows of `given` that it has.
     boosters : list of lightgbm.Booster
     tree_counts : list of list of int
         For each round, how many rounds of trees each booster has: one that finds no split where others do falls behind.
@@ -136,13 +141,15 @@ class Course:
         self._ranker = ranker
         self._library = _import_lightgbm(type(ranker).__name__)
         self.reporter = RoundReporter(callback, ranker.verbose, name="tree")
-        self.data = RankingData(X, y, qid, sample_weight)
-        self._validation = as_validation(validation, self.data.n_features)
+        self.given = RankingData(X, y, qid, sample_weight)
+        self._validation = as_validation(validation, self.given)
+        # LightGBM counts rows of weight 0 as others, and knows weights to 32 bits only.
+        self.data, self.rows = self.given.counted()
         self.stopping = EarlyStopping(ranker.patience if self._validation else None)
         measure = metrics.parse(ranker.measure)
         self._on_train = Yardstick(measure, self.data.labels, self.data.grouping, self.data.query_weights)
         self._on_validation = validation_yardstick(measure, self._validation)
-        self._rows = None
+        self._binned = None
         self.boosters = []
         self.tree_counts = []
 
@@ -155,7 +162,7 @@ class Course:
         """Add a booster with targets of its own; features are put into bins once for all."""
         settings = self._ranker._settings(**settings)
         X = _as_lightgbm(self.data.X)
-        rows = self._library.Dataset(X, target, weight=weight, reference=self._rows, params=settings)
+        rows = self._library.Dataset(X, target, weight=weight, reference=self._binned, params=settings)
         if not any(rows.construct().feature_num_bin(feature) > 1 for feature in range(X.shape[1])):
             raise ValueError(
                 f"X has no feature that could split its {X.shape[0]} documents into leaves of at least "
@@ -167,7 +174,7 @@ class Course:
                 _as_lightgbm(self._validation.X), params=settings
             )  # the last one sets the threads of all
             booster.add_valid(other, "validation")
-        self._rows = self._rows or rows
+        self._binned = self._binned or rows
         self.boosters.append(booster)
 
     def run(self, grow, scores):

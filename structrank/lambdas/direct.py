@@ -145,7 +145,8 @@ class SPSARanker(LinearMethods, MeasureRanker):
         stopping = EarlyStopping(self.patience)
         reporter = RoundReporter(callback, self.verbose, name="iteration")
         data = RankingData(X, y, qid, sample_weight)
-        validation = as_validation(validation, data.n_features)
+        validation = as_validation(validation, data)
+        data, _ = data.counted()
         method = FDSA() if self.method == "fdsa" else SPSA(int(self.method.partition(":")[2]))
         if method.evaluations_of(data.n_features) > max_evaluations:
             raise ValueError(

@@ -178,9 +178,10 @@ class LambdaMART(BoostedRanker):
         """
         self._check_parameters()
         course = Course(self, X, y, qid, sample_weight, validation, callback)
-        lambdas = _Lambdas(
-            self._checked_objective(), course.data, labels, self.n_estimators, self._newton(), self.margin
-        )
+        objective = self._checked_objective()
+        labels = check_label_sources(labels, objective, course.given)
+        labels = {name: column[course.rows] for name, column in labels.items()}
+        lambdas = _Lambdas(objective, course.data, labels, self.n_estimators, self._newton(), self.margin)
         course.add_booster(np.zeros(course.data.labels.shape[0]), objective="none")
 
         def grow(number):
@@ -249,8 +250,8 @@ class _Lambdas:
     ----------
     objective : Objective
     data : RankingData
-    labels : dict or None
-        As the user gave it.
+    labels : dict
+        From the names of label sources besides y to columns.
     n_rounds : int
     newton : bool
         Else lambdas are normalised within each query, and second derivatives are 1.
@@ -261,8 +262,7 @@ class _Lambdas:
         self.grouping, self.query_weights, self.newton = data.grouping, data.query_weights, newton
         self.rows = _by_content(data)
         self.terms = objective.terms(n_rounds)
-        labels = {None: data.labels, **check_label_sources(labels, objective, data)}
-        labels = {name: values[self.rows] for name, values in labels.items()}
+        labels = {name: values[self.rows] for name, values in {None: data.labels, **labels}.items()}
         self.plans = [term.plan(labels, data.grouping.indptr, data.query_weights) for term in self.terms]
         self.add = add_lambdas
         if margin is not None:

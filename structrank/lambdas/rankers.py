@@ -74,7 +74,8 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         measure = self._check_parameters()
         reporter = RoundReporter(callback, self.verbose)
         data = RankingData(X, y, qid, sample_weight)
-        validation = as_validation(validation, data.n_features)
+        validation = as_validation(validation, data)
+        data, _ = data.counted()
         run = _Run(self, measure, data, validation)
         reason = run.descend(reporter)
         self.weights_ = run._as_given(run.best_weights)
@@ -291,9 +292,7 @@ class LambdaRank(_GradientRanker):
 
     def _plan(self, measure, labels, indptr, query_weights):
         measure._check_labels(labels)
-        # Gradients should not grow with the weights of all queries together.
-        weights = query_weights / query_weights.mean()
-        return make_plan(measure, labels, indptr, query_weights=weights, construction=self.construction)
+        return make_plan(measure, labels, indptr, query_weights=query_weights, construction=self.construction)
 
     def _loss(self, scores, plan):
         return np.nan  # only the gradient is defined
@@ -330,6 +329,8 @@ class _Run:
         except KeyboardInterrupt:
             if not reporter.rounds:
                 raise
+            if self.best_round > len(reporter.rounds):  # found in the epoch that was interrupted
+                reporter(self._measure(self.best_weights, self.best_round, 0, np.nan, time.perf_counter())[0])
             reason = "interrupted"
         return reason
 

@@ -92,14 +92,14 @@ class MeasureRanker(Ranker):
         return matrix
 
 
-def as_validation(validation, n_features):
+def as_validation(validation, training):
     """Give a validation set as checked `RankingData`.
 
     Parameters
     ----------
     validation : None, tuple (X, y, qid), or Dataset
-    n_features : int
-        That the training set has.
+    training : RankingData
+        Whose columns it must have.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def as_validation(validation, n_features):
 
     Examples
     --------
-    >>> as_validation(([[0.0], [1.0]], [0, 1], ["a", "a"]), n_features=1).labels
+    >>> as_validation(([[0.0], [1.0]], [0, 1], ["a", "a"]), RankingData([[2.0]], [1])).labels
     array([0., 1.])
     """
     if validation is None:
@@ -121,7 +121,7 @@ def as_validation(validation, n_features):
         raise ValueError(f"validation is {found}; expected a tuple (X, y, qid), a datasets.Dataset, or None.")
     try:
         data = RankingData(*parts)
-        _validation.check_width(data.n_features, n_features, "training")
+        data.check_columns(training)
     except (ValueError, TypeError) as error:
         raise type(error)(f"validation: {error}") from None
     return data

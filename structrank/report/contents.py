@@ -113,11 +113,12 @@ def _check_folds(table, folds):
 
 
 def _relevant_from(table, settings):
-    """Find the least label of a relevant document: as set, or the lowest that a measure has."""
-    if settings.get("relevant_from") is not None:
-        return float(settings["relevant_from"])
+    """Find the least label of a relevant document: what all measures have, else as set, else the lowest of a measure."""
     found = [re.search(r"relevant_from=([^,;\s]+)", text) for text in table._settings.values()]
-    return min((float(match[1]) for match in found if match), default=None)
+    of_measures = {float(match[1]) for match in found if match}
+    if len(of_measures) != 1 and settings.get("relevant_from") is not None:
+        return float(settings["relevant_from"])
+    return min(of_measures, default=None)
 
 
 def _is_good(labels, relevant_from):

@@ -63,10 +63,15 @@ const AXIS = 26;
 function ticksBetween(low, high) {
   const rough = (high - low) / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
-  const ticks = [];
-  for (let number = Math.ceil(low / step - 1e-9); number * step <= high + 1e-9 * step; number++) ticks.push(number * step);
-  return { ticks, digits: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
+  const steps = [0.5, 1, 2, 5, 10].map((factor) => factor * power);
+  const between = (step) => {
+    const ticks = [];
+    for (let number = Math.ceil(low / step - 1e-9); number * step <= high + 1e-9 * step; number++) ticks.push(number * step);
+    return { ticks, digits: Math.max(0, -Math.floor(Math.log10(step) + 1e-9)) };
+  };
+  const place = steps.findIndex((size) => size >= rough);
+  const found = between(steps[place]);
+  return found.ticks.length < 3 ? between(steps[place - 1]) : found;
 }
 
 const pen = document.createElement("canvas").getContext("2d");
@@ -318,13 +323,13 @@ const largest = (changes) => Math.max(Math.abs(changes[0].change), Math.abs(chan
 /** Draw the changes in order, one bar a query, or as many as there are pixels. */
 function strip(all, dataset, width, open) {
   const every = Math.ceil(all.length / width);
-  const changes = all.filter((_, number) => number % every === 0);
+  const changes = all.filter((_, number) => number % every === 0 || number === all.length - 1);
   const most = largest(all);
   const above = 44 * Math.max(0, changes[0].change / most) + 2;
   const below = 44 * Math.max(0, -changes[changes.length - 1].change / most) + 2;
   const height = above + below;
   const step = width / changes.length;
-  const label = "Change of each query, the largest gain first";
+  const label = `Change of ${every > 1 ? `one query in ${every}` : "each query"}, the largest gain first`;
   const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, height, role: "img", "aria-label": label });
   svg.append(drawn("line", { class: "axis", x1: 0, x2: width, y1: above, y2: above }));
   changes.forEach(({ place, change }, number) => {
@@ -394,14 +399,15 @@ function queryBox(dataset, choice) {
     return box;
   }
   const sides = element("div", { class: "rankings short" });
-  const orders = [ranking.orders[choice.from], ranking.orders[choice.to]];
+  const before = ranksOf(ranking, choice.from);
   [choice.from, choice.to].forEach((trainer, side) => {
-    sides.append(element("div", {}, element("h4", {}, trainers[trainer]), rankingTable(dataset, ranking, trainer, side, orders[0])));
+    sides.append(element("div", {}, element("h4", {}, trainers[trainer]), rankingTable(dataset, ranking, trainer, side, before)));
   });
   linkDocuments(sides);
   box.append(sides);
-  if (orders[0].length > 20) {
-    const button = element("button", { type: "button", class: "plain" }, `Show the first ${orders[0].length}`);
+  const shown = ranking.orders[choice.from].length;
+  if (shown > 20) {
+    const button = element("button", { type: "button", class: "plain" }, `Show the first ${shown}`);
     button.addEventListener("click", () => {
       sides.classList.remove("short");
       button.remove();
@@ -431,17 +437,28 @@ function valuesTable(dataset, choice) {
   return element("div", scroll, element("table", {}, element("thead", {}, head), body));
 }
 
+/** Give the rank of each document by a trainer; documents with the same score have that of the first of them. */
+function ranksOf(ranking, trainer) {
+  const ties = new Set(ranking.ties[trainer]);
+  const ranks = new Map();
+  let first = 0;
+  ranking.orders[trainer].forEach((place, rank) => {
+    if (!ties.has(rank)) first = rank;
+    ranks.set(place, first);
+  });
+  return ranks;
+}
+
 function rankingTable(dataset, ranking, trainer, side, before) {
   const order = ranking.orders[trainer];
   const ties = new Set(ranking.ties[trainer]);
+  const ranks = ranksOf(ranking, trainer);
   const titles = [["rank", "Rank"], ["doc", "Document"], ["label", "Label"], ["score", "Score"]];
   if (side === 1) titles.push(["move", "Moved"]);
   const head = element("tr", { role: "row" });
   head.append(...titles.map(([name, text]) => element("th", { scope: "col", class: name, role: "columnheader" }, text)));
   const body = element("tbody", { role: "rowgroup" });
-  let first = 0;
   order.forEach((place, rank) => {
-    if (!ties.has(rank)) first = rank;
     const tied = ties.has(rank) || ties.has(rank + 1);
     const label = ranking.labels[place];
     const score = ranking.scores[trainer][rank];
@@ -450,12 +467,12 @@ function rankingTable(dataset, ranking, trainer, side, before) {
     const cell = (name, text) => element("td", { class: name, role: "cell" }, text);
     const row = element("tr", { class: isGood ? "good" : null, role: "row", "data-doc": place });
     row.append(
-      cell("rank", `${first + 1}${tied ? "=" : ""}`),
+      cell("rank", `${ranks.get(place) + 1}${tied ? "=" : ""}`),
       cell("doc", doc),
       cell("label", label === null ? "–" : String(label)),
       cell("score", typeof score === "number" ? scoreText(score) : score),
     );
-    if (side === 1) row.append(cell("move", moveText(before.indexOf(place), rank)));
+    if (side === 1) row.append(cell("move", moveText(before.get(place), ranks.get(place))));
     body.append(row);
   });
   const label = `Ranking by ${trainers[trainer]}`;
@@ -465,7 +482,7 @@ function rankingTable(dataset, ranking, trainer, side, before) {
 const scoreText = (score) => String(Number(score.toPrecision(4))).replace("-", "−");
 
 function moveText(before, rank) {
-  if (before < 0) return "new";
+  if (before === undefined) return "new";
   if (before === rank) return "";
   return before > rank ? `▲${before - rank}` : `▼${rank - before}`;
 }

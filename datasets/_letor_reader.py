@@ -289,7 +289,7 @@ class _FileReader:
                 expected = f"a feature id from {options.first_id} to {options.last_id}"
                 if options.n_features is not None:
                     expected += f", as n_features={options.n_features}"
-                if not options.zero_based:
+                if not options.zero_based and found.startswith("'0:"):
                     expected += " (pass zero_based=True where ids count from 0)"
             case parser.BAD_VALUE:
                 expected = "a finite decimal number as value"

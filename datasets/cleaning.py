@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -243,7 +243,7 @@ class NearDuplicateDropper(BaseEstimator):
         return X, y, qid
 
 
-class PerQueryScaler(TransformerMixin, BaseEstimator):
+class PerQueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """`scale_per_query` as a scikit-learn transformer.
 
     Nothing is learned: the documents of a query are scaled by their own range, in training and in use alike,
@@ -265,6 +265,11 @@ class PerQueryScaler(TransformerMixin, BaseEstimator):
     # Asked for by default, so that users need not call set_fit_request and set_transform_request.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__transform = {"qid": True}  # noqa: RUF012
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def fit(self, X: Any, y: Any = None, qid: Any = None) -> "PerQueryScaler":
         """Note the number of features."""

@@ -141,9 +141,7 @@ def load_letor_folds(
     options = ReadOptions(null, sparse, dtype, None, zero_based)
     files = find_folds(folder)
     data = {path: _read([path], options, cache, verbose) for fold in files for path in fold.parts()}
-    n_features = max(part.X.shape[1] for part in data.values())
-    some_text = any(part.qid.dtype.kind != "i" for part in data.values())
-    data = {path: _conform(part, n_features, some_text) for path, part in data.items()}
+    data = dict(zip(data, conform(data.values()), strict=True))
     return [Fold(data[fold.train], data.get(fold.validation), data[fold.test]) for fold in files]
 
 
@@ -161,8 +159,14 @@ def _read(paths, options, cache, verbose):
     return data
 
 
+def conform(parts):
+    """Give parts of one data set with as many features as the widest of them has, and query ids of one type."""
+    n_features = max(part.X.shape[1] for part in parts)
+    some_text = any(part.qid.dtype.kind != "i" for part in parts)
+    return [_conform(part, n_features, some_text) for part in parts]
+
+
 def _conform(data, n_features, text_ids):
-    """Give a part the width and the type of query ids of all parts."""
     X, qid = data.X, data.qid
     missing = n_features - X.shape[1]
     if missing and scipy.sparse.issparse(X):

@@ -5,8 +5,6 @@ With arguments it is the command line: ``python -m structrank train ...``.
 
 import sys
 
-from structrank import compare, datasets
-
 _HEADING = """\
 StructRank: which criterion to train on, for which test measure (the table of KDD 2008, Figure 9)
 
@@ -19,6 +17,8 @@ MAP and NDCG-NC at once; DORM is NDCG with the permutation map.
 
 def main():
     """Print the table; progress goes to stderr, if that is a terminal."""
+    from structrank import compare, datasets
+
     synthetic = datasets.make_ranking(n_queries=300, n_docs=(10, 30), relevant_share=0.15, random_state=0)
     folds = {"digits": datasets.load_digits_retrieval(), "synthetic": synthetic}
     table = compare(folds, n_jobs=-1, verbose=int(sys.stderr.isatty()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 
 
 def replace_file(path, content, what):
@@ -52,6 +53,8 @@ def _write_and_move(path, content):
     temporary = os.path.join(folder, f".structrank-{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:
+            if os.path.exists(path):
+                os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))  # what was private stays so
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import os
 
@@ -35,10 +36,29 @@ def check_number(name, value, *, above=None, at_least=None, integer=False):
     kind = numbers.Integral if integer else numbers.Real
     what = "an integer" if integer else "a number"
     bound = f" above {above}" if above is not None else f" of at least {at_least}" if at_least is not None else ""
-    good = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and np.isfinite(value)
+    good = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and _in_range(value, integer)
     if not good or (above is not None and value <= above) or (at_least is not None and value < at_least):
         raise ValueError(f"{name}={value!r} is not valid: expected {what}{bound}.")
     return int(value) if integer else float(value)
+
+
+def _in_range(value, integer):
+    """Tell whether a number is finite, also as int64 or float64."""
+    try:
+        return math.isfinite(value) and (not integer or -(2**63) <= value < 2**63)
+    except OverflowError:
+        return False
+
+
+def check_column_names(names):
+    """Raise where some names of columns are texts and others are not, which scikit-learn refuses."""
+    texts = [name for name in names if isinstance(name, str)]
+    if texts and len(texts) < len(names):
+        other = next(name for name in names if not isinstance(name, str))
+        raise TypeError(
+            f"X has the column names {texts[0]!r} and {other!r}, a text and a {type(other).__name__}; expected all to be texts "
+            "(X.columns = X.columns.astype(str)), or none."
+        )
 
 
 def check_Cs(Cs):

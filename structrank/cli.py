@@ -55,7 +55,7 @@ def main(argv=None):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", structrank.StructRankWarning)
-            warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
+            warnings.showwarning = lambda message, *_, **__: say(f"warning: {_as_options(str(message))}")
             arguments.run(arguments, say)
             print(end="", flush=True)
     except KeyboardInterrupt as stop:
@@ -88,6 +88,9 @@ def _compare(arguments, say):
     folders = _named_folders(arguments.folders)
     exports = {name: path for name in ("csv", "latex", "html", "report", "runs") if (path := getattr(arguments, name))}
     for name, path in exports.items():
+        same = [other for other in exports if other < name and os.path.realpath(exports[other]) == os.path.realpath(path)]
+        if same:
+            raise ValueError(f"--{same[0]} and --{name} are both to be written to {path}; give each a name of its own.")
         if name != "runs":
             _check_writable(path)
         elif os.path.exists(path) and not os.path.isdir(path):
@@ -151,6 +154,7 @@ def _train(arguments, say):
     _check_not_read(arguments.output, [arguments.data, arguments.validation])
 
     from structrank import StructRankSVM
+    from structrank.datasets.letor import conform
 
     settings = _given(arguments, "k", "discount", "slack", "relevant_from", "tol", "criterion", "feature_map", "bound")
     for name in ("criterion", "feature_map"):
@@ -162,7 +166,7 @@ def _train(arguments, say):
     train = _read_data(arguments, arguments.data)
     Cs, validation = sorted(set(arguments.C)), None
     if arguments.validation is not None:
-        validation = _read_data(arguments, arguments.validation, n_features=train.X.shape[1])
+        train, validation = conform([train, _read_data(arguments, arguments.validation)])
         facts = _data_facts(validation, arguments)
         if len(facts["queries_without_both_kinds"]) == facts["queries"]:
             raise ValueError(f"{arguments.validation}: no query has {_kinds(facts)}, so that C cannot be chosen on it.")
@@ -170,7 +174,8 @@ def _train(arguments, say):
         try:
             models = model.fit_path(train.X, train.y, qid=train.qid, Cs=Cs, checkpoint=arguments.checkpoint)
         except ValueError as error:
-            raise ValueError(f"{arguments.data}: {error}") from None
+            about_data = arguments.checkpoint is None or str(arguments.checkpoint) not in str(error)
+            raise ValueError(f"{arguments.data}: {error}" if about_data else str(error)) from None
     interrupted = len(models) < len(Cs) or any(model.stop_reason_ == "interrupted" for model in models)
     Cs = [model.C for model in models]
     reached = None
@@ -202,14 +207,17 @@ def _predict(arguments, say):
     if arguments.json and arguments.format == "trec":
         raise ValueError("--json and --format trec are two formats; give one of them.")
     model = _load_ranker(arguments.model)
-    data = _read_data(arguments, arguments.data, n_features=model.n_features_in_)
+    data = _read_data(arguments, arguments.data, model=(arguments.model, model.n_features_in_))
     names = _document_names(data, arguments.data, say)
     scores = model.predict(data.X)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # as evaluate reads it
     if arguments.format == "trec":
         _warn_of_ties(data.qid, scores, say)
-        return sys.stdout.writelines(runs.run_lines(runs.query_names(data), names, scores))
+        queries = runs.query_names(data)
+        if queries != list(map(str, data.qid.tolist())):
+            say(f"note: {arguments.data} has query ids with blanks, which a run cannot hold; queries are numbered from 1")
+        return sys.stdout.writelines(runs.run_lines(queries, names, scores))
     rows = zip(data.qid.tolist(), names, scores.tolist(), model.rank(data.X, qid=data.qid).tolist(), strict=True)
     if arguments.json:
         return _print_json([dict(zip(("qid", "docid", "score", "rank"), row, strict=True)) for row in rows])
@@ -224,7 +232,7 @@ def _evaluate(arguments, say):
     measures = [metrics.parse(measure, **settings) for measure in arguments.measures]
     if model_file.is_model_file(arguments.ranking):
         model = _load_ranker(arguments.ranking)
-        data = _read_data(arguments, arguments.data, n_features=model.n_features_in_)
+        data = _read_data(arguments, arguments.data, model=(arguments.ranking, model.n_features_in_))
         scores = model.predict(data.X)
     else:
         data = _read_data(arguments, arguments.data)
@@ -416,7 +424,8 @@ def _reading(arguments):
     return _given(arguments, "null", "sparse", "zero_based")
 
 
-def _read_data(arguments, path, n_features=None, folders=False):
+def _read_data(arguments, path, model=None, folders=False):
+    """Read a file; `model` is the name and number of features of the model that will score it."""
     from structrank import model_file
     from structrank.datasets import load_letor
 
@@ -425,7 +434,11 @@ def _read_data(arguments, path, n_features=None, folders=False):
             raise ValueError(f"{path} is a folder; expected a file in LETOR format, such as {os.path.join(path, 'train.txt')}.")
     elif model_file.is_model_file(path):
         raise ValueError(f"{path} is a model file; expected a file in LETOR format.")
-    return load_letor(path, n_features=n_features, **_reading(arguments))
+    name, n_features = (None, None) if model is None else model
+    try:
+        return load_letor(path, n_features=n_features, **_reading(arguments))
+    except ValueError as error:
+        raise ValueError(str(error).replace(f"as n_features={n_features}", f"as {name} has {n_features} features")) from None
 
 
 def _load_ranker(path):
@@ -458,12 +471,17 @@ def _check_not_read(path, inputs):
 
 def _check_writable(path):
     """Raise now rather than after the work if a file cannot be written."""
+    if not path:
+        raise ValueError("the name of a file to write is empty; give one.")
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise ValueError(f"{path} is a folder; expected the name of a file to write.")
     if not os.path.isdir(folder):
         raise ValueError(f"{path} cannot be written: there is no folder {folder}.")
-    if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+    needed = [path] if os.path.exists(path) else []
+    if not needed or os.path.isfile(path):
+        needed.append(folder)  # files are written beside the earlier ones
+    if not all(os.access(place, os.W_OK) for place in needed):
         raise ValueError(f"{path} cannot be written: permission denied.")
 
 
@@ -520,7 +538,9 @@ def _as_options(text):
         name, value = _OPTION_OF[match[1]], match[2] or match[3]
         return name if value == "True" else f"{name} {'none' if value == 'None' else value}"
 
-    return re.sub(rf"\b({'|'.join(_OPTION_OF)})=(?:'([^']*)'|(-?[\w.]*\w))", option, text)
+    # What is part of the name of a file is left alone.
+    value = r"(?:'([^']*)'|(-?[\w.]*\w))(?![\w/\\])"
+    return re.sub(rf"(?<![\w./\\=-])({'|'.join(_OPTION_OF)})={value}", option, text)
 
 
 def _keep_stdout_for_results():

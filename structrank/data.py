@@ -148,6 +148,8 @@ class RankingData:
     def __init__(self, X, y, qid=None, sample_weight=None, is_part=False, name="X", check_finite=True):
         self.name, self.column_names = name, getattr(X, "columns", None)
         self.X = _validation.as_matrix(X)
+        if self.column_names is not None:
+            _validation.check_column_names(self.column_names)
         n_docs = self.X.shape[0]
         self.labels = _validation.as_labels(y, n_docs)
         self.grouping = group_by_query(qid, n_docs)

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from structrank import _validation
-from structrank.exports.linear import linear_function
+from structrank.exports.linear import linear_function, split_pipeline
 from structrank.plotting import _COLOURS, _Display, plain
 
 if TYPE_CHECKING:
@@ -55,10 +55,12 @@ def explain(
     >>> explain(model, [[0.0, 5.0], [2.0, 3.0]], pair=(1, 0))
     Document 1 is above document 0 by 1: f1 +1.
     """
+    from sklearn.utils.validation import validate_data
+
     function = linear_function(model, scaler, feature_names)
+    learner, scaler = split_pipeline(model, scaler)
     matrix = _validation.as_matrix(X)
-    if matrix.shape[1] != len(function.names):
-        raise ValueError(f"X has {matrix.shape[1]} features, the model {len(function.names)}.")
+    validate_data(learner if scaler is None else scaler, X, reset=False, skip_check_array=True)  # width and names
     _validation.check_finite_matrix(matrix, getattr(X, "columns", None))
     dense = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
     dense = dense.astype(np.float64)

@@ -175,6 +175,8 @@ def load_model(path: Path) -> Any:
     StructRankSVM(criterion='auc')
     """
     header, values = _read(path)
+    if isinstance(header, dict) and "kind" in header:
+        raise ValueError(f"{path} holds no model but a {header['kind']}; make the call that began training again to go on.")
     with _errors_named(path, header):
         return _decode_learner(_class_named(header["class"]), header, _split(values, header["arrays"]))
 
@@ -238,13 +240,15 @@ def read_header(path: Path) -> dict[str, Any]:
 
 
 def is_model_file(path: Path) -> bool:
-    """Tell whether a file begins as model files do, of whatever version.
+    """Tell whether a file begins as model files do, of whatever version; a pipe, which could be read only once, does not.
 
     Examples
     --------
     >>> is_model_file(__file__)
     False
     """
+    if os.path.exists(path) and not os.path.isfile(path):
+        return False
     with open(path, "rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
 
@@ -257,11 +261,12 @@ def _errors_named(path, header):
     except MemoryError:
         raise
     except Exception as error:  # with a good checksum, the work of another program or of a later version of this one
+        problem = f"{error} is missing" if isinstance(error, KeyError) else error or type(error).__name__
         versions = header.get("versions") if isinstance(header, dict) else None
         written = versions.get("structrank") if isinstance(versions, dict) else None
         raise ValueError(
             f"{path} is a model file whose content structrank {structrank.__version__} does not understand: "
-            f"{error or type(error).__name__}. It was written by structrank {written or 'of unknown version'}."
+            f"{problem}. It was written by structrank {written or 'of unknown version'}."
         ) from error
 
 

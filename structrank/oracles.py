@@ -25,7 +25,7 @@ class Queries:
     Attributes
     ----------
     scores : (n_docs,) array
-        In sorted order, less the mean of the query.
+        In sorted order, less one from the midst of the query.
     starts : (n_queries + 1,) array of int
     n_good : (n_queries,) array of int
         0 where labels are graded: then a query is sorted as a whole.
@@ -172,7 +172,22 @@ def permutation(criterion, feature_map, longest):
 def prediction(criterion, feature_map, longest):
     """Make the oracle that finds the ranking of largest w.phi, what w predicts; its value does not count the loss."""
     discounted = criterion if hasattr(criterion, "discounts") else None
-    return CompiledOracle.of(compiled.PREDICTED, feature_map, longest, discounted)
+    by_score = CompiledOracle.of(compiled.PREDICTED, feature_map, longest, discounted)
+    if discounted is not None or auc_partial_order in criterion.oracles.values():
+        return by_score
+
+    def oracle(queries):
+        """Compute the loss, of which nothing is known, ranking by ranking."""
+        found = by_score(queries)
+        for q in range(found.losses.shape[0]):
+            scores = queries.scores[queries.starts[q] : queries.starts[q + 1]]
+            good, bad = np.split(scores, [queries.n_good[q]])
+            relevant = np.zeros(scores.shape[0], dtype=bool)
+            relevant[np.arange(good.shape[0]) + np.searchsorted(-bad, -good, side="right")] = True
+            found.losses[q] = criterion.loss(np.arange(scores.shape[0]), relevant)
+        return found
+
+    return oracle
 
 
 def graded_auc_partial_order(criterion, feature_map, longest):

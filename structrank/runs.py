@@ -5,6 +5,7 @@ A run has a line ``qid Q0 docid rank score tag`` for each document, a file of qr
 
 from __future__ import annotations
 
+import gzip
 import math
 import os
 from collections.abc import Sequence
@@ -281,14 +282,16 @@ def read_scores(path: Path, data: Any, data_name: str = "the data") -> NDArray[n
     array([0.25, 0.5 ])
     """
     path = os.fspath(path)
-    found = _read_lines(path)
+    found, width = _read_lines(path)
     n_docs = len(data.y)
-    if not found or found[0][1] is None:
+    if not found or width == 1:
         if len(found) != n_docs:
             raise ValueError(f"{path} has {len(found)} scores, but {data_name} has {n_docs} rows; expected one each.")
         return np.array([score for _, _, score in found])
     documents, numbered = document_names(data)
-    names = list(zip(query_names(data), documents, strict=True))
+    # A table has the ids of queries as they are, blanks and all.
+    queries = list(map(str, np.asarray(data.qid).tolist())) if width == 4 else query_names(data)
+    names = list(zip(queries, documents, strict=True))
     if numbered:
         data_name += ", whose rows are numbered from 1, as it has no document ids that are unique and without blanks"
     row_of = {name: row for row, name in enumerate(names)}
@@ -309,10 +312,16 @@ def read_scores(path: Path, data: Any, data_name: str = "the data") -> NDArray[n
     return np.array(scores)
 
 
+def _opened(path):
+    """Open a text, unpacked where its name ends with .gz."""
+    opener = gzip.open if path.endswith(".gz") else open
+    return opener(path, "rt", encoding="utf-8-sig", errors="replace")
+
+
 def _read_lines(path):
-    """Give (place, names of query and document or None, score) of each line."""
+    """Give (place, names of query and document or None, score) of each line, and the number of columns."""
     found, columns, width = [], None, None
-    with open(path, encoding="utf-8-sig", errors="replace") as file:
+    with _opened(path) as file:
         for number, line in enumerate(file, 1):
             # A table has tabs, and may have blanks in its ids; a run has either between its columns.
             fields = line.rstrip("\r\n").split("\t")
@@ -335,4 +344,4 @@ def _read_lines(path):
             if math.isnan(score):
                 raise ValueError(f"{place}: found {text[:40]!r}, expected a score; the file should be {_FORMS}.")
             found.append((place, (fields[columns[0]], fields[columns[1]]) if columns else None, score))
-    return found
+    return found, width

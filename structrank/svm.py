@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from structrank.solvers.cutting_plane import Iteration
 
 
+# More ranks than any list has.
+_NO_CUT = 2**31
+
+
 class StructRankSVM(LinearMethods, Ranker):
     r"""Linear ranker trained by a structured SVM on a measure of the whole ranking.
 
@@ -248,7 +252,7 @@ class StructRankSVM(LinearMethods, Ranker):
                     model = deepcopy(unfitted)  # a tenth of the time of `clone`
                     model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
                     # What smaller values of C have found is where this one starts.
-                    kept = model._checkpoint(checkpoint, f"C={C}", smaller_C=list(models), max_iter=self.max_iter)
+                    kept = model._checkpoint(checkpoint, f"C-{C}", smaller_C=list(models), max_iter=self.max_iter)
                     model._train(X, training, C, callback, checkpoint=kept)
                     models[C] = model
                     if model.stop_reason_ == "interrupted":
@@ -342,7 +346,7 @@ class StructRankSVM(LinearMethods, Ranker):
         k = getattr(criterion, "k", None)
         if not free or k is None or "dorm" not in criterion.oracles:
             return feature_map
-        return Permutation(self.decay, 3 * k if isinstance(self.decay, str) and self.decay == "sqrt" else None)
+        return Permutation(self.decay, min(3 * k, _NO_CUT) if isinstance(self.decay, str) and self.decay == "sqrt" else None)
 
     def _check_parameters(self):
         """Check what does not depend on data; give C and C_l / C."""

@@ -10,6 +10,7 @@ import scipy.sparse
 from sklearn.utils.validation import validate_data
 
 from structrank import _validation
+from structrank._kernels import linear
 from structrank.data import RankingData
 from structrank.ranker import Ranker
 
@@ -89,8 +90,7 @@ class TreeRanker(Ranker):
         try:
             text = self._train(library, data.X[rows], labels[rows].astype(np.int64), data.grouping, data.query_weights)
         except (TypeError, ValueError, self._error(library)) as error:
-            # Traces of C++ code follow the first line.
-            raise ValueError(f"{self._library[0]} refused to train: {str(error).strip().splitlines()[0]}") from error
+            raise ValueError(f"{self._library[0]} refused to train: {_first_line(error)}") from error
         validate_data(self, X, skip_check_array=True)
         self.n_features_in_ = data.n_features
         self.model_text_ = text
@@ -114,7 +114,10 @@ class TreeRanker(Ranker):
         # Not there in a model that was loaded from a file: the text is all that is saved.
         if getattr(self, "_model", None) is None:
             self._model = self._read(library, self.model_text_)
-        return self._predict(library, self._model, matrix).astype(np.float64)
+        try:
+            return self._predict(library, self._model, matrix).astype(np.float64)
+        except self._error(library) as error:
+            raise ValueError(f"{self._library[0]} refused to predict: {_first_line(error)}") from error
 
     def _import(self):
         name, module = self._library
@@ -269,5 +272,20 @@ class XGBoostRanker(TreeRanker):
         return model.predict(library.DMatrix(_dense(X), nthread=self._settings()["n_jobs"]))
 
 
+def _first_line(error):
+    """Give the first line of a message; traces of C++ code follow."""
+    return str(error).strip().splitlines()[0]
+
+
 def _dense(X):
-    return X.toarray() if scipy.sparse.issparse(X) else X
+    """Give a matrix as XGBoost takes it: it does not look at the order of bytes."""
+    with np.errstate(over="ignore"):
+        dense = np.ascontiguousarray(X.toarray() if scipy.sparse.issparse(X) else X, dtype=np.float32)
+    place = linear.first_not_finite(dense.reshape(-1))
+    if place >= 0:
+        row, column = divmod(place, dense.shape[1])
+        raise ValueError(
+            f"X has {X[row, column]:g} at row {row}, column {column}; XGBoost computes in 32 bits, which hold numbers up to "
+            "3.4e38. Scale the feature first."
+        )
+    return dense

@@ -228,7 +228,7 @@ def test_so_is_one_of_the_ramp_bound_or_of_a_path(train, tmp_path):
     with pytest.raises(ValueError, match=r"training-ramp-1.checkpoint .* another run: its digest of the data is"):
         StructRankSVM("mrr", bound="ramp").fit(2 * X, y, qid=qid, checkpoint=tmp_path)
     StructRankSVM("map").fit_path(X, y, qid=qid, Cs=[1.0, 10.0], checkpoint=tmp_path)
-    with pytest.raises(ValueError, match=r"C=1.0.checkpoint is .* its smaller_C is '\[\]', here it is '\[0.1\]'"):
+    with pytest.raises(ValueError, match=r"C-1.0.checkpoint is .* its smaller_C is '\[\]', here it is '\[0.1\]'"):
         StructRankSVM("map").fit_path(X, y, qid=qid, Cs=[0.1, 1.0, 10.0], checkpoint=tmp_path)
 
 

@@ -250,3 +250,11 @@ def test_webis_after_cleaning_has_no_ties_between_good_and_bad():
     scaled = scale_per_query(X, y, qid)[0]
     assert scaled.min() == 0
     assert scaled.max() == 1
+
+
+def test_scaler_keeps_the_names_of_columns():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"bm25": [2.0, 4.0], "age": [5.0, 7.0]})
+    scaler = cleaning.PerQueryScaler().set_output(transform="pandas")
+    assert scaler.fit(frame).transform(frame, qid=[1, 1]).columns.tolist() == ["bm25", "age"]
+    assert scaler.__sklearn_tags__().input_tags.sparse

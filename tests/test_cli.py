@@ -1,11 +1,13 @@
 """The command line: what the API gives, on stdout; everything else in one line on stderr, with an exit code."""
 
+import gzip
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import threading
 
 import ir_measures
 import numpy as np
@@ -629,10 +631,6 @@ def test_an_interrupted_comparison_says_what_was_kept(run, monkeypatch, options,
         ),
         ("train none.txt -o m -C 1 10", "several values of C need --validation FILE, to choose one of them on."),
         ("train train.txt -o m -C 1 10 --validation flat.txt", "flat.txt: no query has both good (label >= 1) and bad"),
-        (
-            "train train.txt -o m -C 1 10 --validation wide.txt",
-            "wide.txt:1: found '6:1', expected a feature id from 1 to 5",
-        ),
         ("train none.txt -o no/m", "no/m cannot be written: there is no folder "),
         ("train none.txt -o made", "made is a folder; expected the name of a file to write."),
         ("train train.txt -o ./train.txt", "./train.txt would be written over, but holds the data; give another name"),
@@ -644,7 +642,7 @@ def test_an_interrupted_comparison_says_what_was_kept(run, monkeypatch, options,
         ("predict none map.structrank", "none: No such file or directory"),
         (
             "predict map.structrank wide.txt",
-            "wide.txt:1: found '6:1', expected a feature id from 1 to 5, as n_features=5",
+            "wide.txt:1: found '6:1', expected a feature id from 1 to 5, as map.structrank has 5 features.",
         ),
         ("predict map.structrank test.txt --json --format trec", "--json and --format trec are two formats; give one of them."),
         ("evaluate test.txt map.structrank --ties foo", "--ties foo is not known; choose one of: 'average', 'stable'."),
@@ -735,3 +733,79 @@ def test_too_little_memory_is_said(run, monkeypatch):
         "",
         "structrank inspect: error: not enough memory. Unable to allocate 10 TiB\n",
     )
+
+
+# ---- What users meet
+
+
+def test_query_ids_with_blanks_come_back(run, tmp_path):
+    rows = ["hot dog\tGX1\t0.5\t0.2\t1", "hot dog\tGX2\t0.1\t0.2\t0", "cat\tGX3\t0.5\t0.2\t1", "cat\tGX4\t0.3\t0.9\t0"]
+    (tmp_path / "tab.txt").write_text("\n".join(rows) + "\n")
+    assert run(f"train {tmp_path}/tab.txt -o {tmp_path}/m")[0] == 0
+    for form in ("", "--format trec"):
+        code, out, err = run(f"predict {tmp_path}/m {tmp_path}/tab.txt {form}")
+        assert code == 0
+        assert ("note" in err and "query ids with blanks" in err) == bool(form)
+        (tmp_path / "ranking").write_text(out)
+        (tmp_path / "ranking.gz").write_bytes(gzip.compress(out.encode()))
+        for name in ("ranking", "ranking.gz"):
+            code, out_, err = run(f"evaluate {tmp_path}/tab.txt {tmp_path}/{name} --measures map")
+            assert (code, out_.splitlines()[1].split()[:2]) == (0, ["map", "1.000000"]), err
+
+
+def test_a_ranking_may_come_through_a_pipe(run, tmp_path):
+    _, out, _ = run("predict map.structrank test.txt --format trec")
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(out))
+    writer.start()
+    through_pipe = run(f"evaluate test.txt {tmp_path}/pipe --measures map")
+    writer.join()
+    assert through_pipe[:2] == run("evaluate test.txt map.structrank --measures map")[:2]
+
+
+def test_validation_files_may_have_more_features_than_training_files(run, tmp_path):
+    code, _, err = run(f"train train.txt --validation wide.txt -C 1 10 -o {tmp_path}/m")
+    assert code == 0, err
+    assert load_model(tmp_path / "m").n_features_in_ == 6
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("train train.txt -o ''", "the name of a file to write is empty"),
+        ("train train.txt -o C=10/nofolder/m", "C=10/nofolder/m cannot be written"),
+        ("train train.txt -o m --k 99999999999999999999", "--k 99999999999999999999 is not valid"),
+        ("compare made --csv t.out --html t.out", "--csv and --html are both to be written to t.out"),
+    ],
+)
+def test_mistakes_are_named_before_any_work(run, command, said):
+    code, out, err = run(command)
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+def test_checkpoints_are_called_by_their_names(run, tmp_path):
+    assert run(f"train train.txt -o {tmp_path}/m --checkpoint {tmp_path}/ck -C 1")[0] == 0
+    (file,) = (tmp_path / "ck").iterdir()
+    code, _, err = run(f"train vali.txt -o {tmp_path}/m --checkpoint {tmp_path}/ck -C 1")
+    assert code == 2
+    assert err.splitlines()[-1].startswith(f"structrank train: error: {file} is the checkpoint of another run")
+    code, _, err = run(f"inspect {file}")
+    assert code == 2
+    assert "holds no model but a checkpoint" in err
+
+
+def test_what_was_private_stays_private(run, tmp_path):
+    model = tmp_path / "m"
+    model.touch()
+    model.chmod(0o600)
+    assert run(f"train train.txt -o {model}")[0] == 0
+    assert model.stat().st_mode & 0o777 == 0o600
+
+
+def test_warnings_speak_of_options(run, tmp_path):
+    (tmp_path / "alike.txt").write_text("".join(f"{n % 2} qid:{n // 2} 1:1\n" for n in range(20)))
+    code, _, err = run(f"train {tmp_path}/alike.txt -o {tmp_path}/m --criterion ndcg")
+    assert code == 0
+    assert "criterion=" not in err
+    assert "--discount" in err or "--criterion" in err or "columns of X" in err

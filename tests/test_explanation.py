@@ -153,3 +153,16 @@ def test_wrong_documents_and_models_are_refused(model, documents):
         explain(network, documents)
     with pytest.raises(ValueError, match="n_features=0 is not valid"):
         model.explain(documents).plot(n_features=0)
+
+
+def test_columns_must_be_those_of_training_and_in_their_order(train):
+    names = [f"f{number}" for number in range(train.X.shape[1])]
+    frame = pd.DataFrame(train.X, columns=names)
+    turned = frame[names[::-1]]
+    plain = StructRankSVM("auc").fit(frame, train.y, qid=train.qid)
+    piped = make_pipeline(StandardScaler().set_output(transform="pandas"), StructRankSVM("auc"))
+    piped = piped.fit(frame, train.y, structranksvm__qid=train.qid)
+    for model in (plain, piped):
+        np.testing.assert_allclose(explain(model, frame).scores, model.predict(frame))
+        with pytest.raises(ValueError, match="feature names should match"):
+            explain(model, turned)

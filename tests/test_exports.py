@@ -561,3 +561,19 @@ def test_the_page_on_production_runs_from_top_to_bottom(tmp_path, monkeypatch):
     expected = ranks_of(names["pipeline"].predict(new).tolist(), qid.tolist())
     assert ranks_of(scores, qid.tolist()) == expected
     assert names["moved_over"].rank(new.to_numpy(), qid=qid).tolist() == expected
+
+
+def test_time_stamps_are_warned_of(rng):
+    X = np.column_stack([1.7e9 + 3600 * rng.random(200), rng.random(200)])
+    y, qid = (X[:, 1] > 0.5).astype(int), np.repeat(np.arange(20), 10)
+    model = make_pipeline(StandardScaler(), StructRankSVM("auc")).fit(X, y, structranksvm__qid=qid)
+    with pytest.warns(StructRankWarning, match=r"Feature 'f1' is around 1.7e\+09 .* Solr rounds it to 32 bits"):
+        exports.to_solr(model, "m", "s", shift=0.0)
+
+
+def test_the_plain_scikit_learn_model_is_a_copy(parts, fitted):
+    (X, y, _), (others, _, _) = parts
+    model = next(model for model in fitted.values() if hasattr(model, "steps"))
+    before = model.predict(others)
+    exports.to_sklearn(model).fit(7.0 * X, y)
+    np.testing.assert_array_equal(model.predict(others), before)

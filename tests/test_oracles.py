@@ -2,13 +2,14 @@
 
 import itertools
 from contextlib import closing
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from structrank import most_violated
 from structrank._kernels.pairs import are_few
-from structrank.criteria import find_oracle, parse
+from structrank.criteria import MRR, find_oracle, parse
 from structrank.feature_maps import parse as parse_map
 from structrank.risk import LocalShards, Risk
 from structrank.shard import Objective, Part
@@ -311,3 +312,39 @@ def test_a_pair_without_exact_oracle_is_refused_with_the_list_of_pairs():
         most_violated([1.0, 2.0], [0, 1], "auc", feature_map="dorm")
     with pytest.raises(ValueError, match=r"graded labels.*relevant_from=None.*auc: po"):
         most_violated([1.0, 2.0], [0, 1], "map", relevant_from=None)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "feature_map"), [("auc", "po"), ("map", "po"), ("ndcg-nc", "po"), ("mrr", "po"), ("mrr", "mrr")]
+)
+def test_a_document_far_off_leaves_the_others_their_digits(criterion, feature_map):
+    rng = np.random.default_rng(5)
+    for n in range(3, 30):
+        scores, labels = random_query(rng, n)
+        place = int(rng.choice(np.flatnonzero(labels == 0)))
+        if (labels == 0).sum() == 1:
+            continue
+        near, far = np.array(scores), np.array(scores)
+        near[place], far[place] = -1e3, -1e16  # last in either case, and in every ranking that violates the most
+        expected = most_violated(near, labels, criterion, 10, feature_map)
+        found = most_violated(far, labels, criterion, 10, feature_map)
+        assert found.value == pytest.approx(expected.value, abs=1e-9)
+        np.testing.assert_array_equal(found.ranking, expected.ranking)
+
+
+@pytest.mark.parametrize("feature_map", ["po", "mrr"])
+def test_oracles_of_mrr_serve_other_discounts(feature_map):
+    @dataclass(frozen=True)
+    class Halved(MRR):
+        def discounts(self, n):
+            return np.concatenate([[0.5, 0.2, 0.15], np.zeros(n)])[:n]
+
+    rng = np.random.default_rng(6)
+    for _ in range(200):
+        scores, labels = random_query(rng, int(rng.integers(2, 6)))
+        criterion = Halved(k=3)
+        ranks = np.array(list(itertools.permutations(range(len(labels)))))
+        losses = np.array([criterion.loss(np.argsort(one), labels > 0) for one in ranks])
+        phi = phis_of(feature_map, ranks, labels, scores, None) - phi_ideal(feature_map, labels, scores, None)
+        found = most_violated(scores, labels, criterion, feature_map=feature_map)
+        assert found.value == pytest.approx((losses + phi).max(), abs=1e-12 * max(1.0, np.abs(scores).max() * len(labels)))

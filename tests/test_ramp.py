@@ -1,12 +1,15 @@
 """The ramp bound: what it bounds, that it falls, where it is taken, and how it behaves in the estimator."""
 
 import itertools
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from structrank import StructRankSVM, StructRankWarning, criteria, datasets, load_model, metrics
 from structrank.data import RankingData
+from structrank.oracles import auc_partial_order
 from structrank.ramp import TiltedRisk, _Run
 from structrank.risk import LocalShards, Risk
 from structrank.shard import Objective, Part
@@ -406,3 +409,25 @@ def test_what_is_not_convex_is_not_said_to_be_near_its_optimum():
     train = datasets.make_ranking(n_queries=15, n_docs=20, n_features=3, noise=1.0, random_state=2).train
     with pytest.warns(StructRankWarning, match="that of the last convex problem is within"):
         StructRankSVM("ndcg", bound="ramp", max_iter=6).fit(train.X, train.y, qid=train.qid)
+
+
+def test_a_criterion_of_ones_own_is_judged_by_its_own_loss(train):
+    @dataclass(frozen=True)
+    class SquaredAUC(criteria.Criterion):
+        name: ClassVar[str] = "squared"
+        oracles: ClassVar[dict] = {"po": lambda *arguments: auc_partial_order(*arguments)}  # not exact, but it does here
+
+        def loss(self, ranking, relevant):
+            return criteria.AUC().loss(ranking, relevant) ** 2
+
+        def measure(self, relevant_from=1):
+            return metrics.AUC(relevant_from)
+
+    w = np.ones(train.X.shape[1])
+    risk = risk_of(SquaredAUC(), "po", train.X, train.y, train.qid)
+    losses = []
+    for query in np.unique(train.qid):
+        here = train.qid == query
+        if 0 < train.y[here].sum() < here.sum():
+            losses.append(SquaredAUC().loss(np.argsort(-train.X[here] @ w), train.y[here] > 0))
+    assert float(risk.weights @ risk.prediction(w).offset) == pytest.approx(np.mean(losses))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -710,3 +711,22 @@ def test_a_warm_start_on_the_ramp_bound_finds_nan_too(rng):
     X[7, 1] = np.nan
     with pytest.raises(ValueError, match="X contains NaN at row 7, column 1"):
         model.fit(X, y, qid=qid)
+
+
+def test_names_of_columns_are_judged_before_training(train):
+    frame = pd.DataFrame(train.X, columns=["a", 0, *(f"f{number}" for number in range(train.X.shape[1] - 2))])
+    with pytest.raises(TypeError, match="X has the column names 'a' and 0, a text and a int; expected all to be texts"):
+        StructRankSVM().fit(frame, train.y, qid=train.qid, callback=lambda _: pytest.fail("trained"))
+
+
+@pytest.mark.parametrize("criterion", ["ndcg", "mrr", "dorm"])
+def test_a_huge_cut_is_no_cut(criterion, train):
+    found = [StructRankSVM(criterion, k=k).fit(train.X, train.y, qid=train.qid).coef_ for k in (None, sys.maxsize)]
+    np.testing.assert_array_equal(*found)
+
+
+def test_numbers_of_any_kind_are_judged(train):
+    assert StructRankSVM(C=Fraction(1, 2)).fit(train.X, train.y, qid=train.qid).certificate_.gap >= 0.0
+    for parameters in ({"C": 10**400}, {"max_iter": 10**30}, {"k": 10**30}):
+        with pytest.raises(ValueError, match="is not valid: expected"):
+            StructRankSVM(**parameters).fit(train.X, train.y, qid=train.qid)

@@ -244,3 +244,21 @@ def test_nothing_is_printed_or_warned_of(cls, graded, capfd):
         model = cls(n_estimators=50).fit(graded.train.X[:40], graded.train.y[:40], qid=graded.train.qid[:40])
         model.predict(graded.test.X)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("cls", [LightGBMRanker, XGBoostRanker])
+def test_bytes_may_come_in_any_order(cls, graded):
+    part = graded.train
+    model = cls(n_estimators=5).fit(part.X, part.y, qid=part.qid)
+    turned = part.X.astype(">f8")
+    np.testing.assert_array_equal(model.predict(turned), model.predict(part.X))
+    np.testing.assert_array_equal(cls(n_estimators=5).fit(turned, part.y, qid=part.qid).predict(part.X), model.predict(part.X))
+
+
+def test_xgboost_says_which_number_is_too_large_for_it(graded):
+    part = graded.train
+    model = XGBoostRanker(n_estimators=2).fit(part.X, part.y, qid=part.qid)
+    X = np.array(part.X)
+    X[3, 1] = 1e39
+    with pytest.raises(ValueError, match=r"X has 1e\+39 at row 3, column 1; XGBoost computes in 32 bits"):
+        model.predict(X)

@@ -289,9 +289,9 @@ def mrr_partial_order(scores, starts, n_good, discount, k, before):
         for r in range(min(k, bad.shape[0]) + 1):
             while free < good.shape[0] and by_score[free] < r:
                 free += 1
-            gain = scale * (free * bad_sums[r] - r * good_sums[free]) + after_gain[free] + discount[0] - discount[r]
+            gain = scale * (free * bad_sums[r] - r * good_sums[free]) + after_gain[free] + 1.0 - discount[r] / discount[0]
             if r == k and by_score[0] > k:
-                gain = after_gain[0] + discount[0]
+                gain = after_gain[0] + 1.0
             if gain > best:
                 best, best_r = gain, r
         for g in range(good.shape[0]):
@@ -316,8 +316,8 @@ def mrr_first(scores, starts, n_good, discount, k, before):
             if r > k and bad[r - 1] <= worst:
                 break
             gain += bad[r - 1] - worst
-            if gain + discount[0] - discount[r] > best:
-                best, best_r = gain + discount[0] - discount[r], r
+            if gain + 1.0 - discount[r] / discount[0] > best:
+                best, best_r = gain + 1.0 - discount[r] / discount[0], r
         for g in range(n_good[q]):
             before[starts[q] + g] = best_r
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structrank._compile import REORDER, kernel
+from structrank._compile import kernel
 from structrank._kernels.pairs import are_few
 
 _RUN = 192  # short enough for counting to beat merging
@@ -96,12 +96,27 @@ def sort_descending(keys, index, start, stop, room):
         width *= 2
 
 
-@kernel(fastmath=REORDER)
-def _mean(values):
-    total = 0.0
-    for i in range(values.shape[0]):
-        total += values[i]
-    return total / values.shape[0]
+@kernel
+def _middle(a, b, c):
+    """Give the middle one of three numbers."""
+    low, high = (a, b) if a < b else (b, a)
+    return low if c < low else high if c > high else c
+
+
+@kernel
+def _centre(values):
+    """Give one of the values that is amidst them: the median of the medians of three times three.
+
+    Unlike the mean it stays there, and keeps their digits, where a few are far off.
+    """
+    n = values.shape[0]
+    if n < 9:
+        return _middle(values[0], values[n // 2], values[n - 1])
+    third, step = n // 3, n // 9
+    a = _middle(values[0], values[step], values[2 * step])
+    b = _middle(values[third], values[third + step], values[third + 2 * step])
+    c = _middle(values[n - 1 - 2 * step], values[n - 1 - step], values[n - 1])
+    return _middle(a, b, c)
 
 
 @kernel
@@ -131,8 +146,8 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, room, for_pairs=
         Positions within the query. On entry any arrangement that has each document in its part, on exit the sorted one.
         Handing in the order of similar scores saves most of the work.
     sorted_scores : (n_docs,) array
-        Result: the scores in that order, less the mean of their query. No criterion sees a shift of a whole query, and
-        sums of small numbers keep more digits.
+        Result: the scores in that order, less one from their midst. No criterion sees a shift of a whole query, and sums
+        of small numbers keep more digits.
     room : tuple
         Of `make_room`, for the longest query and the type of `order`.
     for_pairs : bool
@@ -140,9 +155,9 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, room, for_pairs=
     """
     for q in range(n_first.shape[0]):
         start, stop = starts[q], starts[q + 1]
-        mean = _mean(scores[start:stop])
+        centre = _centre(scores[start:stop])
         for i in range(start, stop):
-            sorted_scores[i] = scores[start + order[i]] - mean
+            sorted_scores[i] = scores[start + order[i]] - centre
         middle = start + n_first[q]
         if for_pairs and are_few(n_first[q], stop - middle):
             continue
@@ -158,5 +173,5 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, room, for_pairs=
             if tied:
                 for i in range(start, stop):
                     order[i] = i - start
-                    sorted_scores[i] = scores[i] - mean
+                    sorted_scores[i] = scores[i] - centre
                 sort_descending(sorted_scores, order, start, stop, room)

@@ -9,6 +9,9 @@ import numpy as np
 
 from structrank import _validation
 
+# Scores that are off by this share of their spread are worth a warning.
+_LEAST_OFFSET = 1e-4
+
 
 @dataclass(frozen=True, eq=False)
 class LinearFunction:
@@ -98,7 +101,20 @@ class LinearFunction:
                 )
                 warnings.warn(text, _validation.StructRankWarning, stacklevel=4)
         function._check_single_precision(engine)
+        self._warn_of_offsets(engine)
         return function
+
+    def _warn_of_offsets(self, engine):
+        """Warn where a feature lies so far from 0, for its spread, that rounding it to 32 bits shows in the scores."""
+        errors = np.abs(self.weights * self.centres / self.spreads) * 2.0**-24
+        place, size = int(np.argmax(errors)), float(np.abs(self.weights).max())
+        if errors[place] > _LEAST_OFFSET * size:
+            text = (
+                f"Feature {self.names[place]!r} is around {self.centres[place]:g} with a spread of {self.spreads[place]:g}; "
+                f"{engine} rounds it to 32 bits, by which scores are off by about {errors[place] / size:.0e} of their spread, "
+                "and documents may trade places. Take a constant off that feature in the engine, and train on that."
+            )
+            warnings.warn(text, _validation.StructRankWarning, stacklevel=5)
 
     def _check_single_precision(self, engine):
         with np.errstate(over="ignore"):

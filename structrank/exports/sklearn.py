@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -40,4 +41,4 @@ def to_sklearn(model: Any, *, scaler: Any = None) -> LinearRegression | Pipeline
     plain.n_features_in_ = function.weights.shape[0]
     if hasattr(ours, "feature_names_in_"):
         plain.feature_names_in_ = ours.feature_names_in_
-    return plain if scaler is None else make_pipeline(scaler, plain)
+    return plain if scaler is None else make_pipeline(copy.deepcopy(scaler), plain)

@@ -14,7 +14,8 @@ def to_solr(
 ) -> dict[str, Any]:  # fmt: skip
     """Give a linear model as the JSON that Solr's model store takes.
 
-    Solr computes in 32 bits: documents whose scores differ by less than about 1e-6 of their size may trade places.
+    Solr computes in 32 bits: documents whose scores differ by less than about 1e-6 of
+    their size may trade places; by more where a feature is far from 0 for its spread, such as a time stamp, of which it warns.
 
     Parameters
     ----------

@@ -139,7 +139,7 @@ def compare(
     select : str or Measure, default "own"
         Measure by which C is chosen, see below.
     random_state : int, default 0
-        Seed of the inner folds and of the randomisation tests.
+        Seed of the inner folds, to which queries are dealt as they first appear, and of the randomisation tests.
     verbose : int, default 0
         1 shows a line of progress on stderr.
 
@@ -303,8 +303,7 @@ def _check_fold(where, fold, trainers, measures, choice):
                 trainer.check_labels(data["train"].labels)
             except ValueError as error:
                 raise ValueError(f"{where}, train part, trainer {name!r}: {error}") from None
-    structured = [trainer for trainer in trainers.values() if isinstance(trainer, StructRankSVM)]
-    for least in {trainer.relevant_from for trainer in structured}:
+    for least in {trainer.relevant_from for trainer in trainers.values() if isinstance(trainer, StructRankSVM)}:
         wanted = "different labels" if least is None else f"both good (label >= {least:g}) and bad documents"
         usable = usable_queries(data["train"], least)
         if not usable.any():
@@ -313,23 +312,22 @@ def _check_fold(where, fold, trainers, measures, choice):
             )
         if len(choice.Cs) == 1:
             continue
-        if "validation" not in data and usable.sum() == 1:
-            raise ValueError(
-                f"{where}: only one query of the train part has {wanted}, and there is no validation part to choose C on. "
-                "Give one, or a single C."
-            )
-        part = "validation" if "validation" in data else "train"
-        judged = usable_queries(data[part], least)
-        if not judged.any():
-            raise ValueError(f"{where}: no query of the {part} part has {wanted}, so C cannot be chosen on it.")
-        if choice.select is not None:
-            # A validation part is judged whole; of the train part, inner folds hold the usable queries.
-            some = judged if part == "train" else np.ones_like(judged)
-            if not choice.is_defined(parts[part])[some].any():
+        if "validation" in data:
+            part, measured = "validation", np.ones(data["validation"].grouping.n_queries, dtype=bool)
+            if not usable_queries(data[part], least).any():
+                raise ValueError(f"{where}: no query of the validation part has {wanted}, so C cannot be chosen on it.")
+        else:
+            part, measured = "train", usable  # which inner folds hold
+            if usable.sum() == 1:
                 raise ValueError(
-                    f"{where}: {choice.select} ({choice.select.settings}) is undefined for all queries of the {part} part, so "
-                    "C cannot be chosen by it."
+                    f"{where}: only one query of the train part has {wanted}, and there is no validation part to choose C on. "
+                    "Give one, or a single C."
                 )
+        if choice.select is not None and not choice.is_defined(parts[part])[measured].any():
+            raise ValueError(
+                f"{where}: {choice.select} ({choice.select.settings}) is undefined for all queries of the {part} part, so C "
+                "cannot be chosen by it."
+            )
 
 
 def usable_queries(data, relevant_from):
@@ -463,7 +461,7 @@ def inner_folds(part, relevant_from, random_state):
     query = data.grouping.query_of_row()
     rows = np.flatnonzero(usable[query])
     splitter = GroupKFold(min(_INNER_FOLDS, int(usable.sum())), shuffle=True, random_state=random_state)
-    for learn, check in splitter.split(rows, groups=data.grouping.place_of_row()[rows]):
+    for learn, check in splitter.split(rows, groups=query[rows]):
         chosen = (rows[learn], rows[check])
         yield tuple(Dataset(data.X[some], data.labels[some], query[some]) for some in chosen)
 

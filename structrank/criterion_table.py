@@ -416,23 +416,25 @@ class CriterionTable:
         ]
 
     def _short_notes(self):
-        """Give the first sentences of the notes, those that begin alike once for each trainer, with where they were made."""
+        """Give the first sentences of the notes, with where they were made; of several that begin alike, how they begin."""
         grouped = {}
         for (trainer, dataset, _), texts in self.notes.items():
             for text in texts:
                 start = re.split(r"[:;.,]\s", text, maxsplit=1)[0]
                 sentence = re.split(r"(?<=[.!?])\s", text, maxsplit=1)[0]
-                places = grouped.setdefault((trainer, start), (sentence, {}))[1]
+                sentences, places = grouped.setdefault((trainer, start), (set(), {}))
+                sentences.add(sentence)
                 places[dataset] = places.get(dataset, 0) + 1
         notes = []
-        for (trainer, _), (sentence, places) in sorted(
+        for (trainer, start), (sentences, places) in sorted(
             grouped.items(), key=lambda item: self.trainers.index(item[0][0])
         ):
             where = [
                 dataset if self.n_folds[dataset] == 1 else f"{dataset} ({count} of {self.n_folds[dataset]} folds)"
                 for dataset, count in places.items()
             ]
-            notes.append(f"{trainer} on {', '.join(where)}: {sentence}")
+            said = sentences.pop() if len(sentences) == 1 else f"{start}."
+            notes.append(f"{trainer} on {', '.join(where)}: {said}")
         return notes
 
 

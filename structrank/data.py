@@ -47,23 +47,6 @@ class Grouping:
         query[self.rows] = np.repeat(np.arange(self.n_queries), self.sizes)
         return query
 
-    def place_of_row(self):
-        """Give the place of each row's query among the sorted ids, which is the same however the rows are ordered.
-
-        Examples
-        --------
-        >>> group_by_query(["b", "a", "b"], 3).place_of_row().tolist()
-        [1, 0, 1]
-        """
-        ids = self.ids.tolist()
-        try:
-            order = sorted(range(len(ids)), key=ids.__getitem__)
-        except TypeError:  # ids of several types
-            order = sorted(range(len(ids)), key=lambda query: repr(ids[query]))
-        places = np.empty(len(ids), dtype=np.int64)
-        places[order] = np.arange(len(ids))
-        return places[self.query_of_row()]
-
 
 def group_by_query(qid, n_rows, against="X"):
     """Group rows by query id, in any order and of any hashable type.

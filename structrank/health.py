@@ -60,9 +60,9 @@ class Health:
         elif self.vacuous:
             found.append(
                 f"training on {names} is vacuous on these data: the objective is {self.objective_ratio:.4f} times that of "
-                f"w = 0, so the model has learned next to nothing and may rank badly. Clipped criteria (ndcg, mrr) do this on "
-                f"long lists (here the median is {median_length} documents a query). "
-                "Try bound='auto', criterion='auc', 'map' or 'ndcg-nc', shorter lists, or a larger k."
+                f"w = 0, so the model has learned next to nothing and may rank badly. Clipped criteria (ndcg, mrr), and all "
+                f"with the map 'dorm', do this on long lists (here the median is {median_length} documents a query). "
+                "Try bound='auto', criterion='auc', 'map' or 'ndcg-nc' with the map 'po', shorter lists, or a larger k."
             )
         if self.dominant is not None and self.objective_ratio > _STIFF_FROM:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in self.parts.items())

@@ -100,7 +100,7 @@ def cross_validate(
     n_splits : int, default 5
         Folds; about the same number of queries in each.
     random_state : int, default 0
-        Seed by which queries are dealt.
+        Seed by which queries are dealt, in the order in which they first appear.
     verbose : int, default 0
         1 shows a line of progress; 0 prints nothing.
 
@@ -143,7 +143,7 @@ def cross_validate(
     splitter = GroupKFold(n_splits, shuffle=True, random_state=random_state)
     # Only so does a Pipeline hand qid on.
     with sklearn.config_context(enable_metadata_routing=True):
-        for number, (learn, check) in enumerate(splitter.split(query, groups=data.grouping.place_of_row())):
+        for number, (learn, check) in enumerate(splitter.split(query, groups=query)):
             fitted = clone(model).fit(_safe_indexing(rows, learn), data.labels[learn], qid=query[learn])
             check_finished(fitted)
             routed = {"qid": query[check]} if _asks_for_qid(fitted) else {}

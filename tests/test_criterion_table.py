@@ -735,20 +735,6 @@ def test_one_row_has_nothing_to_be_tested_against():
     assert "p_randomisation_holm" in frame.columns
 
 
-def test_inner_folds_do_not_hang_on_the_order_of_rows():
-    part = small_folds(1)[0].train
-    rng = np.random.default_rng(0)
-    ids = np.array([f"q{number}" for number in part.qid])
-    order = rng.permutation(len(ids))
-    queries = []
-    for some in (np.arange(len(ids)), order):
-        name_of = {tuple(row): name for row, name in zip(part.X, ids, strict=True)}
-        folds = comparison.inner_folds(Dataset(part.X[some], part.y[some], ids[some]), 1, random_state=3)
-        queries.append([{name_of[tuple(row)] for row in check.X} for _, check in folds])
-    assert queries[0] == queries[1]
-    assert comparison.inner_folds(Dataset(part.X, part.y, [(1, "a") if i % 2 else 7 for i in part.qid]), 1, 0)
-
-
 def test_a_single_C_is_not_a_list_of_them():
     for call in (
         lambda: compare({"d": small_folds(1)}, ["MAP"], Cs=1.0),
@@ -756,3 +742,13 @@ def test_a_single_C_is_not_a_list_of_them():
     ):
         with pytest.raises(ValueError, match=r"Cs=1.0 is not valid: expected a list of values of C"):
             call()
+
+
+def test_numbers_of_one_data_set_are_not_told_of_another():
+    parts = {name: [small_folds(1)[0].test] for name in ("a", "b")}
+    told = {"a": "It dominates: 93 % of the pull.", "b": "It dominates: 86 % of the pull."}
+    cells = [Cell(name, 0, "t", None, None, 0.0, (told[name],), parts[name][0].X[:, 0]) for name in parts]
+    text = str(CriterionTable(cells, parts, [metrics.MAP()]))
+    assert "t on a, b: It dominates." in text
+    assert "93" not in text.partition("Notes")[2]
+    assert "93 %" in str(CriterionTable(cells[:1], {"a": parts["a"]}, [metrics.MAP()]))

@@ -150,14 +150,6 @@ def test_wrong_arguments_are_named_before_anything_is_trained(changed, message):
         cross_validate(**{**arguments, **changed})
 
 
-def test_folds_do_not_hang_on_the_order_of_rows(train, rng):
-    order = rng.permutation(len(train.y))
-    first = cross_validate(Witness(), train.X, train.y, train.qid, "map", n_splits=4)
-    second = cross_validate(Witness(), train.X[order], train.y[order], train.qid[order], "map", n_splits=4)
-    of = dict(zip(second.per_query.query_ids.tolist(), second.folds.tolist(), strict=True))
-    assert [of[query] for query in first.per_query.query_ids.tolist()] == first.folds.tolist()
-
-
 def test_an_interrupted_fold_is_no_result(train):
     class Interrupted(Witness):
         stop_reason_ = "interrupted"

@@ -16,6 +16,7 @@ import pytest
 import scipy.sparse
 from sklearn.model_selection import GroupKFold
 
+import structrank
 from structrank import StructRankSVM, compare, comparison, datasets, metrics
 from structrank.cells import Cell
 from structrank.comparison import default_trainers
@@ -626,7 +627,7 @@ def test_the_default_data_of_the_command_have_all_parts(monkeypatch, capsys):
         seen.update(folds)
         return compare(folds, {"first": Feature()})
 
-    monkeypatch.setattr(command, "compare", quick)
+    monkeypatch.setattr(structrank, "compare", quick)
     command.main()
     out, err = capsys.readouterr()
     assert list(seen) == ["digits", "synthetic"]

@@ -139,8 +139,10 @@ def test_wrong_arguments_are_named(options, message, model, documents):
 
 
 def test_wrong_documents_and_models_are_refused(model, documents):
-    with pytest.raises(ValueError, match="X has 2 features, the model 6"):
+    with pytest.raises(ValueError, match="feature names should match"):
         model.explain(documents[["bm25", "age"]])
+    with pytest.raises(ValueError, match="X has 2 features, but StructRankSVM is expecting 6"):
+        model.explain(documents[["bm25", "age"]].to_numpy())
     holed = documents.copy()
     holed.iloc[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN at row 3, column 1"):

@@ -282,6 +282,15 @@ def test_no_session_goes_on_in_the_next_file(write):
     assert log.report.not_shown == 1
 
 
+@pytest.mark.parametrize("second", [6, 7, 8])
+def test_sessions_of_two_files_are_told_apart_whatever_their_ids(second, write):
+    first = write("6\t0\tQ\t1\t0\t10\t11\t12\n", "a.txt")
+    files = [first, write(f"{second}\t0\tQ\t2\t0\t20\t21\n{second}\t9\tC\t12\n", "b.txt")]
+    log = read_yandex(files)
+    assert [(query, list(clicks)) for query, _, clicks in log] == [(1, []), (2, [])]
+    assert log.report.not_shown == 1
+
+
 @pytest.mark.parametrize(
     ("line", "found", "expected"),
     [

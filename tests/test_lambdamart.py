@@ -560,3 +560,17 @@ def test_diagnostics_refuse_what_they_cannot_use(small):
         lambda_contribution(model, part.X, part.y, part.qid, high=9)
     with pytest.raises(ValueError, match="every=0 is not valid"):
         labels_at_top(model, part.X, part.y, part.qid, every=0)
+
+
+def test_agreement_knows_the_weights_of_the_first_tier(fold):
+    part = fold.train
+    clicks = {"clicks": datasets.make_click_labels(part.X, part.y, part.qid, random_state=0)}
+    model = LambdaMART(n_estimators=4, min_child_samples=3).fit(part.X, part.y, qid=part.qid)
+    never = Graded(first=IterationDependent(late=Sigmoid("ndcg@3"), schedule=Linear(0.0, 0.0)))
+    found = [lambda_agreement(model, part.X, part.y, part.qid, clicks, one) for one in (Graded(), never)]
+    assert found[0].equals(found[1])
+
+
+def test_the_first_tier_is_one():
+    with pytest.raises(ValueError, match="it has tiers of its own; name all in `tiers`"):
+        Graded(first=Graded())

@@ -157,3 +157,22 @@ def test_bad_models_and_data_are_named(fold):
         local_optimality(DummyRegressor().fit(train.X, train.y), train.X, train.y, train.qid, "map")
     with pytest.raises(ValueError, match="n_queries=\\[1000\\] is not valid"):
         smoothness(model, train.X, train.y, train.qid, n_queries=[1000])
+
+
+@pytest.mark.parametrize("hidden_units", [0, 3])
+def test_equal_documents_stay_equal_along_a_path(hidden_units):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((3, 17))
+    which = rng.integers(0, 3, 1003)
+    network = Network(17, hidden_units)
+    for path in network.paths(rows[which], rng.standard_normal(network.size), rng.standard_normal((20, network.size))):
+        scores = path(0.3)
+        assert all(np.unique(scores[which == number]).size == 1 for number in range(3))
+
+
+def test_samples_without_a_value_are_refused(fold):
+    y = np.zeros_like(fold.train.y)
+    y[fold.train.qid == fold.train.qid[-1]] = fold.train.y[fold.train.qid == fold.train.qid[-1]]
+    model = LambdaRank("map", hidden_units=0, max_epochs=1).fit(fold.train.X, y, qid=fold.train.qid)
+    with pytest.raises(ValueError, match="map is undefined for every query of a sample of 1"):
+        smoothness(model, fold.train.X, y, fold.train.qid, n_queries=[1])

@@ -42,6 +42,7 @@ def test_scores_equal_powers_of_the_dense_matrix(direction, steps, stay):
         assert not found[0].any()
 
 
+@pytest.mark.filterwarnings("ignore:Of 30 queries")
 def test_what_is_cut_off_is_bounded_by_tol():
     log, clicks = random_log(3, 30, 40)
     query, url = np.divmod(np.arange(clicks.size), clicks.shape[1])
@@ -116,3 +117,28 @@ def test_parameters_are_checked(parameters, message):
 def test_a_log_without_clicks_is_refused():
     with pytest.raises(ValueError, match="the log has no clicks"):
         RandomWalkRanker().fit(ClickLog.from_sessions([("q", ["a"], [])]))
+
+
+def popular(n_others=3000):
+    """A query with clicks on a url that all others click, and on one that few do."""
+    sessions = [("q", ["hub", "niche"], [0])] * 9 + [("q", ["hub", "niche"], [1])]
+    return ClickLog.from_sessions(sessions + [(f"other{n}", ["hub"], [0]) for n in range(n_others)])
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_walks_that_are_given_up_are_told_of(direction):
+    log = popular()
+    ask = (["q", "q"], ["hub", "niche"])
+    exact = RandomWalkRanker(direction, 101, tol=0.0).fit(log).predict(*ask)
+    np.testing.assert_allclose(RandomWalkRanker(direction, 101).fit(log).predict(*ask), exact, rtol=0.01)
+    with pytest.warns(StructRankWarning, match=r"Of 1 queries, 1 had over 1% of their walk \(up to \d+%\) given up"):
+        RandomWalkRanker(direction, 101, tol=1e-3).fit(log).predict(*ask)
+
+
+def test_walks_may_be_long():
+    scores = RandomWalkRanker("forward", 2001).fit(popular(5)).predict(["q"], ["hub"])
+    assert 0.0 < scores[0] < 1.0
+
+
+def test_nothing_ranks_nothing():
+    assert RandomWalkRanker().fit(popular(5)).rank([], []).tolist() == []

@@ -403,8 +403,9 @@ def read_yandex(text, size, queries, urls, lines, session):
 
     Parameters
     ----------
-    session : (2,) array of uint64
-        Number and key of the session of the line before; changed. A session is a run of lines with the same id.
+    session : (3,) array of uint64
+        Number and key of the session of the line before, and whether the next line begins another in any case; changed. A
+        session is a run of lines with the same id.
 
     Returns
     -------
@@ -451,9 +452,10 @@ def read_yandex(text, size, queries, urls, lines, session):
             n_wrong += 1
             start = newline + 1
             continue
-        if session[0] == np.uint64(0) or session[1] != session_key:
+        if session[0] == np.uint64(0) or session[2] == np.uint64(1) or session[1] != session_key:
             session[0] += np.uint64(1)
             session[1] = session_key
+            session[2] = 0
         if is_click:
             lines.clicks[n_clicks] = _number_of(urls, text, first, first_end)
             lines.click_run[n_clicks], lines.click_time[n_clicks] = session[0], time

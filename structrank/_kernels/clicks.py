@@ -218,9 +218,9 @@ def _adam_step(row, gradient, moments, rate):
 @kernel
 def walk_scores(
     queries, indptr, urls, chances, tol, forward,
-    q_indptr, q_urls, q_clicks, q_total, u_indptr, u_queries, u_clicks, u_total, out,
+    q_indptr, q_urls, q_clicks, q_total, u_indptr, u_queries, u_clicks, u_total, out, lost,
 ):  # fmt: skip
-    """Write the scores of ``urls[indptr[n]:indptr[n + 1]]`` for ``queries[n]``.
+    """Write the scores of ``urls[indptr[n]:indptr[n + 1]]`` for ``queries[n]``, and how much of the walk was given up.
 
     The walk makes k moves with probability ``chances[k]`` (the rest of its steps it stays), and then stands on a query if
     k is even and on a url if k is odd. From a node where later moves would bring no more than `tol` for each of its clicks
@@ -239,6 +239,7 @@ def walk_scores(
         here[0] = start
         n_here, n_reached = 1, 0
         later, norm = 1.0, 0.0
+        lost[n] = 0.0
         for k in range(chances.shape[0]):
             later = max(later - chances[k], 0.0) if k + 1 < chances.shape[0] else 0.0
             if k % 2:
@@ -259,6 +260,7 @@ def walk_scores(
                     continue
                 norm += chances[k] * here_now / total[node]
                 if here_now * later <= tol * total[node]:
+                    lost[n] += here_now * later
                     continue
                 for edge in range(edges[node], edges[node + 1]):
                     end = ends[edge]

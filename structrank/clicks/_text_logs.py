@@ -129,12 +129,12 @@ class YandexLines(_CompiledLines):
 
     def __init__(self, malformed):
         super().__init__(malformed)
-        self._session = np.zeros(2, dtype=np.uint64)  # number and key of the last one read
+        self._session = np.zeros(3, dtype=np.uint64)  # number and key of the last one read; whether another begins now
 
     def add(self, path, block):
         """Read a block of lines."""
         if block.first_line == 1:
-            self._session[1] ^= np.uint64(1)  # no session goes on from the file before
+            self._session[2] = 1  # no session goes on from the file before
         super().add(path, block)
 
     def _read(self, *arguments):

@@ -102,7 +102,8 @@ class CollaborativeRanker(ClickRanker):
     warm_start : bool, default False
         Start from the factors of the last fit, for the ids that both have.
     random_state : int, default 0
-        Seed of the start, the order of queries and the pairs held out.
+        Seed of the start, the order of queries and the pairs held out. All three go by the numbers of ids: integers are
+        numbered in increasing order, others as they first appear, so that for these the order of the log matters.
     verbose : int, default 0
         1 shows a line of progress; 0 prints nothing.
 

@@ -82,7 +82,8 @@ class HybridRanker(ClickRanker):
         Parameters of the walk; None takes the best of forward and backward ones of 11 and of 101 steps, and the longer forward
         one where theta is given.
     theta : float or None, default None
-        Weight of the walk, from 0 to 1; None chooses the best on pairs held out.
+        Weight of the walk, from 0 to 1; None chooses on pairs held out, by the mean accuracy of a theta and its neighbours: one
+        alone may be best by luck.
     combine : {"sum", "prior"}, default "sum"
         "prior" makes the walk the prior of the factors: R is expected to be theta times the walk's normalised score, and the
         factors learn where the pairs say otherwise. Then theta may be any number from 0.
@@ -262,7 +263,7 @@ class HybridRanker(ClickRanker):
                 "theta, 0.5 for example, or another rule."
             )
         accuracy = agreed / weight
-        # The mean with its neighbours: one theta alone may be best by luck.
+        # One theta alone may be best by luck.
         padded = np.pad(accuracy, ((0, 0), (1, 1)), mode="edge")
         smooth = (padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]) / 3
         number, best = np.unravel_index(np.argmax(smooth), smooth.shape)

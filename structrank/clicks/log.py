@@ -390,7 +390,7 @@ def random_mask(size, share, random_state, what):
     if not 0 < count < size:
         raise ValueError(
             f"test_size={share!r} is not valid: of {size} {what} it leaves nothing to train or nothing to test on; "
-            "expected a share between 0 and 1."
+            f"expected a share between 0 and 1 that makes 1 to {size - 1} of them."
         )
     mask = np.zeros(size, dtype=bool)
     mask[np.random.default_rng(random_state).choice(size, count, replace=False)] = True

@@ -156,5 +156,7 @@ class ThetaDisplay(_AccuracyDisplay):
         if not estimator.curve_:
             raise ValueError("estimator was given its theta and has no curve; fit it with theta=None, which chooses one.")
         display = cls({name: zip(*estimator.curve_, strict=True)}).plot(ax=ax)
+        if estimator.combine == "prior":
+            display.ax_.set_xlabel("theta: strength of the random walk as prior of the factors")
         display.ax_.axvline(estimator.theta_, color="0.3", linestyle=":", zorder=0)
         return display

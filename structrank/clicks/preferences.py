@@ -91,7 +91,7 @@ class Preferences:
         test_size : float, default 0.25
             Share of the pairs that is held out, between 0 and 1.
         random_state : int, default 0
-            Seed.
+            Seed. Pairs are drawn by the numbers of ids, which for ids that are no integers hang on the order of the log.
 
         Returns
         -------

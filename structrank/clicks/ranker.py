@@ -41,4 +41,6 @@ class ClickRanker(Ranker):
             Rank of each entry within its query, 1 is best; ties in order of entry.
         """
         scores = self.predict(queries, urls)
+        if not scores.shape[0]:
+            return np.empty(0, dtype=np.int64)
         return ranks_within(scores, group_by_query(as_id_array(queries, "queries"), scores.shape[0], against="urls"))

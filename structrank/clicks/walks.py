@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import warnings
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import scipy.sparse
+import scipy.stats
 from sklearn.utils.validation import check_is_fitted
 
 from structrank import _validation
@@ -24,6 +25,10 @@ from structrank.clicks.ranker import ClickRanker
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+
+# A walk of which more than this was given up is worth a warning.
+_MOST_LOST = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,10 +100,9 @@ class RandomWalkRanker(ClickRanker):
         t, at least 1.
     self_transition : float, default 0.9
         s, at least 0 and below 1.
-    tol : float, default 1e-5
+    tol : float, default 1e-7
         A walk is not followed further from a node where it is with a probability of no more than this for each click of the
-        node. A move then looks at no more than 1 / tol edges, and a forward score is too small by no more than tol times the
-        clicks of the url for each step; 0 is exact.
+        node: a move then looks at no more than 1 / tol edges. 0 is exact. `predict` warns where over 1 % of a walk is given up.
     n_jobs : int or None, default None
         Threads: None is 1, -1 all cores. The scores do not depend on it.
 
@@ -125,7 +129,7 @@ class RandomWalkRanker(ClickRanker):
         direction: str = "backward",
         steps: int = 11,
         self_transition: float = 0.9,
-        tol: float = 1e-5,
+        tol: float = 1e-7,
         n_jobs: int | None = None,
     ):
         self.direction = direction
@@ -180,16 +184,15 @@ class RandomWalkRanker(ClickRanker):
         starts, first = np.unique(query[order], return_index=True)
         indptr = np.append(first, query.shape[0])
         url = url[order]
-        found = np.empty(query.shape[0])
-        t, s = self.steps, self.self_transition
-        chances = np.array([math.comb(t, k) * s ** (t - k) * (1 - s) ** k for k in range(t + 1)])
+        found, lost = np.empty(query.shape[0]), np.empty(starts.shape[0])
+        chances = scipy.stats.binom.pmf(np.arange(self.steps + 1), self.steps, 1.0 - self.self_transition)
 
         def walk(part):
             own = slice(indptr[part.start], indptr[part.stop])
             bounds = indptr[part.start : part.stop + 1] - indptr[part.start]
             kernels.walk_scores(
                 starts[part], bounds, url[own], chances, float(self.tol), self.direction == "forward", *self.graph_.edges,
-                found[own],
+                found[own], lost[part],
             )  # fmt: skip
 
         threads = min(n_threads(self.n_jobs), starts.shape[0])
@@ -201,6 +204,14 @@ class RandomWalkRanker(ClickRanker):
         else:
             for part in parts:
                 walk(part)
+        n_rough = int((lost > _MOST_LOST).sum())
+        if n_rough:
+            text = (
+                f"Of {starts.shape[0]} queries, {n_rough} had over {_MOST_LOST:.0%} of their walk (up to {lost.max():.0%}) "
+                f"given up at popular nodes, as tol={self.tol:g} allows; their scores are rough. A smaller tol follows walks "
+                "further, 0 is exact."
+            )
+            warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
         scores = np.empty_like(found)
         scores[order] = found
         return scores

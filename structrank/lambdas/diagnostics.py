@@ -80,8 +80,8 @@ def lambda_agreement(
     rows, indptr = data.grouping.rows, data.grouping.indptr
     found = {None: data.labels, **check_label_sources(labels, objective, data)}
     found = {name: values[rows] for name, values in found.items()}
-    terms = objective.terms(1)
-    first = [term.plan(found, indptr) for term in terms if term.source is None]
+    terms = objective.terms(model.n_estimators)
+    first = [(term.plan(found, indptr), term.weights) for term in terms if term.source is None]
     lower = {}
     for term in terms:
         if term.source is not None:
@@ -90,8 +90,8 @@ def lambda_agreement(
             lower[f"{term.source}, pairs equal above"] = term.plan(found, indptr)
     shares = {}
     for number, scores in _stages(model, X, every):
-        direction = np.sign(_lambdas(first, scores[rows]))
-        below = {name: np.sign(_lambdas([plan], scores[rows])) for name, plan in lower.items()}
+        direction = np.sign(_lambdas([(plan, weights[number - 1]) for plan, weights in first], scores[rows]))
+        below = {name: np.sign(_lambdas([(plan, 1.0)], scores[rows])) for name, plan in lower.items()}
         shares[number] = {name: np.mean((signs == 0) | (signs == direction)) for name, signs in below.items()}
     return pd.DataFrame.from_dict(shares, orient="index").rename_axis("round")
 
@@ -157,7 +157,7 @@ def lambda_contribution(
     for number, scores in _stages(model, X, every):
         forces = np.zeros((grades.shape[0], rows.shape[0]))
         for (own, other), plan in plans.items():
-            forces[grades == other] += np.where(labels == own, np.abs(_lambdas([plan], scores[rows])), 0.0)
+            forces[grades == other] += np.where(labels == own, np.abs(_lambdas([(plan, 1.0)], scores[rows])), 0.0)
         total = forces.sum(axis=0)
         shares[number] = dict(zip(grades, (forces[:, total > 0] / total[total > 0]).mean(axis=1), strict=True))
     return pd.DataFrame.from_dict(shares, orient="index").rename_axis("round")
@@ -216,10 +216,10 @@ def _stages(model, X, every):
             yield number, scores
 
 
-def _lambdas(plans, scores):
+def _lambdas(weighted_plans, scores):
     lambdas, curvatures = np.zeros(scores.shape[0]), np.zeros(scores.shape[0])
-    for plan in plans:
-        add_lambdas(scores, plan, 1.0, lambdas, curvatures)
+    for plan, weight in weighted_plans:
+        add_lambdas(scores, plan, weight, lambdas, curvatures)
     return lambdas
 
 

@@ -10,6 +10,7 @@ import scipy.sparse
 
 from structrank import _validation
 from structrank._kernels import networks as kernels
+from structrank.data import score_rows
 
 # Rows are made dense and standardised so many numbers at a time.
 _BLOCK = 2**20
@@ -75,35 +76,30 @@ class Network:
         [[4.0, 8.0], [2.0, 4.0]]
         """
         X = dense_rows(X, slice(None))
-        # So many directions at a time that their products with X stay small.
-        step = max(1, _BLOCK // (X.shape[0] * max(1, self.n_hidden)))
-        if self.n_hidden:
-            first, bias, last = self._layers(weights)
-            inputs = X @ first + bias
-            outputs = np.tanh(inputs)
-        else:
-            scores = X @ weights
-        for start in range(0, directions.shape[0], step):
-            block = directions[start : start + step]
-            if not self.n_hidden:
-                for slope in block @ X.T:
-                    yield lambda t, slope=slope: scores + t * slope
-                continue
-            for direction in block:
-                turned, moved, last_moved = self._layers(direction)
-                # A weight that is moved alone changes one unit, or none.
-                units = np.flatnonzero(turned.any(axis=0) | (moved != 0))
-                slopes = X @ turned[:, units] + moved[units]
-                yield lambda t, units=units, slopes=slopes, last_moved=last_moved: self._turned(
-                    inputs, outputs, last + t * last_moved, units, t * slopes
-                )
+        if not self.n_hidden:
+            scores = score_rows(X, weights)
+            for direction in directions:
+                slope = score_rows(X, direction)
+                yield lambda t, slope=slope: scores + t * slope
+            return
+        first, bias, last = self._layers(weights)
+        inputs = _by_rows(X, first) + bias
+        outputs = np.tanh(inputs)
+        for direction in directions:
+            turned, moved, last_moved = self._layers(direction)
+            # A weight that is moved alone changes one unit, or none.
+            units = np.flatnonzero(turned.any(axis=0) | (moved != 0))
+            slopes = _by_rows(X, turned[:, units]) + moved[units]
+            yield lambda t, units=units, slopes=slopes, last_moved=last_moved: self._turned(
+                inputs, outputs, last + t * last_moved, units, t * slopes
+            )
 
     def _turned(self, inputs, outputs, last, units, shift):
         still = np.ones(self.n_hidden, dtype=bool)
         still[units] = False
-        scores = outputs[:, still] @ last[still]
+        scores = score_rows(outputs[:, still], last[still])
         if units.size:
-            scores += np.tanh(inputs[:, units] + shift) @ last[units]
+            scores += score_rows(np.tanh(inputs[:, units] + shift), last[units])
         return scores
 
     def _layers(self, weights):
@@ -146,6 +142,14 @@ def dense_rows(X, rows):
     if scipy.sparse.issparse(chosen):
         chosen = chosen.toarray()
     return np.ascontiguousarray(chosen, dtype=np.float64)
+
+
+def _by_rows(X, weights):
+    """Compute X @ weights row by row: equal rows then have equal products, which BLAS does not promise."""
+    product = np.empty((X.shape[0], weights.shape[1]))
+    for column in range(weights.shape[1]):
+        product[:, column] = score_rows(X, np.ascontiguousarray(weights[:, column]))
+    return product
 
 
 def moments(data):

@@ -199,7 +199,7 @@ class Graded(Objective):
     tiers : tuple of Tier, default (Tier(),)
         From the second on, in order: clicks by CNDCG@30 with weight 0.15.
     first : str, Measure or Objective, default "ndcg@30"
-        For the labels y; a measure stands for `CrossEntropy` with it.
+        For the labels y alone; a measure stands for `CrossEntropy` with it.
 
     Examples
     --------
@@ -214,7 +214,8 @@ class Graded(Objective):
     first: str | metrics.Measure | Objective = "ndcg@30"
 
     def __post_init__(self):
-        parse_objective(self.first)
+        if parse_objective(self.first).sources:
+            raise ValueError(f"first={self.first!r} is not valid: it has tiers of its own; name all in `tiers`, in order.")
         if (
             not isinstance(self.tiers, tuple)
             or not self.tiers

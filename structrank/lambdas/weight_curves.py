@@ -124,7 +124,10 @@ def smoothness(
     samples = {}
     for size in sizes:
         rows = np.flatnonzero(rank_of_query[query] < size)
-        samples[size] = rows, Yardstick(target, data.labels[rows], group_by_query(query[rows], rows.shape[0]))
+        yardstick = Yardstick(target, data.labels[rows], group_by_query(query[rows], rows.shape[0]))
+        if np.isnan(yardstick(np.zeros(rows.shape[0]))):
+            raise ValueError(f"{target.name} is undefined for every query of a sample of {size}; expected larger samples.")
+        samples[size] = rows, yardstick
     directions = np.eye(network.size)[moved] * weights[moved][:, None]
     curves = {size: np.empty((moved.shape[0], n_shifts)) for size in sizes}
     for number, path in enumerate(network.paths(data.X, weights, directions)):

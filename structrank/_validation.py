@@ -63,7 +63,7 @@ def check_column_names(names):
 
 def check_Cs(Cs):
     """Give values of C as a list, in the order given; raise unless they are numbers above 0, and at least one."""
-    if np.isscalar(Cs):
+    if np.ndim(Cs) == 0:
         raise ValueError(f"Cs={Cs!r} is not valid: expected a list of values of C.")
     Cs = [check_number("Cs", C, above=0) for C in Cs]
     if not Cs:

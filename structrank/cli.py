@@ -127,13 +127,15 @@ def _compare(arguments, say):
         kept = f"what was finished is in {arguments.results}, and the same command goes on from there"
         lost = "nothing was kept; with --results FOLDER the same command would go on from here"
         raise KeyboardInterrupt(kept if arguments.results else lost) from None
-    if arguments.json:
-        _print_json(_table_facts(table))
-    else:
-        print(table, flush=True)  # whatever happens to the files
-    for name, path in exports.items():
-        getattr(table, f"to_{name}")(path)
-        say(f"wrote {path}")
+    try:  # neither the table nor the files should be lost where the others cannot be written
+        if arguments.json:
+            _print_json(_table_facts(table))
+        else:
+            print(table, flush=True)
+    finally:
+        for name, path in exports.items():
+            getattr(table, f"to_{name}")(path)
+            say(f"wrote {path}")
 
 
 def _tree_trainers(arguments):
@@ -174,8 +176,7 @@ def _train(arguments, say):
         try:
             models = model.fit_path(train.X, train.y, qid=train.qid, Cs=Cs, checkpoint=arguments.checkpoint)
         except ValueError as error:
-            about_data = arguments.checkpoint is None or str(arguments.checkpoint) not in str(error)
-            raise ValueError(f"{arguments.data}: {error}" if about_data else str(error)) from None
+            raise ValueError(str(error) if "checkpoint" in str(error) else f"{arguments.data}: {error}") from None
     interrupted = len(models) < len(Cs) or any(model.stop_reason_ == "interrupted" for model in models)
     Cs = [model.C for model in models]
     reached = None
@@ -539,7 +540,7 @@ def _as_options(text):
         return name if value == "True" else f"{name} {'none' if value == 'None' else value}"
 
     # What is part of the name of a file is left alone.
-    value = r"(?:'([^']*)'|(-?[\w.]*\w))(?![\w/\\])"
+    value = r"(?:'([^']*)'|(-?[\w.]*\w))(?![\w/\\]|\.\w)"
     return re.sub(rf"(?<![\w./\\=-])({'|'.join(_OPTION_OF)})={value}", option, text)
 
 

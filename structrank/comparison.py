@@ -190,7 +190,7 @@ def compare(
         "relevant_from": relevant_from,
         "discount": discount,
         "Cs": choice.Cs,
-        "select": "own" if choice.select is None else f"{choice.select.name} ({choice.select.settings})",
+        "select": choice.how,
         "random_state": choice.random_state,
         "trainers": {name: repr(trainer) for name, trainer in trainers.items()},
     }
@@ -288,29 +288,26 @@ def _check_fold(where, fold, trainers, measures, choice):
     for name, part in parts.items():
         try:
             data[name] = RankingData(part.X, part.y, part.qid)
+            data[name].check_columns(data["train"])
             if name == "test":
                 metrics.evaluate(part.y, np.zeros(len(data[name].labels)), part.qid, measures)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{where}, {name} part: {error}") from None
-        if data[name].n_features != data["train"].n_features:
-            raise ValueError(
-                f"{where}: the {name} part has {data[name].n_features} features, the train part "
-                f"{data['train'].n_features}; they must have the same."
-            )
     for name, trainer in trainers.items():
         if isinstance(trainer, TreeRanker):
             try:
                 trainer.check_labels(data["train"].labels)
             except ValueError as error:
                 raise ValueError(f"{where}, train part, trainer {name!r}: {error}") from None
-    for least in {trainer.relevant_from for trainer in trainers.values() if isinstance(trainer, StructRankSVM)}:
+    learners = [trainer for trainer in trainers.values() if isinstance(trainer, (StructRankSVM, TreeRanker))]
+    for least in {trainer.relevant_from for trainer in learners}:
         wanted = "different labels" if least is None else f"both good (label >= {least:g}) and bad documents"
         usable = usable_queries(data["train"], least)
         if not usable.any():
             raise ValueError(
                 f"{where}: no query of the train part has {wanted}, so there is nothing to learn from. Is relevant_from right?"
             )
-        if len(choice.Cs) == 1:
+        if len(choice.Cs) == 1 or not any(isinstance(one, StructRankSVM) and one.relevant_from == least for one in learners):
             continue
         if "validation" in data:
             part, measured = "validation", np.ones(data["validation"].grouping.n_queries, dtype=bool)
@@ -325,8 +322,7 @@ def _check_fold(where, fold, trainers, measures, choice):
                 )
         if choice.select is not None and not choice.is_defined(parts[part])[measured].any():
             raise ValueError(
-                f"{where}: {choice.select} ({choice.select.settings}) is undefined for all queries of the {part} part, so C "
-                "cannot be chosen by it."
+                f"{where}: {choice.how} is undefined for all queries of the {part} part, so C cannot be chosen by it."
             )
 
 
@@ -348,6 +344,13 @@ class _Choice:
     Cs: tuple
     select: metrics.Measure | None
     random_state: int
+
+    @property
+    def how(self):
+        """The measure in words."""
+        if self.select is None:
+            return "own"
+        return f"{self.select.name} ({self.select.settings})" if self.select.settings else self.select.name
 
     def judge(self, model, part):
         """Measure a model on validation queries; higher is better."""

@@ -155,9 +155,11 @@ class RankingData:
     def check_columns(self, training):
         """Raise unless the columns are those of the training data."""
         _validation.check_width(self.n_features, training.n_features, "training")
-        if self.column_names is None or training.column_names is None:
+        names = [data.column_names for data in (self, training)]
+        # As scikit-learn does, where all names are texts.
+        if any(some is None or not all(isinstance(name, str) for name in some) for some in names):
             return
-        for number, (found, expected) in enumerate(zip(self.column_names, training.column_names, strict=True)):
+        for number, (found, expected) in enumerate(zip(*names, strict=True)):
             if found != expected:
                 raise ValueError(
                     f"column {number} of X is {found!r}, but {expected!r} in training; expected the same columns in the same "

@@ -60,7 +60,8 @@ def explain(
     function = linear_function(model, scaler, feature_names)
     learner, scaler = split_pipeline(model, scaler)
     matrix = _validation.as_matrix(X)
-    validate_data(learner if scaler is None else scaler, X, reset=False, skip_check_array=True)  # width and names
+    knows_names = scaler is not None and (hasattr(scaler, "feature_names_in_") or not hasattr(learner, "feature_names_in_"))
+    validate_data(scaler if knows_names else learner, X, reset=False, skip_check_array=True)  # width and names
     _validation.check_finite_matrix(matrix, getattr(X, "columns", None))
     dense = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
     dense = dense.astype(np.float64)

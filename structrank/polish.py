@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from structrank import _validation, criteria, metrics
 from structrank._kernels import breakpoints
 from structrank.data import RankingData, score_rows
+from structrank.lambdas.training import Yardstick
 from structrank.svm import StructRankSVM
 
 # Along a line scores change by at most this times their own spread. On made-up data, steps ten times as long gained no more on
@@ -205,7 +206,8 @@ class LineSearch:
             raise ValueError(
                 f"measure {measure.name!r} cannot be polished; choose one of: 'map', 'mrr[@k]', 'ndcg[@k]'."
             )
-        self._data, self._measure, grouping = data, measure, data.grouping
+        self._data, grouping = data, data.grouping
+        self._yardstick = Yardstick(measure, data.labels, grouping)
         measure._check_labels(data.labels)
         self._rows, self._starts = grouping.rows, grouping.indptr
         self._query_of = np.repeat(np.arange(grouping.n_queries), grouping.sizes)
@@ -249,10 +251,7 @@ class LineSearch:
 
     def _averaged(self, w):
         """Give the measure itself, which averages over the orders of documents with the same score."""
-        data = self._data
-        query = data.grouping.query_of_row()
-        (value,) = metrics.evaluate(data.labels, score_rows(data.X, w), query, self._measure).values()
-        return value
+        return self._yardstick(score_rows(self._data.X, w))
 
     def directions(self, rng):
         """Give the directions of a round: features that vary, in random order, and as many random ones."""

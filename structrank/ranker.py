@@ -35,6 +35,10 @@ def check_finished(model):
     """Raise Ctrl-C again where training answered it with the model so far, if that must not pass for a whole one."""
     if getattr(model, "stop_reason_", None) == "interrupted":
         raise KeyboardInterrupt
+    if hasattr(model, "steps"):  # a Pipeline
+        check_finished(model.steps[-1][1])
+    elif hasattr(model, "best_estimator_"):  # a search
+        check_finished(model.best_estimator_)
 
 
 class Ranker(BaseEstimator):

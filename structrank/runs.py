@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import math
 import os
+import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -318,14 +319,22 @@ def _opened(path):
     return opener(path, "rt", encoding="utf-8-sig", errors="replace")
 
 
+def _numbered(path, file):
+    """Yield the lines and their numbers."""
+    try:
+        yield from enumerate(file, 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(f"{path}: the compressed data is damaged or cut short ({error}).") from error
+
+
 def _read_lines(path):
     """Give (place, names of query and document or None, score) of each line, and the number of columns."""
     found, columns, width = [], None, None
     with _opened(path) as file:
-        for number, line in enumerate(file, 1):
-            # A table has tabs, and may have blanks in its ids; a run has either between its columns.
+        for number, line in _numbered(path, file):
+            # A table has tabs, and may have blanks in its ids; a run has tabs or blanks between its columns.
             fields = line.rstrip("\r\n").split("\t")
-            if len(fields) != 4:
+            if len(fields) not in (4, 6):
                 fields = line.split()
             if not fields or fields == ["qid", "docid", "score", "rank"]:
                 continue

@@ -85,6 +85,7 @@ class TreeRanker(Ranker):
         self._check_parameters()
         data = RankingData(X, y, qid, sample_weight)
         self.check_labels(data.labels)
+        data, _ = data.counted()  # the libraries count rows of weight 0 as others
         labels = data.labels if self.relevant_from is None else data.labels >= self.relevant_from
         library, rows = self._import(), data.grouping.rows
         try:
@@ -285,7 +286,7 @@ def _dense(X):
     if place >= 0:
         row, column = divmod(place, dense.shape[1])
         raise ValueError(
-            f"X has {X[row, column]:g} at row {row}, column {column}; XGBoost computes in 32 bits, which hold numbers up to "
-            "3.4e38. Scale the feature first."
+            f"X has {X[row, column]:g} in column {column}; XGBoost computes in 32 bits, which hold numbers up to 3.4e38. Scale "
+            "the feature first."
         )
     return dense

@@ -809,3 +809,21 @@ def test_warnings_speak_of_options(run, tmp_path):
     assert code == 0
     assert "criterion=" not in err
     assert "--discount" in err or "--criterion" in err or "columns of X" in err
+
+
+def test_files_are_written_though_nobody_reads_the_table(tmp_path):
+    command = f"{sys.executable} -m structrank compare made --trainers auc --Cs 1 --csv {tmp_path}/t.csv"
+    for reader in ("| true", "> /dev/full"):
+        subprocess.run(f"{command} {reader}", shell=True, check=False, capture_output=True)
+        assert (tmp_path / "t.csv").read_text().startswith("trained on")
+        (tmp_path / "t.csv").unlink()
+
+
+@pytest.mark.parametrize("name", ["k=3.txt", "C=0.1/train.txt"])
+def test_names_of_files_stay_as_they_are(run, name, tmp_path):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("x:1\n")
+    code, _, err = run(f"train {path} -o {tmp_path}/m")
+    assert code == 2
+    assert f"{path}:1: found" in err

@@ -592,7 +592,7 @@ def test_bad_data_name_the_data_set_and_the_fold(tmp_path):
             good.train, changed(good.validation, y=np.zeros(len(good.validation.y))), good.test
         ),
         "fold 2 of 2: only one query of the train part": Fold(changed(good.train, y=one_usable), None, good.test),
-        "fold 2 of 2: the test part has 3 features, the train part 4": Fold(
+        "fold 2 of 2, test part: X has 3 features, but training is expecting 4": Fold(
             good.train, None, changed(good.test, X=good.test.X[:, :3])
         ),
         "fold 2 of 2, test part: X contains NaN at row 3, column 1": Fold(good.train, None, changed(good.test, X=X)),

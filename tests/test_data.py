@@ -1,6 +1,7 @@
 """Grouping by query, scores and slopes of rows."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 
@@ -84,3 +85,17 @@ def test_a_matrix_that_can_be_used_in_place_is_not_copied(tmp_path):
     assert np.shares_memory(kernel_matrix(mapped)[0], mapped)
     sparse = scipy.sparse.csr_matrix(X)
     assert RankingData(sparse, np.arange(10)).X.data is sparse.data
+
+
+def test_columns_are_compared_where_both_have_names():
+    X = np.arange(6.0).reshape(2, 3)
+
+    def data(columns=None):
+        return RankingData(X if columns is None else pd.DataFrame(X, columns=list(columns)), [0, 1])
+
+    data("abc").check_columns(data("abc"))
+    for other in (data(), data([0, 1, 2]), data(["a", "b", "c"])):
+        other.check_columns(data("abc"))
+        data("abc").check_columns(other)
+    with pytest.raises(ValueError, match="column 1 of X is 'c', but 'b' in training"):
+        data("acb").check_columns(data("abc"))

@@ -5,6 +5,7 @@ import pandas as pd
 import polars
 import pytest
 import scipy.sparse
+import sklearn
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -156,3 +157,13 @@ def test_an_interrupted_fold_is_no_result(train):
 
     with pytest.raises(KeyboardInterrupt):
         cross_validate(Interrupted(), train.X, train.y, train.qid)
+
+
+def test_an_interrupted_pipeline_is_no_result_either(train):
+    class Interrupted(Witness):
+        stop_reason_ = "interrupted"
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), Interrupted().set_fit_request(qid=True))
+    with pytest.raises(KeyboardInterrupt):
+        cross_validate(pipeline, train.X, train.y, train.qid)

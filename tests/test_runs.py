@@ -1,5 +1,6 @@
 """Run files: what is written is what was measured, as tools that know nothing of this package read it."""
 
+import gzip
 import math
 from collections import defaultdict
 
@@ -263,3 +264,16 @@ def test_a_run_may_mix_tabs_and_blanks(tmp_path):
     data = dataset([0, 1], [7, 7], ["a", "b"])
     (tmp_path / "run").write_text("7 Q0\ta 1 0.5 me\t\n7\tQ0\tb\t2\t0.25\tme\n")
     assert runs.read_scores(tmp_path / "run", data).tolist() == [0.5, 0.25]
+
+
+def test_tabs_alone_allow_blanks_in_the_tag_and_none(tmp_path):
+    data = dataset([0, 1], [7, 7], ["a", "b"])
+    (tmp_path / "run").write_text("7\tQ0\ta\t1\t0.5\tmy run\n7\tQ0\tb\t2\t0.25\t\n")
+    assert runs.read_scores(tmp_path / "run", data).tolist() == [0.5, 0.25]
+
+
+@pytest.mark.parametrize("content", [gzip.compress(b"0.5\n" * 1000)[:-20], b"0.5\n0.25\n"])
+def test_damaged_archives_are_named(content, tmp_path):
+    (tmp_path / "run.gz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"run.gz: the compressed data is damaged or cut short"):
+        runs.read_scores(tmp_path / "run.gz", dataset([0, 1], [7, 7], ["a", "b"]))

@@ -260,5 +260,15 @@ def test_xgboost_says_which_number_is_too_large_for_it(graded):
     model = XGBoostRanker(n_estimators=2).fit(part.X, part.y, qid=part.qid)
     X = np.array(part.X)
     X[3, 1] = 1e39
-    with pytest.raises(ValueError, match=r"X has 1e\+39 at row 3, column 1; XGBoost computes in 32 bits"):
+    with pytest.raises(ValueError, match=r"X has 1e\+39 in column 1; XGBoost computes in 32 bits"):
         model.predict(X)
+
+
+@pytest.mark.parametrize("cls", [LightGBMRanker, XGBoostRanker])
+def test_queries_of_weight_0_are_as_good_as_absent(cls, graded):
+    part = graded.train
+    weight = np.where(np.isin(part.qid, np.unique(part.qid)[:4]), 0.0, 3.0)
+    some = weight > 0
+    whole = cls(n_estimators=5).fit(part.X, part.y, qid=part.qid, sample_weight=weight)
+    rest = cls(n_estimators=5).fit(part.X[some], part.y[some], qid=part.qid[some])
+    np.testing.assert_array_equal(whole.predict(part.X), rest.predict(part.X))

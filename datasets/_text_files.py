@@ -116,7 +116,7 @@ def _whole_lines(path, stream, file):
 
 def _check_returns(path, text, size, first_line):
     """Refuse returns as line ends: a comment would swallow all that follows."""
-    if text.count(b"\r", 0, size) != text.count(b"\r\n", 0, size):
+    if text.find(b"\r", 0, size) >= 0 and text.count(b"\r", 0, size) != text.count(b"\r\n", 0, size):
         line = first_line + text.count(b"\n", 0, re.search(rb"\r(?!\n)", text).start())
         raise ValueError(
             f"{os.fspath(path)}:{line}: found a return without a newline, expected lines that end with a "

@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from structrank.datasets._queries import rows_by_query
+from structrank._compile import kernel
+from structrank.datasets._queries import group_rows, rows_by_query
 
 _BLOCK = 1024  # rows on each side of a product of good and bad documents
 
@@ -86,7 +87,7 @@ def drop_zero_vectors(X: Any, y: Any, qid: Any, *, relevant_from: float = 1) -> 
     ([[1.0, 2.0], [3.0, 4.0]], Removed(1 documents: 0 good, 1 bad; 0 queries whole, 0 left with one label))
     """
     X, y, qid = _checked(X, y, qid)
-    keep = np.asarray((X != 0).sum(axis=1)).ravel() > 0
+    keep = np.diff((X != 0).indptr) > 0 if scipy.sparse.issparse(X) else (X != 0).any(axis=1)
     return _keep(X, y, qid, keep, relevant_from)
 
 
@@ -302,13 +303,12 @@ def _checked(X, y, qid):
 
 def _keep(X, y, qid, keep, relevant_from):
     is_good = y >= relevant_from
-    queries = one_sided = 0
-    for rows in rows_by_query(qid):
-        before, after = is_good[rows], is_good[rows[keep[rows]]]
-        if after.size == 0:
-            queries += 1
-        elif np.unique(after).size < np.unique(before).size:
-            one_sided += 1
+    _, indptr, query = group_rows(qid)
+    n = indptr.shape[0] - 1
+    before = [np.bincount(query[kind], minlength=n) > 0 for kind in (is_good, ~is_good)]
+    after = [np.bincount(query[keep & kind], minlength=n) > 0 for kind in (is_good, ~is_good)]
+    gone = ~(after[0] | after[1])
+    queries, one_sided = int(gone.sum()), int((~gone & ((before[0] & before[1]) > (after[0] & after[1]))).sum())
     good, bad = int(np.sum(~keep & is_good)), int(np.sum(~keep & ~is_good))
     return X[keep], y[keep], qid[keep], Removed(np.flatnonzero(keep), good, bad, queries, one_sided)
 
@@ -347,29 +347,57 @@ def _scale_dense(X, qid):
 
 
 def _scale_sparse(X, qid):
-    blocks, order, constant = [], [], 0
-    for rows in rows_by_query(qid):
-        block = X[rows].tocsc()
-        block.sum_duplicates()
-        columns = np.flatnonzero(np.diff(block.indptr))  # of the others all values are 0, and stay so
-        starts, counts = block.indptr[columns], np.diff(block.indptr)[columns]
-        low, high = np.zeros((2, columns.size), dtype=X.dtype)
-        if columns.size:
-            low, high = np.minimum.reduceat(block.data, starts), np.maximum.reduceat(block.data, starts)
-        low[counts < rows.size] = np.minimum(low[counts < rows.size], 0)
-        high[counts < rows.size] = np.maximum(high[counts < rows.size], 0)
-        filled_in = np.flatnonzero((counts < rows.size) & (low < 0))
-        if filled_in.size:
-            (query,) = qid[rows[:1]].tolist()
-            raise ValueError(
-                f"column {columns[filled_in[0]]} has negative values in query {query!r} and is not "
-                "stored for all its documents: the others would be above 0, and X no longer sparse. "
-                "Pass X.toarray()."
-            )
-        block.data = (block.data - np.repeat(low, counts)) / np.repeat(_or_one(high - low), counts)
-        constant += int(np.sum((low == high) & (low != 0)))
-        blocks.append(block.tocsr())
-        order.append(rows)
-    scaled = scipy.sparse.vstack(blocks, format="csr")[np.argsort(np.concatenate(order))]
+    scaled = X.copy()
+    scaled.sum_duplicates()
+    rows, starts, _ = group_rows(qid)
+    seen, bounds = np.zeros(X.shape[1], dtype=np.int64), np.empty((3, X.shape[1]), dtype=X.dtype)
+    touched = np.empty(X.shape[1], dtype=np.int64)
+    constant, query, column = _scale_stored(
+        scaled.data, scaled.indices, scaled.indptr, rows, starts, seen, bounds, touched
+    )
+    if query >= 0:
+        (name,) = qid[rows[starts[query] : starts[query] + 1]].tolist()
+        raise ValueError(
+            f"column {column} has negative values in query {name!r} and is not "
+            "stored for all its documents: the others would be above 0, and X no longer sparse. "
+            "Pass X.toarray()."
+        )
     scaled.eliminate_zeros()
     return scaled, constant
+
+
+@kernel
+def _scale_stored(values, columns, indptr, rows, starts, seen, bounds, touched):
+    """Scale the stored values in place; give the number of constant pairs, and the query and column that cannot be scaled."""
+    low, high, width = bounds[0], bounds[1], bounds[2]
+    constant = 0
+    for q in range(starts.shape[0] - 1):
+        n, n_touched, wrong = starts[q + 1] - starts[q], 0, -1
+        for r in range(starts[q], starts[q + 1]):
+            for place in range(indptr[rows[r]], indptr[rows[r] + 1]):
+                c, value = columns[place], values[place]
+                if seen[c] == 0:
+                    low[c] = high[c] = value
+                    touched[n_touched] = c
+                    n_touched += 1
+                else:
+                    low[c], high[c] = min(low[c], value), max(high[c], value)
+                seen[c] += 1
+        for t in range(n_touched):
+            c = touched[t]
+            if seen[c] < n:  # of the others the value is 0
+                if low[c] < 0 and (wrong < 0 or c < wrong):
+                    wrong = c
+                low[c], high[c] = min(low[c], 0), max(high[c], 0)
+            constant += low[c] == high[c] and low[c] != 0
+            width[c] = high[c] - low[c]
+            if width[c] <= 0:
+                width[c] = 1
+            seen[c] = 0
+        if wrong >= 0:
+            return constant, q, wrong
+        for r in range(starts[q], starts[q + 1]):
+            for place in range(indptr[rows[r]], indptr[rows[r] + 1]):
+                c = columns[place]
+                values[place] = (values[place] - low[c]) / width[c]
+    return constant, -1, -1

@@ -14,6 +14,7 @@ _INDEX = "shards.json"
 _FORMAT = "structrank shards 1"
 _NUMBERS = "fiub"
 DOCS_PER_SHARD = 2**17
+_COLUMNS_AT_ONCE, _ROWS_AT_ONCE = 8, 1024
 
 
 def write_shards(
@@ -410,9 +411,15 @@ class ParquetShard:
         file = self._file()
         types = {str(file.schema_arrow.field(name).type) for name in self.columns}
         X = np.empty(self.shape, dtype=np.float32 if types == {"float"} else np.float64)
-        # One column at a time, so that little more than X itself is held.
-        for number, name in enumerate(self.columns):
-            X[:, number] = file.read(columns=[name], use_threads=False).column(name).to_numpy()
+        # A few columns at a time, so that little more than X itself is held; written by blocks of rows that stay in cache.
+        for first in range(0, len(self.columns), _COLUMNS_AT_ONCE):
+            names = list(self.columns[first : first + _COLUMNS_AT_ONCE])
+            table = file.read(columns=names, use_threads=False)
+            columns = [table.column(name).to_numpy() for name in names]
+            for start in range(0, X.shape[0], _ROWS_AT_ONCE):
+                rows = slice(start, start + _ROWS_AT_ONCE)
+                for number, column in enumerate(columns, first):
+                    X[rows, number] = column[rows]
         return X
 
     @property

@@ -227,7 +227,10 @@ def as_number_column(values, n_rows, name, expected, against="X"):
     """Give a 1-d float64 array of `n_rows` entries; `expected` says in an error what the values mean."""
     array = as_column(values, n_rows, name, against)
     if array.dtype.kind == "O":
-        wrong = [row for row, value in enumerate(array) if not isinstance(value, (numbers.Real, np.number, np.bool_))]
+        plain = set(map(type, array.tolist())) <= {int, float, bool}
+        wrong = [] if plain else [
+            row for row, value in enumerate(array) if not isinstance(value, (numbers.Real, np.number, np.bool_))
+        ]
     else:
         wrong = [] if array.dtype.kind in "fiub" or not array.size else [0]
     if wrong:
@@ -306,7 +309,10 @@ def as_query_ids(qid, n_rows, against="X"):
     if ids.dtype.kind in "fmM":
         missing = np.flatnonzero(ids != ids)
     elif ids.dtype.kind == "O":
-        missing = np.flatnonzero([_is_missing(value) for value in ids])
+        values = ids.tolist()
+        if set(map(type, values)) <= {str, int, bytes}:  # hashable, and never missing
+            return ids
+        missing = np.flatnonzero([_is_missing(value) for value in values])
     else:
         return ids
     if missing.size:

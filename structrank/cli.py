@@ -219,7 +219,11 @@ def _predict(arguments, say):
         if queries != list(map(str, data.qid.tolist())):
             say(f"note: {arguments.data} has query ids with blanks, which a run cannot hold; queries are numbered from 1")
         return sys.stdout.writelines(runs.run_lines(queries, names, scores))
-    rows = zip(data.qid.tolist(), names, scores.tolist(), model.rank(data.X, qid=data.qid).tolist(), strict=True)
+    from structrank.data import group_by_query
+    from structrank.ranker import ranks_within
+
+    ranks = ranks_within(scores, group_by_query(data.qid, len(scores)))
+    rows = zip(data.qid.tolist(), names, scores.tolist(), ranks.tolist(), strict=True)
     if arguments.json:
         return _print_json([dict(zip(("qid", "docid", "score", "rank"), row, strict=True)) for row in rows])
     print("qid\tdocid\tscore\trank")

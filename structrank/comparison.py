@@ -430,15 +430,15 @@ def _train_best(trainer, fold, choice, begun=None):
         return models[best], choice.Cs[best], float(reached[best]), models[best].notes_
     best, reached = 0, None
     if len(choice.Cs) > 1:
-        folds = list(inner_folds(fold.train, trainer.relevant_from, choice.random_state))
-        counts = [choice.count(check) for _, check in folds]
-        reached = 0.0
-        for number, ((learn, check), count) in enumerate(zip(folds, counts, strict=True), 1):
-            if count:  # of queries that the measure is defined for
+        total = n_measured = 0
+        # One after another, as each holds a copy of its rows.
+        for number, (learn, check) in enumerate(inner_folds(fold.train, trainer.relevant_from, choice.random_state), 1):
+            if count := choice.count(check):
                 models = fit_whole_path(trainer, learn, choice.Cs, checkpoint(f"inner-fold{number}"))
-                reached = reached + count / sum(counts) * np.array([choice.judge(model, check) for model in models])
-        best = int(np.argmax(reached))
-        reached = float(reached[best])
+                total = total + count * np.array([choice.judge(model, check) for model in models])
+                n_measured += count
+        best = int(np.argmax(total))
+        reached = float(total[best] / n_measured)
     (model,) = fit_whole_path(trainer, fold.train, choice.Cs[best : best + 1], checkpoint("whole"))
     return model, choice.Cs[best], reached, model.notes_
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from structrank import _validation
 from structrank._files import replace_file
+from structrank._kernels import measures
 from structrank.data import group_by_query
 from structrank.datasets.containers import Dataset
 
@@ -129,15 +130,11 @@ def run_lines(
     """
     scores = _validation.as_scores(scores, len(queries), against="the data")
     grouping = group_by_query(queries, len(queries))
-    lines = []
-    for start, stop in zip(grouping.indptr[:-1], grouping.indptr[1:], strict=True):
-        rows = grouping.rows[start:stop]
-        ranked = rows[np.argsort(-scores[rows], kind="stable")]
-        lines += [
-            f"{queries[row]} Q0 {documents[row]} {rank} {scores[row].item()!r} {tag}\n"
-            for rank, row in enumerate(ranked.tolist(), 1)
-        ]
-    return lines
+    order = grouping.rows.copy()
+    measures.rank_queries(scores, grouping.indptr, order, np.empty(scores.shape[0]))
+    ranks = np.arange(1, scores.shape[0] + 1) - np.repeat(grouping.indptr[:-1], grouping.sizes)
+    ranked = zip(order.tolist(), ranks.tolist(), scores[order].tolist(), strict=True)
+    return [f"{queries[row]} Q0 {documents[row]} {rank} {score!r} {tag}\n" for row, rank, score in ranked]
 
 
 def pool(parts: Sequence[Any]) -> Dataset:
@@ -187,9 +184,9 @@ def query_names(data: Any) -> list[str]:
     """
     grouping = group_by_query(data.qid, len(data.y), against="y")
     names = list(map(str, grouping.ids.tolist()))
-    if len(set(names)) < len(names) or not all(map(_is_word, names)):
+    if len(set(names)) < len(names) or not _are_words(names):
         names = [str(number) for number in range(1, len(names) + 1)]
-    return [names[query] for query in grouping.query_of_row()]
+    return [names[query] for query in grouping.query_of_row().tolist()]
 
 
 def document_names(data: Any) -> tuple[list[str], bool]:
@@ -215,14 +212,15 @@ def document_names(data: Any) -> tuple[list[str], bool]:
     docid = getattr(data, "docid", None)
     if docid is not None:
         names = list(map(str, _validation.as_column(docid, len(data.y), "docid", against="y").tolist()))
-        told_apart = len(set(zip(query_names(data), names, strict=True))) == len(data.y)
-        if told_apart and all(map(_is_word, names)):
+        told_apart = len(set(names)) == len(names) or len(set(zip(query_names(data), names, strict=True))) == len(names)
+        if told_apart and _are_words(names):
             return names, False
     return [str(number) for number in range(1, len(data.y) + 1)], True
 
 
-def _is_word(name):
-    return name.split() == [name]
+def _are_words(names):
+    """Whether no name is empty or has blanks."""
+    return "\n".join(names).split() == names
 
 
 def count_ties(qid: ArrayLike, scores: ArrayLike) -> int:
@@ -246,9 +244,12 @@ def count_ties(qid: ArrayLike, scores: ArrayLike) -> int:
     """
     with np.errstate(over="ignore"):
         rounded = np.asarray(scores, dtype=np.float64).astype(np.float32)
-    query = group_by_query(qid, rounded.shape[0]).query_of_row()
-    _, counts = np.unique(np.stack([query, rounded.astype(np.float64)]), axis=1, return_counts=True)
-    return int(counts[counts > 1].sum())
+    grouping = group_by_query(qid, rounded.shape[0])
+    order, ranked = grouping.rows.copy(), np.empty(rounded.shape[0])
+    measures.rank_queries(rounded.astype(np.float64), grouping.indptr, order, ranked)
+    equal = ranked[1:] == ranked[:-1]
+    equal[grouping.indptr[1:-1] - 1] = False  # the last of a query and the first of the next
+    return int(np.count_nonzero(np.append(equal, False) | np.append(False, equal)))
 
 
 def read_scores(path: Path, data: Any, data_name: str = "the data") -> NDArray[np.float64]:
@@ -283,34 +284,37 @@ def read_scores(path: Path, data: Any, data_name: str = "the data") -> NDArray[n
     array([0.25, 0.5 ])
     """
     path = os.fspath(path)
-    found, width = _read_lines(path)
+    numbers, found_names, found, width = _read_lines(path)
     n_docs = len(data.y)
     if not found or width == 1:
         if len(found) != n_docs:
             raise ValueError(f"{path} has {len(found)} scores, but {data_name} has {n_docs} rows; expected one each.")
-        return np.array([score for _, _, score in found])
+        return np.array(found)
     documents, numbered = document_names(data)
     # A table has the ids of queries as they are, blanks and all.
     queries = list(map(str, np.asarray(data.qid).tolist())) if width == 4 else query_names(data)
     names = list(zip(queries, documents, strict=True))
     if numbered:
         data_name += ", whose rows are numbered from 1, as it has no document ids that are unique and without blanks"
-    row_of = {name: row for row, name in enumerate(names)}
-    scores = [None] * n_docs
-    for place, name, score in found:
-        row, (qid, docid) = row_of.get(name), name
-        if row is None:
+    row_of = dict(zip(names, range(n_docs), strict=True))
+    rows = np.array([row_of.get(name, -1) for name in found_names])
+    again = np.ones(rows.size, dtype=bool)
+    again[np.unique(rows, return_index=True)[1]] = False
+    wrong = np.flatnonzero(again | (rows < 0))
+    if wrong.size:
+        (qid, docid), place = found_names[wrong[0]], f"{path}:{numbers[wrong[0]]}"
+        if rows[wrong[0]] < 0:
             raise ValueError(f"{place}: found document {docid!r} of query {qid!r}, which is not in {data_name}.")
-        if scores[row] is not None:
-            raise ValueError(f"{place}: found document {docid!r} of query {qid!r} a second time.")
-        scores[row] = score
-    if None in scores:
-        qid, docid = names[scores.index(None)]
+        raise ValueError(f"{place}: found document {docid!r} of query {qid!r} a second time.")
+    scores, missing = np.empty(n_docs), np.ones(n_docs, dtype=bool)
+    scores[rows], missing[rows] = found, False
+    if missing.any():
+        qid, docid = names[int(np.argmax(missing))]
         raise ValueError(
-            f"{path} lacks document {docid!r} of query {qid!r} and {scores.count(None) - 1} others; "
+            f"{path} lacks document {docid!r} of query {qid!r} and {int(missing.sum()) - 1} others; "
             f"expected a score for every row of {data_name}."
         )
-    return np.array(scores)
+    return scores
 
 
 def _opened(path):
@@ -328,29 +332,33 @@ def _numbered(path, file):
 
 
 def _read_lines(path):
-    """Give (place, names of query and document or None, score) of each line, and the number of columns."""
-    found, columns, width = [], None, None
+    """Give the number, the names of query and document (where there are any) and the score of each line, and the columns."""
+    numbers, names, scores, width = [], [], [], None
     with _opened(path) as file:
         for number, line in _numbered(path, file):
             # A table has tabs, and may have blanks in its ids; a run has tabs or blanks between its columns.
-            fields = line.rstrip("\r\n").split("\t")
-            if len(fields) not in (4, 6):
-                fields = line.split()
-            if not fields or fields == ["qid", "docid", "score", "rank"]:
-                continue
-            place = f"{path}:{number}"
-            if width is None:
-                width, columns = len(fields), _COLUMNS.get(len(fields))
-                if width not in _COLUMNS:
-                    raise ValueError(f"{place}: found {width} columns, expected {_FORMS}.")
-            if len(fields) != width:
-                raise ValueError(f"{place}: found {len(fields)} columns, expected {width} as in the lines before.")
-            text = fields[columns[2] if columns else 0]
+            fields = line.rstrip("\r\n").split("\t") if line.count("\t") in (3, 5) else line.split()
+            if len(fields) != width or fields[0] == "qid":
+                if not fields or fields == ["qid", "docid", "score", "rank"]:
+                    continue
+                if width is None:
+                    width = len(fields)
+                    if width not in _COLUMNS:
+                        raise ValueError(f"{path}:{number}: found {width} columns, expected {_FORMS}.")
+                    query, document, at = _COLUMNS[width] or (None, None, 0)
+                if len(fields) != width:
+                    raise ValueError(
+                        f"{path}:{number}: found {len(fields)} columns, expected {width} as in the lines before."
+                    )
+            text = fields[at]
             try:
                 score = float(text)
             except ValueError:
                 score = math.nan
-            if math.isnan(score):
-                raise ValueError(f"{place}: found {text[:40]!r}, expected a score; the file should be {_FORMS}.")
-            found.append((place, (fields[columns[0]], fields[columns[1]]) if columns else None, score))
-    return found, width
+            if score != score:
+                raise ValueError(f"{path}:{number}: found {text[:40]!r}, expected a score; the file should be {_FORMS}.")
+            numbers.append(number)
+            scores.append(score)
+            if query is not None:
+                names.append((fields[query], fields[document]))
+    return numbers, names, scores, width

@@ -89,7 +89,8 @@ class TreeRanker(Ranker):
         labels = data.labels if self.relevant_from is None else data.labels >= self.relevant_from
         library, rows = self._import(), data.grouping.rows
         try:
-            text = self._train(library, data.X[rows], labels[rows].astype(np.int64), data.grouping, data.query_weights)
+            X_by_query = data.X if data.rows_in_order else data.X[rows]
+            text = self._train(library, X_by_query, labels[rows].astype(np.int64), data.grouping, data.query_weights)
         except (TypeError, ValueError, self._error(library)) as error:
             raise ValueError(f"{self._library[0]} refused to train: {_first_line(error)}") from error
         validate_data(self, X, skip_check_array=True)

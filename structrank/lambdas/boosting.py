@@ -162,7 +162,12 @@ class Course:
         """Add a booster with targets of its own; features are put into bins once for all."""
         settings = self._ranker._settings(**settings)
         X = _as_lightgbm(self.data.X)
-        rows = self._library.Dataset(X, target, weight=weight, reference=self._binned, params=settings)
+        if self._binned is None:
+            rows = self._library.Dataset(X, target, weight=weight, params=settings)
+        else:  # a copy of the bins, which takes a fraction of the time to find them
+            rows = self._binned.subset(np.arange(X.shape[0], dtype=np.int32), params=settings)
+            rows.construct().set_label(target)
+            rows.set_weight(weight)
         if not any(rows.construct().feature_num_bin(feature) > 1 for feature in range(X.shape[1])):
             raise ValueError(
                 f"X has no feature that could split its {X.shape[0]} documents into leaves of at least "

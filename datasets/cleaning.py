@@ -303,12 +303,15 @@ def _checked(X, y, qid):
 
 def _keep(X, y, qid, keep, relevant_from):
     is_good = y >= relevant_from
-    _, indptr, query = group_rows(qid)
-    n = indptr.shape[0] - 1
-    before = [np.bincount(query[kind], minlength=n) > 0 for kind in (is_good, ~is_good)]
-    after = [np.bincount(query[keep & kind], minlength=n) > 0 for kind in (is_good, ~is_good)]
-    gone = ~(after[0] | after[1])
-    queries, one_sided = int(gone.sum()), int((~gone & ((before[0] & before[1]) > (after[0] & after[1]))).sum())
+    rows, indptr = group_rows(qid)
+
+    def in_query(documents):
+        return np.logical_or.reduceat(documents[rows], indptr[:-1])
+
+    left = in_query(keep)
+    had_both = in_query(is_good) & in_query(~is_good)
+    have_both = in_query(keep & is_good) & in_query(keep & ~is_good)
+    queries, one_sided = int((~left).sum()), int((left & had_both & ~have_both).sum())
     good, bad = int(np.sum(~keep & is_good)), int(np.sum(~keep & ~is_good))
     return X[keep], y[keep], qid[keep], Removed(np.flatnonzero(keep), good, bad, queries, one_sided)
 
@@ -349,7 +352,7 @@ def _scale_dense(X, qid):
 def _scale_sparse(X, qid):
     scaled = X.copy()
     scaled.sum_duplicates()
-    rows, starts, _ = group_rows(qid)
+    rows, starts = group_rows(qid)
     seen, bounds = np.zeros(X.shape[1], dtype=np.int64), np.empty((3, X.shape[1]), dtype=X.dtype)
     touched = np.empty(X.shape[1], dtype=np.int64)
     constant, query, column = _scale_stored(

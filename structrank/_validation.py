@@ -228,9 +228,9 @@ def as_number_column(values, n_rows, name, expected, against="X"):
     array = as_column(values, n_rows, name, against)
     if array.dtype.kind == "O":
         plain = set(map(type, array.tolist())) <= {int, float, bool}
-        wrong = [] if plain else [
-            row for row, value in enumerate(array) if not isinstance(value, (numbers.Real, np.number, np.bool_))
-        ]
+        wrong = []
+        if not plain:
+            wrong = [row for row, value in enumerate(array) if not isinstance(value, (numbers.Real, np.number, np.bool_))]
     else:
         wrong = [] if array.dtype.kind in "fiub" or not array.size else [0]
     if wrong:

@@ -87,10 +87,11 @@ def main(argv=None):
 def _compare(arguments, say):
     folders = _named_folders(arguments.folders)
     exports = {name: path for name in ("csv", "latex", "html", "report", "runs") if (path := getattr(arguments, name))}
+    taken = {}
     for name, path in exports.items():
-        same = [other for other in exports if other < name and os.path.realpath(exports[other]) == os.path.realpath(path)]
-        if same:
-            raise ValueError(f"--{same[0]} and --{name} are both to be written to {path}; give each a name of its own.")
+        first = taken.setdefault(os.path.realpath(path), name)
+        if first != name:
+            raise ValueError(f"--{first} and --{name} are both to be written to {path}; give each a name of its own.")
         if name != "runs":
             _check_writable(path)
         elif os.path.exists(path) and not os.path.isdir(path):
@@ -204,6 +205,8 @@ def _train(arguments, say):
 
 def _predict(arguments, say):
     from structrank import runs
+    from structrank.data import group_by_query
+    from structrank.ranker import ranks_within
 
     if arguments.json and arguments.format == "trec":
         raise ValueError("--json and --format trec are two formats; give one of them.")
@@ -219,9 +222,6 @@ def _predict(arguments, say):
         if queries != list(map(str, data.qid.tolist())):
             say(f"note: {arguments.data} has query ids with blanks, which a run cannot hold; queries are numbered from 1")
         return sys.stdout.writelines(runs.run_lines(queries, names, scores))
-    from structrank.data import group_by_query
-    from structrank.ranker import ranks_within
-
     ranks = ranks_within(scores, group_by_query(data.qid, len(scores)))
     rows = zip(data.qid.tolist(), names, scores.tolist(), ranks.tolist(), strict=True)
     if arguments.json:

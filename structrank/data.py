@@ -11,6 +11,7 @@ import scipy.sparse
 
 from structrank import _validation
 from structrank._kernels import linear
+from structrank.datasets._queries import group_rows
 
 
 @dataclass(frozen=True)
@@ -73,21 +74,8 @@ def group_by_query(qid, n_rows, against="X"):
     if qid is None:
         return Grouping(np.arange(n_rows), np.array([0, n_rows]), np.array([0]))
     qid = _validation.as_query_ids(qid, n_rows, against)
-    # Rows mostly come in runs of one query: look at the heads of the runs only.
-    heads = np.flatnonzero(np.concatenate([[True], np.asarray(qid[1:] != qid[:-1], dtype=bool)]))
-    # Ids that rise are all different: no need to look each up.
-    if qid.dtype.kind in "iuf" and (qid[heads[1:]] > qid[heads[:-1]]).all():
-        return Grouping(np.arange(n_rows), np.append(heads, n_rows), qid[heads])
-    numbers = {}
-    query_of_run = np.array([numbers.setdefault(value, len(numbers)) for value in qid[heads].tolist()])
-    if len(numbers) == heads.size:
-        return Grouping(np.arange(n_rows), np.append(heads, n_rows), qid[heads])
-    run_sizes = np.diff(np.append(heads, n_rows))
-    rows = np.argsort(np.repeat(query_of_run, run_sizes), kind="stable")
-    sizes = np.bincount(query_of_run, weights=run_sizes).astype(np.int64)
-    first_run = np.full(len(numbers), heads.size)
-    np.minimum.at(first_run, query_of_run, np.arange(heads.size))
-    return Grouping(rows, np.concatenate([[0], np.cumsum(sizes)]), qid[heads[first_run]])
+    rows, indptr = group_rows(qid)
+    return Grouping(rows, indptr, qid[rows[indptr[:-1]]])
 
 
 class RankingData:

@@ -60,8 +60,10 @@ def explain(
     function = linear_function(model, scaler, feature_names)
     learner, scaler = split_pipeline(model, scaler)
     matrix = _validation.as_matrix(X)
-    knows_names = scaler is not None and (hasattr(scaler, "feature_names_in_") or not hasattr(learner, "feature_names_in_"))
-    validate_data(scaler if knows_names else learner, X, reset=False, skip_check_array=True)  # width and names
+    # Width, and names where the scaler, which sees X first, or else the learner has them.
+    seen = [step for step in (scaler, learner) if step is not None]
+    judge = next((step for step in seen if hasattr(step, "feature_names_in_")), seen[0])
+    validate_data(judge, X, reset=False, skip_check_array=True)
     _validation.check_finite_matrix(matrix, getattr(X, "columns", None))
     dense = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
     dense = dense.astype(np.float64)

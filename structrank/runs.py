@@ -5,19 +5,17 @@ A run has a line ``qid Q0 docid rank score tag`` for each document, a file of qr
 
 from __future__ import annotations
 
-import gzip
 import math
 import os
-import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structrank import _validation
+from structrank import _validation, metrics
 from structrank._files import replace_file
-from structrank._kernels import measures
 from structrank.data import group_by_query
+from structrank.datasets._text_files import read_blocks
 from structrank.datasets.containers import Dataset
 
 if TYPE_CHECKING:
@@ -130,10 +128,9 @@ def run_lines(
     """
     scores = _validation.as_scores(scores, len(queries), against="the data")
     grouping = group_by_query(queries, len(queries))
-    order = grouping.rows.copy()
-    measures.rank_queries(scores, grouping.indptr, order, np.empty(scores.shape[0]))
+    order, ranked_scores = metrics._sorted(scores, grouping.indptr, grouping.rows)
     ranks = np.arange(1, scores.shape[0] + 1) - np.repeat(grouping.indptr[:-1], grouping.sizes)
-    ranked = zip(order.tolist(), ranks.tolist(), scores[order].tolist(), strict=True)
+    ranked = zip(order.tolist(), ranks.tolist(), ranked_scores.tolist(), strict=True)
     return [f"{queries[row]} Q0 {documents[row]} {rank} {score!r} {tag}\n" for row, rank, score in ranked]
 
 
@@ -243,10 +240,9 @@ def count_ties(qid: ArrayLike, scores: ArrayLike) -> int:
     2
     """
     with np.errstate(over="ignore"):
-        rounded = np.asarray(scores, dtype=np.float64).astype(np.float32)
+        rounded = np.asarray(scores, dtype=np.float64).astype(np.float32).astype(np.float64)
     grouping = group_by_query(qid, rounded.shape[0])
-    order, ranked = grouping.rows.copy(), np.empty(rounded.shape[0])
-    measures.rank_queries(rounded.astype(np.float64), grouping.indptr, order, ranked)
+    _, ranked = metrics._sorted(rounded, grouping.indptr, grouping.rows)
     equal = ranked[1:] == ranked[:-1]
     equal[grouping.indptr[1:-1] - 1] = False  # the last of a query and the first of the next
     return int(np.count_nonzero(np.append(equal, False) | np.append(False, equal)))
@@ -317,48 +313,36 @@ def read_scores(path: Path, data: Any, data_name: str = "the data") -> NDArray[n
     return scores
 
 
-def _opened(path):
-    """Open a text, unpacked where its name ends with .gz."""
-    opener = gzip.open if path.endswith(".gz") else open
-    return opener(path, "rt", encoding="utf-8-sig", errors="replace")
-
-
-def _numbered(path, file):
-    """Yield the lines and their numbers."""
-    try:
-        yield from enumerate(file, 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path}: the compressed data is damaged or cut short ({error}).") from error
+def _lines(path):
+    """Yield the numbers and texts of the lines of a file, which may be compressed."""
+    for block in read_blocks(path):
+        texts = bytes(block.text[: block.size]).decode("utf-8", "replace").split("\n")[:-1]
+        yield from enumerate((text.strip(" \r") for text in texts), block.first_line)
 
 
 def _read_lines(path):
     """Give the number, the names of query and document (where there are any) and the score of each line, and the columns."""
     numbers, names, scores, width = [], [], [], None
-    with _opened(path) as file:
-        for number, line in _numbered(path, file):
-            # A table has tabs, and may have blanks in its ids; a run has tabs or blanks between its columns.
-            fields = line.rstrip("\r\n").split("\t") if line.count("\t") in (3, 5) else line.split()
-            if len(fields) != width or fields[0] == "qid":
-                if not fields or fields == ["qid", "docid", "score", "rank"]:
-                    continue
-                if width is None:
-                    width = len(fields)
-                    if width not in _COLUMNS:
-                        raise ValueError(f"{path}:{number}: found {width} columns, expected {_FORMS}.")
-                    query, document, at = _COLUMNS[width] or (None, None, 0)
-                if len(fields) != width:
-                    raise ValueError(
-                        f"{path}:{number}: found {len(fields)} columns, expected {width} as in the lines before."
-                    )
-            text = fields[at]
-            try:
-                score = float(text)
-            except ValueError:
-                score = math.nan
-            if score != score:
-                raise ValueError(f"{path}:{number}: found {text[:40]!r}, expected a score; the file should be {_FORMS}.")
-            numbers.append(number)
-            scores.append(score)
-            if query is not None:
-                names.append((fields[query], fields[document]))
+    for number, line in _lines(path):
+        # A table has tabs, and may have blanks in its ids; a run has tabs or blanks between its columns.
+        fields = line.split("\t") if line.count("\t") in (3, 5) else line.split()
+        if not fields or fields == ["qid", "docid", "score", "rank"]:
+            continue
+        if width is None:
+            width = len(fields)
+            if width not in _COLUMNS:
+                raise ValueError(f"{path}:{number}: found {width} columns, expected {_FORMS}.")
+            query, document, at = _COLUMNS[width] or (None, None, 0)
+        if len(fields) != width:
+            raise ValueError(f"{path}:{number}: found {len(fields)} columns, expected {width} as in the lines before.")
+        try:
+            score = float(fields[at])
+        except ValueError:
+            score = math.nan
+        if math.isnan(score):
+            raise ValueError(f"{path}:{number}: found {fields[at][:40]!r}, expected a score; the file should be {_FORMS}.")
+        numbers.append(number)
+        scores.append(score)
+        if query is not None:
+            names.append((fields[query], fields[document]))
     return numbers, names, scores, width

@@ -702,7 +702,7 @@ def test_wrong_input_is_named_in_one_line(run, folder, command, message):
             "qid\tdocid\tscore\trank\n40\tD0\t0.5\t1\n",
             "{path} lacks document 'D1' of query '40' and 78 others; expected a score for every row of test.txt.",
         ),
-        ("\x00\x01\x02", "{path}:1: found '\\x00\\x01\\x02', expected a score"),
+        ("\x00\x01\x02", "{path}:1: found a zero byte, expected text."),
     ],
 )
 def test_wrong_rankings_are_named_in_one_line(run, tmp_path, content, message):
@@ -753,14 +753,14 @@ def test_query_ids_with_blanks_come_back(run, tmp_path):
             assert (code, out_.splitlines()[1].split()[:2]) == (0, ["map", "1.000000"]), err
 
 
-def test_a_ranking_may_come_through_a_pipe(run, tmp_path):
-    _, out, _ = run("predict map.structrank test.txt --format trec")
+def test_a_pipe_is_refused_as_a_whole(run, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text(out))
+    writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text("0.5\n"))
     writer.start()
-    through_pipe = run(f"evaluate test.txt {tmp_path}/pipe --measures map")
+    code, _, err = run(f"evaluate test.txt {tmp_path}/pipe --measures map")
     writer.join()
-    assert through_pipe[:2] == run("evaluate test.txt map.structrank --measures map")[:2]
+    assert code == 2
+    assert "pipe is a pipe; write its content to a file first." in err
 
 
 def test_validation_files_may_have_more_features_than_training_files(run, tmp_path):
@@ -807,8 +807,9 @@ def test_warnings_speak_of_options(run, tmp_path):
     (tmp_path / "alike.txt").write_text("".join(f"{n % 2} qid:{n // 2} 1:1\n" for n in range(20)))
     code, _, err = run(f"train {tmp_path}/alike.txt -o {tmp_path}/m --criterion ndcg")
     assert code == 0
-    assert "criterion=" not in err
-    assert "--discount" in err or "--criterion" in err or "columns of X" in err
+    assert "discount=" not in err
+    assert "--discount kdd08" in err
+    assert "--criterion map" in err
 
 
 def test_files_are_written_though_nobody_reads_the_table(tmp_path):

@@ -273,7 +273,6 @@ def test_tabs_alone_allow_blanks_in_the_tag_and_none(tmp_path):
 
 
 def test_damaged_archives_are_named(tmp_path):
-    for content in (gzip.compress(b"0.5\n" * 1000)[:-20], b"0.5\n0.25\n"):
-        (tmp_path / "run.gz").write_bytes(content)
-        with pytest.raises(ValueError, match=r"run.gz: the compressed data is damaged or cut short"):
-            runs.read_scores(tmp_path / "run.gz", dataset([0, 1], [7, 7], ["a", "b"]))
+    (tmp_path / "run.gz").write_bytes(gzip.compress(b"0.5\n" * 1000)[:-20])
+    with pytest.raises(ValueError, match=r"run.gz:\d+: the compressed data is damaged or cut short"):
+        runs.read_scores(tmp_path / "run.gz", dataset([0, 1], [7, 7], ["a", "b"]))

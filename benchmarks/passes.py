@@ -12,7 +12,7 @@ from benchmarks.data import made
 from benchmarks.timing import race
 from structrank import criteria
 from structrank.datasets import Dataset
-from structrank.risk import LocalShards, Risk
+from structrank.risk import Risk
 from structrank.shard import Objective, Part
 from structrank.solvers import CuttingPlanes
 from structrank.sources import sources_of
@@ -77,12 +77,12 @@ def _risk(train, names, X=None, n_threads=1):
         criterion = criteria.parse(name)
         parts.append(Part(criterion, *criteria.find_oracle(criterion, "auto", decay="sqrt@30")))
     sources = sources_of(train.X if X is None else X, train.y, train.qid)
-    return Risk(LocalShards(sources, n_threads), Objective(tuple(parts)))
+    return Risk(sources, Objective(tuple(parts)), n_threads=n_threads)
 
 
 def _trail(train):
     """Give the places where the first iterations of training for AUC make their planes, but for w = 0."""
     with closing(_risk(train, ("auc",))) as risk:
-        driver = CuttingPlanes(risk, _TRAIL_C, tol=1e-9)
-        driver.run(_TRAIL_STEPS)
+        driver = CuttingPlanes(risk, tol=1e-9)
+        driver.run(_TRAIL_C, _TRAIL_STEPS)
     return [point.w for point in driver.points[1:]]

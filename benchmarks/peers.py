@@ -18,7 +18,7 @@ from benchmarks.training import count_passes
 from structrank import StructRankSVM, StructRankWarning, metrics
 from structrank.criteria import AUC, find_oracle
 from structrank.data import group_by_query
-from structrank.risk import LocalShards, Risk
+from structrank.risk import Risk
 from structrank.shard import Objective, Part
 from structrank.sources import sources_of
 from structrank.trees import LightGBMRanker
@@ -113,7 +113,7 @@ def _fit(model, train, **options):
 def _objective(train, w, C):
     criterion = AUC()
     objective = Objective((Part(criterion, *find_oracle(criterion, "po")),), query_weight="pairs")
-    with closing(Risk(LocalShards(sources_of(train.X, train.y, train.qid)), objective)) as risk:
+    with closing(Risk(sources_of(train.X, train.y, train.qid), objective)) as risk:
         return 0.5 * float(w @ w) + C * float(risk.weights @ risk.plane(w).value)
 
 

@@ -13,8 +13,8 @@ def kernel(function=None, **options):
     """Compile a function of plain arrays, by numba: it releases the GIL, and is kept on disk for the next process.
 
     numba takes what it has kept while the file of the function is the same. But what a function calls is compiled into it, and
-    may have changed in another file: so with any change of a source all that was kept for its folder goes. Kernels therefore
-    call none of other folders.
+    may have changed in another file: so any change of a source invalidates all that was kept for its part of the package,
+    solvers, datasets or _kernels. Kernels therefore call none of other parts.
     """
     if function is None:
         return functools.partial(kernel, **options)
@@ -22,8 +22,17 @@ def kernel(function=None, **options):
 
     compiled = numba.njit(cache=True, nogil=True, **options)(function)
     if compiled is not function:  # NUMBA_DISABLE_JIT gives the function back as it is
-        _forget_old(os.path.dirname(function.__code__.co_filename), compiled.stats.cache_path)
+        _forget_old(_part_of(function.__code__.co_filename), compiled.stats.cache_path)
     return compiled
+
+
+def _part_of(path):
+    """Return the folder below the package, or below its source tree, that a file belongs to."""
+    folder = os.path.dirname(path)
+    parent = os.path.dirname(folder)
+    while os.path.basename(parent) != "structrank" and os.path.exists(os.path.join(parent, "__init__.py")):
+        folder, parent = parent, os.path.dirname(parent)
+    return folder
 
 
 @functools.cache
@@ -33,10 +42,10 @@ def _forget_old(folder, kept):
 
     with contextlib.suppress(OSError):  # where nothing can be read or written, nothing is kept
         digest = hashlib.sha256()
-        for name in (*sorted(os.listdir(folder)), __file__):  # this file has settings of the compiler
-            if name.endswith(".py"):
-                with open(os.path.join(folder, name), "rb") as source:
-                    digest.update(source.read())
+        sources = [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name.endswith(".py")]
+        for path in (*sorted(sources), __file__):  # this file has settings of the compiler
+            with open(path, "rb") as source:
+                digest.update(source.read())
         mark = os.path.join(kept, "structrank.sha256")
         with contextlib.suppress(FileNotFoundError), open(mark) as file:
             if file.read() == digest.hexdigest():

@@ -1,9 +1,8 @@
-"""Checkpoints: a training run that is killed goes on where it was, and ends with the same model, bit by bit.
+"""Checkpoints: if training is killed, the same call resumes it and ends with the same model, bit for bit.
 
-A run depends on nothing but its data, its parameters and its state. Of a run of cutting planes the state is kept: the planes,
-the points visited and a few numbers, written now and then to one file. The ramp bound makes many short runs of a few planes
-each; of these the passes over the data are kept, and the rest is done again. All files have the format of model files, and
-are written in one step.
+A run depends on nothing but its data, its parameters and what its passes over the data return. So passes are kept, in numbered
+files that are written now and then; a resumed run repeats the small problems between them. All files have the format of model
+files, and are replaced atomically.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 
 import structrank
 from structrank import model_file
-from structrank.solvers.cutting_plane import Plane
+from structrank.solvers import Plane
 
 _KIND = "checkpoint"
 _SECONDS = 20.0  # at least, between two writes
@@ -29,9 +28,9 @@ class Checkpoint:
     Parameters
     ----------
     folder : path-like
-        Made where it does not exist.
+        Created where it does not exist.
     parameters : dict
-        What the model's course depends on; text or numbers.
+        What the model depends on beside the data; text or numbers.
     name : str, default "training"
         The checkpoint is the file ``{name}.checkpoint`` in the folder.
     """
@@ -48,11 +47,11 @@ class Checkpoint:
             raise ValueError(f"checkpoint={os.fspath(folder)!r} cannot be used as a folder: {error.strerror}.") from None
 
     def of(self, name):
-        """Give the checkpoint of a run that this one needs, in the same folder."""
+        """Return the checkpoint of a part of this run, in the same folder."""
         return Checkpoint(self.path.parent, self._parameters, f"{self.path.stem}-{name}")
 
     def load(self, facts):
-        """Give what `save` has written, if there is a file; one of other parameters or facts is refused."""
+        """Return what `save` has written, None where there is no file; raise if parameters or facts differ."""
         if not self.path.exists():
             return None
         try:
@@ -70,72 +69,65 @@ class Checkpoint:
 
     def save(self, facts, content):
         """Write a dict of values."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)  # another process may be through with it, and have cleaned up
+        self.path.parent.mkdir(parents=True, exist_ok=True)  # another process may have finished and removed it
         model_file.save_values(_KIND, {"facts": {**self._parameters, **facts}, "content": content}, self.path)
         self._written = time.monotonic()
 
     def is_due(self):
-        """Tell whether it is time to write."""
+        """Return whether it is time to write."""
         return time.monotonic() - self._written >= _SECONDS
 
 
 class KeptPasses:
-    """A risk that keeps what passes have found in numbered files, and reads it there when asked for the same again.
+    """A risk whose passes are kept in numbered files, and read from there when the same pass is asked for again.
 
-    Training that is done again asks for the same in the same order, so that one file at a time is in memory.
+    A resumed run asks for the same passes in the same order, so one file at a time is in memory.
 
     Parameters
     ----------
     risk : Risk
     checkpoint : Checkpoint
         Files have numbers after its name.
-    facts : dict
-        Of the data; files of others are refused.
     """
 
-    def __init__(self, risk, checkpoint, facts):
-        self.weights, self.n_features = risk.weights, risk.n_features
-        self._risk, self._checkpoint, self._facts = risk, checkpoint, facts
+    def __init__(self, risk, checkpoint):
+        self._risk, self._checkpoint, self._facts = risk, checkpoint, _describe(risk)
         self._fresh = {}
         self._number = 0
-        self._go_on()
+        self._next_file()
 
-    def plane(self, w):
+    def __getattr__(self, name):
+        return getattr(self._risk, name)
+
+    def plane(self, w, kind="risk"):
         """Evaluate at w; see `structrank.risk.Risk.plane`."""
-        return self._kept(self._risk.plane, w)
-
-    def prediction(self, w):
-        """See `structrank.risk.Risk.prediction`."""
-        return self._kept(self._risk.prediction, w)
-
-    def write(self):
-        """Write what is not yet in a file."""
-        if self._fresh:
-            self._file.save(self._facts, self._fresh)
-            self._fresh = {}
-            self._go_on()
-
-    def _kept(self, evaluate, w):
-        key = f"{evaluate.__name__} {hashlib.sha256(w.tobytes()).hexdigest()}"
+        key = f"{kind} {hashlib.sha256(w.tobytes()).hexdigest()}"
         while self._read is not None and key not in self._read:
-            self._go_on()
+            self._next_file()
         if self._read is not None:
             return Plane(**self._read[key])
-        plane = evaluate(w)
+        plane = self._risk.plane(w, kind)
         self._fresh[key] = dict(vars(plane))
         if self._file.is_due():
             self.write()
         return plane
 
-    def _go_on(self):
-        """Take the next file, to read or to write."""
+    def write(self):
+        """Write the passes that are not yet in a file."""
+        if self._fresh:
+            self._file.save(self._facts, self._fresh)
+            self._fresh = {}
+            self._next_file()
+
+    def _next_file(self):
+        """Open the next file, to read or to write."""
         self._number += 1
         self._file = self._checkpoint.of(str(self._number))
         self._read = self._file.load(self._facts)
 
 
-def describe_data(risk):
-    """Say what the data are: their sizes, and a digest of the planes at some w, in which every number has a part."""
+def _describe(risk):
+    """Return the sizes of the data, and a digest of the planes at some w, to which every number contributes."""
     w = np.random.default_rng(0).standard_normal(risk.n_features)
     plane = risk.plane(w)
     digest = hashlib.sha256()

@@ -11,7 +11,8 @@ import scipy.sparse
 
 from structrank import _validation
 from structrank.datasets.shards import DOCS_PER_SHARD, RowShard, Shards, check_whole_queries, cut_shards, query_ids
-from structrank.shard import Shard
+from structrank.risk import Risk
+from structrank.shard import Objective, Shard
 from structrank.sources import ShardSource, check_alone, is_dask
 
 # As often as Dask itself reruns a task whose worker died.
@@ -50,27 +51,34 @@ class DaskBackend:
         self.client = client
         self.docs_per_shard = _validation.check_number("docs_per_shard", docs_per_shard, at_least=1, integer=True)
 
-    def bind(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> ClusterShards:
-        """Give the shards of a training set, on the cluster.
+    def risk(self, X: Any, y: Any, qid: Any, sample_weight: Any, objective: Objective, formulation: str) -> ClusterRisk:
+        """Return the risk of an objective over a training set, on the cluster.
 
         Parameters
         ----------
         X, y, qid, sample_weight
             See the class.
+        objective, formulation
+            See `structrank.risk.Risk`.
 
         Returns
         -------
-        ClusterShards
+        ClusterRisk
         """
         if self.client.status != "running":
             raise ValueError(f"client is {self.client.status}; expected one that is connected to a cluster.")
         if is_dask(X):
-            return ClusterShards(self.client, self._partitions(X, y, qid, sample_weight))
-        if isinstance(X, Shards):
+            sources = self._partitions(X, y, qid, sample_weight)
+        elif isinstance(X, Shards):
             check_alone(X, y, qid, sample_weight)
+            sources = [self._origin(shard) for shard in X]
         else:
-            X = self._cut(X, y, qid, sample_weight)
-        return ClusterShards(self.client, [self._origin(shard) for shard in X])
+            sources = [self._origin(shard) for shard in self._cut(X, y, qid, sample_weight)]
+        try:
+            return ClusterRisk(sources, objective, formulation, self.client)
+        except BaseException:
+            sources.clear()  # the traceback holds them, and they hold data on the workers
+            raise
 
     def _origin(self, shard):
         # Files the workers open themselves, arrays have to travel.
@@ -120,48 +128,43 @@ class DaskBackend:
         return [_Kept(sources[number]) for number in ids]
 
 
-class ClusterShards:
-    """Shards on the workers of a cluster, with the methods of `structrank.risk.LocalShards`.
+class ClusterRisk(Risk):
+    """R(w) over shards on the workers of a cluster.
 
     All that the workers hold are results of tasks: Dask places them, reruns what a dead worker held, and forgets them with
     the futures here. Results are gathered in the order of the shards.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    origins : list
-        For each shard, where the workers have it from.
     """
 
-    def __init__(self, client, origins):
-        self._client, self._origins = client, origins
-        self._shards = []
+    def __init__(self, sources, objective, formulation, client):
+        self._client = client
+        try:
+            super().__init__(sources, objective, formulation)
+        except BaseException:
+            self.close()
+            raise
 
-    def again(self):
-        """Give a backend over the same shards, for another objective."""
-        return ClusterShards(self._client, self._origins)
+    def of(self, objective):
+        """Return the risk of another objective over the same data."""
+        return ClusterRisk(self._sources, objective, self.formulation, self._client)
 
-    def open(self, objective):
-        """Read the shards; gives the facts of each."""
-        self._shards = [_RemoteShard(self._client, origin, objective) for origin in self._origins]
+    def _open(self):
+        self._shards = [_RemoteShard(self._client, source, self.objective) for source in self._sources]
         return self._run(_facts)
 
-    def prepare(self, plans):
-        """Deal each shard's queries to groups by its plan; gives the weights of the groups of each."""
+    def _prepare(self, plans):
         for shard, plan in zip(self._shards, plans, strict=True):
             shard.prepare(plan)
         return self._run(_weights)
 
-    def planes(self, w, kind):
-        """Give the planes of each shard, see `structrank.shard.Shard.planes`."""
+    def _planes(self, w, kind):
         return self._run(_planes, w, kind)
 
     def close(self):
         """Let the workers forget the shards."""
-        self._shards, self._origins = [], []
+        self._shards, self._sources = [], []
 
     def _run(self, function, *arguments):
-        """Run a task on each shard; gives their results."""
+        """Run a task on each shard; return the results."""
         futures = [shard.run(function, *arguments) for shard in self._shards]
         try:
             return self._gather(futures, function, *arguments)
@@ -265,7 +268,7 @@ def _open(source, objective):
 
 
 def _prepare(shard, plan):
-    shard.prepare(plan)
+    shard.prepare(*plan)
     return shard
 
 

@@ -74,61 +74,43 @@ class Health:
         return found
 
 
-class AtZero:
-    """What the risk is at w = 0.
-
-    Attributes
-    ----------
-    plane : Plane
-    value : float
-        R(0).
-    pull : float
-        Length of the slope.
-    shares : dict
-        For several criteria: name -> share of the part in the summed lengths of their slopes.
-    """
-
-    def __init__(self, risk):
-        zero = np.zeros(risk.n_features)
-        self.plane = risk.plane(zero)
-        self.value = float(risk.weights @ self.plane.value)
-        self.pull = float(np.linalg.norm(risk.weights @ self.plane.slope))
-        self.shares = {}
-        if len(risk.parts) > 1:
-            lengths = [
-                part.weight * float(np.linalg.norm(risk.part_plane(number, zero).slope))
-                for number, part in enumerate(risk.parts)
-            ]
-            for part, length in zip(risk.parts, lengths, strict=True):
-                self.shares[part.name] = self.shares.get(part.name, 0.0) + length / max(sum(lengths), 1e-300)
-
-    def steepness(self, norm, value):
-        """Tell how steeply R has fallen to `value` along a w of that length, against its fall at 0: 1 where w is very short."""
-        return (self.value - value) / (self.pull * norm) if self.pull * norm > 0 else 0.0
-
-
-def diagnose(at_zero, w, value, bound, C):
-    """Measure the health of w.
+def diagnose(risk, zero, result, C):
+    """Compute the health of a convex training.
 
     Parameters
     ----------
-    at_zero : AtZero
-    w : (n_features,) array
-    value : float
-        R(w).
-    bound : float
-        Lower bound on the optimum: unfinished training is not vacuous for that.
+    risk : Risk
+    zero : Point
+        R at w = 0.
+    result : Result
     C : float
 
     Returns
     -------
     Health
     """
-    start = C * at_zero.value
-    norm = float(np.linalg.norm(w))
-    ratio = (0.5 * norm**2 + C * value) / start if start > 0 else 0.0
-    vacuous = bound >= _VACUOUS_FROM * start and at_zero.steepness(norm, value) <= _STEEP_FROM
-    dominant = max(at_zero.shares, key=at_zero.shares.get, default=None)
-    if dominant is not None and at_zero.shares[dominant] <= _DOMINANT_FROM:
+    at_zero, norm = C * zero.risk, float(np.linalg.norm(result.w))
+    ratio = (0.5 * norm**2 + C * result.risk) / at_zero if at_zero > 0 else 0.0
+    fall = norm * float(np.linalg.norm(zero.slope))
+    steepness = (zero.risk - result.risk) / fall if fall > 0 else 0.0
+    # By the lower bound: an unfinished training is not vacuous.
+    vacuous = result.certificate.dual >= _VACUOUS_FROM * at_zero and steepness <= _STEEP_FROM
+    parts = _shares(risk)
+    dominant = max(parts, key=parts.get, default=None)
+    if dominant is not None and parts[dominant] <= _DOMINANT_FROM:
         dominant = None
-    return Health(ratio, norm, value, vacuous, at_zero.shares, dominant)
+    return Health(ratio, norm, result.risk, vacuous, parts, dominant)
+
+
+def _shares(risk):
+    """Return the share of each part of several in the summed gradient norms at 0."""
+    if len(risk.parts) < 2:
+        return {}
+    zero, shares = np.zeros(risk.n_features), {}
+    norms = [
+        part.weight * float(np.linalg.norm(risk.group_weights @ risk.plane(zero, number).slope))
+        for number, part in enumerate(risk.parts)
+    ]
+    for part, norm in zip(risk.parts, norms, strict=True):
+        shares[part.name] = shares.get(part.name, 0.0) + norm / max(sum(norms), 1e-300)
+    return shares

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 class History(Sequence):
-    """The iterations of a training run, in order; `structrank.solvers.cutting_plane.Iteration` each.
+    """The iterations of a training run, in order; `structrank.solvers.Iteration` each.
 
     Learners that go by rounds keep a `structrank.lambdas.training.Round` each.
 
     Examples
     --------
-    >>> from structrank.solvers.cutting_plane import Iteration
+    >>> from structrank.solvers import Iteration
     >>> history = History([Iteration(1, 0.9, 0.5, 0.4, 0.1, 1, {"qp": 0.001}, "osqp", "")])
     >>> len(history), history[0].gap
     (1, 0.4)

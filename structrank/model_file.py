@@ -65,7 +65,7 @@ _HOMES = {
     **dict.fromkeys(("metrics.AUC", "metrics.MAP", "metrics.MRR", "metrics.NDCG", "metrics.P"), "structrank.metrics"),
     **dict.fromkeys(("metrics.CNDCG", "metrics.PairAccuracy"), "structrank.metrics"),
     **dict.fromkeys(("PartialOrder", "FirstRelevant", "Permutation"), "structrank.feature_maps"),
-    **dict.fromkeys(("Certificate", "Iteration"), "structrank.solvers.cutting_plane"),
+    **dict.fromkeys(("Certificate", "Iteration"), "structrank.solvers.results"),
     "Health": "structrank.health",
     "RampRound": "structrank.ramp",
     **dict.fromkeys(("Selection", "Trial"), "structrank.selection"),

@@ -1,11 +1,12 @@
 """A shard: whole queries of one matrix, and one pass over them.
 
 The training set is one shard, or many: files, or parts on the workers of a cluster. A shard tells a few `Facts` of itself, is
-told the `Plan` that these make together, and then gives its planes for one w after another.
+told how to group its queries, and then returns its planes for one w after another.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from dataclasses import dataclass
@@ -117,36 +118,6 @@ class Facts:
     any_weight: bool
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a shard is told.
-
-    Attributes
-    ----------
-    total_weight : float
-        Of the queries of all shards.
-    longest : int
-        Documents in the longest query of all shards.
-    n_groups : int
-        Slacks that the shard's queries are dealt to, neighbours together.
-    own_slacks : bool
-        Whether each part has slacks of its own.
-    """
-
-    total_weight: float
-    longest: int
-    n_groups: int
-    own_slacks: bool
-
-
-@dataclass(frozen=True)
-class _Chunk:
-    """The queries that one thread works on at a time: whole groups, cut into blocks."""
-
-    groups: slice
-    blocks: np.ndarray
-
-
 class Shard:
     """Whole queries, ready for one pass after another.
 
@@ -177,7 +148,7 @@ class Shard:
             data.n_features, data.X.shape[0], data.grouping.n_queries, int(self._starts[-1]), n_entries, lengths,
             float(self._query_weights.sum()), bool(data.query_weights.any()),
         )  # fmt: skip
-        self._oracles = {}
+        self._sweeps = {}
 
     def _select_queries(self, data):
         grouping, relevant_from = data.grouping, self.objective.relevant_from
@@ -229,29 +200,40 @@ class Shard:
         first_of_query = np.concatenate([[0], np.cumsum(np.maximum.reduceat(self._grades, self._starts[:-1]) + 1)])
         return (sizes**2 - np.add.reduceat(counts**2, first_of_query[:-1])) / 2
 
-    def prepare(self, plan):
-        """Deal the queries to groups, and the groups to chunks."""
-        self._plan = plan
-        self._kinds = len(self.objective.parts) if plan.own_slacks else 1
-        n_groups = min(plan.n_groups, self._n_good.shape[0])
-        shares = self._query_weights / plan.total_weight
+    def prepare(self, total_weight, longest, n_groups, own_slacks):
+        """Form groups of neighbouring queries, each with a slack, and chunks of groups.
+
+        Parameters
+        ----------
+        total_weight : float
+            Weight of the queries of all shards.
+        longest : int
+            Documents of the longest query of all shards.
+        n_groups : int
+        own_slacks : bool
+            Whether each part has slacks of its own.
+        """
+        self._longest = longest
+        self._kinds = len(self.objective.parts) if own_slacks else 1
+        n_groups = min(n_groups, self._n_good.shape[0])
+        shares = self._query_weights / total_weight
         bounds = _even_cuts(self._starts, n_groups)
         self.weights = np.add.reduceat(shares, bounds[:-1]) if n_groups else np.empty(0)
-        self._group_of = np.repeat(np.arange(n_groups), np.diff(bounds))
-        self._factors = shares / self.weights[self._group_of]
+        group_of = np.repeat(np.arange(n_groups), np.diff(bounds))
+        self._factors = shares / self.weights[group_of]
         most = max(1, min(_MOST_CHUNKS, n_groups, self.facts.n_docs * self._row_bytes // _LEAST_CHUNK_BYTES))
         cuts = _even_cuts(self._starts[bounds], min(most, n_groups))
+        # A chunk is what one thread works on at a time: whole groups, and the blocks of their queries.
         self._chunks = [
-            _Chunk(slice(low, high), self._cut_into_blocks(bounds[low], bounds[high]))
-            for low, high in itertools.pairwise(cuts.tolist())
+            (slice(low, high), self._cut_into_blocks(bounds[low], bounds[high])) for low, high in itertools.pairwise(cuts.tolist())
         ]
-        # Where the slots of a chunk's queries start is taken off, so that a chunk's sums are small arrays.
-        self._slots = np.empty((self._kinds, self._group_of.shape[0]), dtype=np.int64)
-        for chunk in self._chunks:
-            queries = slice(bounds[chunk.groups.start], bounds[chunk.groups.stop])
-            own = self._group_of[queries] - chunk.groups.start
+        # Slots count from the first of their chunk, so that a chunk's sums are small arrays.
+        self._slots = np.empty((self._kinds, group_of.shape[0]), dtype=np.int64)
+        for groups, _ in self._chunks:
+            queries = slice(bounds[groups.start], bounds[groups.stop])
+            own = group_of[queries] - groups.start
             for kind in range(self._kinds):
-                self._slots[kind, queries] = own + kind * (chunk.groups.stop - chunk.groups.start)
+                self._slots[kind, queries] = own + kind * (groups.stop - groups.start)
 
     def _cut_into_blocks(self, first, last):
         rows_per_block = max(1, _BLOCK_BYTES // self._row_bytes)
@@ -286,44 +268,59 @@ class Shard:
         if X.shape != (self.facts.n_rows, self.facts.n_features):
             expected = f"{self.facts.n_rows} rows and {self.facts.n_features} columns when training began"
             raise ValueError(f"{self._names[1]} has changed: it has shape {X.shape}, but had {expected}. Train anew.")
-        work = self._work(kind)
-        n_kinds = work.slots.shape[0]
+        if kind not in self._sweeps:
+            self._sweeps[kind] = self._make_sweep(kind)
+        n_kinds, sweep = self._sweeps[kind]
         shape = (n_kinds, self.weights.shape[0])
-        slope, offset, value = np.zeros((*shape, w.shape[0])), np.zeros(shape), np.zeros(shape)
+        planes = np.zeros((*shape, w.shape[0])), np.zeros(shape), np.zeros(shape)
         run = map if threads is None else threads.map
         try:
-            for chunk, found in zip(self._chunks, run(lambda chunk: self._sum(work, chunk, X, w), self._chunks), strict=True):
-                for total, summed in zip((slope, offset, value), found, strict=True):
-                    total[:, chunk.groups] = summed.reshape((n_kinds, -1, *summed.shape[1:]))
+            for (groups, _), found in zip(
+                self._chunks, run(lambda chunk: self._sum(n_kinds, sweep, chunk, X, w), self._chunks), strict=True
+            ):
+                for total, summed in zip(planes, found, strict=True):
+                    total[:, groups] = summed.reshape((n_kinds, -1, *summed.shape[1:]))
         except MemoryError as error:
             raise MemoryError(
-                f"a pass over queries of up to {self._plan.longest} documents needs more memory than there is. The permutation "
+                f"a pass over queries of up to {self._longest} documents needs more memory than there is. The permutation "
                 "map takes a byte for each good document times each bad one of a query; decay=\"sqrt@30\" cuts it to the top."
             ) from error
-        return slope, offset, value, time.perf_counter() - started
+        return *planes, time.perf_counter() - started
 
-    def _work(self, kind):
-        """Give the oracles of a kind of pass, made when first asked for."""
-        if kind not in self._oracles:
-            self._oracles[kind] = _Work.of(self, kind, self._plan.longest)
-        return self._oracles[kind]
-
-    def _sum(self, work, chunk, X, w):
-        """Sum the planes of a chunk's queries; gives slopes, offsets and values."""
-        n_slots = work.slots.shape[0] * (chunk.groups.stop - chunk.groups.start)
+    def _sum(self, n_kinds, sweep, chunk, X, w):
+        """Sum the planes of a chunk's queries; return slopes, offsets and values."""
+        groups, blocks = chunk
+        n_slots = n_kinds * (groups.stop - groups.start)
         sums = np.zeros((n_slots, w.shape[0])), np.zeros(n_slots), np.zeros(n_slots)
-        for matrix, base, rows, blocks in self._readable(X, chunk.blocks):
-            if work.compiled:
-                finite = passes.sweep(
-                    matrix, base, rows, self._starts, blocks, self._n_good, self._order, self._grades, work.settings,
-                    work.tables, work.shared, work.part_weights, self._factors, work.slots, w, *sums,
-                )  # fmt: skip
-                if not finite:
-                    self._check_finite(X)
-            else:
-                for low, high in itertools.pairwise(blocks.tolist()):
-                    self._sum_block(work, X, matrix, base, rows, slice(low, high), w, *sums)
+        for part in self._readable(X, blocks):
+            if not sweep(*part, w, *sums):
+                self._check_finite(X)
         return sums
+
+    def _make_sweep(self, kind):
+        """Return the number of planes of each group and a function that adds the planes of some blocks to sums."""
+        parts, shared, weights = self.objective.parts, self.objective.shared, self.objective.part_weights
+        slots = self._slots if kind in ("risk", "prediction") else self._slots[:1]
+        if kind == "prediction":
+            shared = False  # every part predicts for itself
+            made = [oracles.prediction(part.criterion, part.feature_map, self._longest) for part in parts]
+        elif kind == "risk":
+            made = [part.oracle(self._longest) for part in parts]
+        else:
+            made, shared, weights = [parts[kind].oracle(self._longest)], False, np.ones(1)
+        if slots.shape[0] > 1:
+            weights = np.ones(len(parts))
+        if not all(isinstance(oracle, oracles.CompiledOracle) for oracle in made):
+            return slots.shape[0], functools.partial(self._sweep_in_python, made, shared, weights, slots)
+        settings, tables = np.stack([oracle.settings for oracle in made]), np.stack([oracle.table for oracle in made])
+
+        def sweep(matrix, base, rows, blocks, w, slope, offset, value):
+            return passes.sweep(
+                matrix, base, rows, self._starts, blocks, self._n_good, self._order, self._grades, settings, tables, shared,
+                weights, self._factors, slots, w, slope, offset, value,
+            )  # fmt: skip
+
+        return slots.shape[0], sweep
 
     def _readable(self, X, blocks):
         """Give X in a form for the kernels, with the blocks it serves: as it is, or converted a few blocks at a time."""
@@ -336,63 +333,32 @@ class Shard:
             rows = self._rows[docs] if self._rows.size else docs
             yield (np.ascontiguousarray(X[rows], dtype=np.float64),), docs.start, NO_ROWS, np.array([low, high])
 
-    def _sum_block(self, work, X, matrix, base, rows, queries, w, slope, offset, value):
-        """Do for one block what `passes.sweep` does, with oracles that are Python functions."""
-        first, stop = int(self._starts[queries.start]), int(self._starts[queries.stop])
-        starts = self._starts[queries.start : queries.stop + 1] - first
-        rows, order = rows[first:stop] if rows.size else rows, self._order[first:stop]
-        raw = np.empty(stop - first)
-        linear.scores(matrix, rows, first - base, w, raw)
-        if not w.any() and np.isnan(raw).any():
-            self._check_finite(X)
-        labels = None if self._labels is None else self._labels[first:stop]
-        sorted_queries = oracles.Queries.sort(raw, starts, self._n_good[queries], order, labels)
-        found = [oracle(sorted_queries) for oracle in work.oracles]
-        by_row = np.empty((work.slots.shape[0], stop - first))
-        slots = work.slots[:, queries]
-        passes.collect(
-            np.stack([one.coefficients for one in found]), np.stack([one.losses for one in found]),
-            np.stack([one.values for one in found]), order, starts, work.shared, work.part_weights,
-            self._factors[queries], slots, by_row, offset, value,
-        )  # fmt: skip
-        for kind in range(slots.shape[0]):
-            linear.add_slopes(matrix, rows, first - base, by_row[kind], starts, slots[kind], slope)
-
-
-@dataclass(frozen=True)
-class _Work:
-    """The oracles of one kind of pass, and how their planes are put together."""
-
-    oracles: list
-    shared: bool
-    part_weights: np.ndarray
-    slots: np.ndarray
-    compiled: bool
-    settings: np.ndarray | None = None
-    tables: np.ndarray | None = None
-
-    @classmethod
-    def of(cls, shard, kind, longest):
-        objective = shard.objective
-        parts, shared, weights = objective.parts, objective.shared, objective.part_weights
-        slots = shard._slots if kind in ("risk", "prediction") else shard._slots[:1]
-        if kind == "prediction":
-            shared = False  # every part predicts for itself
-            made = [oracles.prediction(part.criterion, part.feature_map, longest) for part in parts]
-        elif kind == "risk":
-            made = [part.oracle(longest) for part in parts]
-        else:
-            made, shared, weights = [parts[kind].oracle(longest)], False, np.ones(1)
-        if slots.shape[0] > 1:
-            weights = np.ones(len(parts))
-        if not all(isinstance(oracle, oracles.CompiledOracle) for oracle in made):
-            return cls(made, shared, weights, slots, False)
-        settings = np.stack([oracle.settings for oracle in made])
-        return cls(made, shared, weights, slots, True, settings, np.stack([oracle.table for oracle in made]))
+    def _sweep_in_python(self, made, shared, weights, slots, matrix, base, rows, blocks, w, slope, offset, value):
+        """Do what `passes.sweep` does, with oracles that are Python functions."""
+        for low, high in itertools.pairwise(blocks.tolist()):
+            first, stop = int(self._starts[low]), int(self._starts[high])
+            starts = self._starts[low : high + 1] - first
+            some_rows, order = rows[first:stop] if rows.size else rows, self._order[first:stop]
+            raw = np.empty(stop - first)
+            linear.scores(matrix, some_rows, first - base, w, raw)
+            if not w.any() and np.isnan(raw).any():
+                return False
+            labels = None if self._labels is None else self._labels[first:stop]
+            queries = oracles.Queries.sort(raw, starts, self._n_good[low:high], order, labels)
+            found = [oracle(queries) for oracle in made]
+            by_row = np.empty((slots.shape[0], stop - first))
+            passes.collect(
+                np.stack([one.coefficients for one in found]), np.stack([one.losses for one in found]),
+                np.stack([one.values for one in found]), order, starts, shared, weights, self._factors[low:high],
+                slots[:, low:high], by_row, offset, value,
+            )  # fmt: skip
+            for kind in range(slots.shape[0]):
+                linear.add_slopes(matrix, some_rows, first - base, by_row[kind], starts, slots[kind, low:high], slope)
+        return True
 
 
 def _even_cuts(starts, n):
-    """Cut what starts at the given places into n runs of about equal length, none empty; gives the n + 1 cuts."""
+    """Cut what starts at the given places into n runs of about equal length, none empty; return the n + 1 cuts."""
     last = starts.shape[0] - 1
     cuts = np.searchsorted(starts, np.linspace(0, starts[-1], n + 1))
     cuts[0], cuts[-1] = 0, last

@@ -25,9 +25,10 @@ from structrank.feature_maps import Permutation
 from structrank.history import History
 from structrank.linear_methods import LinearMethods
 from structrank.ranker import Ranker
-from structrank.risk import LocalShards, Risk
+from structrank.risk import Risk
 from structrank.shard import Objective, Part
-from structrank.solvers import reference
+from structrank.solvers.backends import BACKENDS
+from structrank.solvers.backends.cvxpy import installed_solvers
 from structrank.sources import is_dask, sources_of
 from structrank.training import Training
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from structrank._typing import Matrix, Path
     from structrank.criteria import Criterion
     from structrank.distributed import DaskBackend
-    from structrank.solvers.cutting_plane import Iteration
+    from structrank.solvers import Iteration
 
 
 # More ranks than any list has.
@@ -74,13 +75,16 @@ class StructRankSVM(LinearMethods, Ranker):
     relevant_from : float or None, default 1
         Least label of a good document. None takes labels as grades: AUC over all pairs with different labels, DORM with
         gains 2^label - 1.
-    formulation : {"auto", "one-slack", "n-slack"}, default "auto"
-        Planes an iteration: 128 to 512 by the size of X, fewer where X is sparse and wide, each for a group of queries; one; or
-        one per query. The optimum is the same, the more planes the fewer passes over the data but the larger the QPs.
+    formulation : {"auto", "one-slack", "grouped", "n-slack"}, default "auto"
+        Slacks of the QP, and so planes of each pass: one; one for each group of queries, 128 to 512 groups by the size of X,
+        fewer where X is sparse and wide; or one for each query (eq. 1 of the KDD 2008 paper as printed). "auto" starts with one
+        slack and goes over to groups where training needs more than 10 passes (20 where C is not large). The optimum is the
+        same; the more slacks, the fewer passes over the data but the larger the QPs.
     solver : str, default "auto"
-        Who solves the QPs: "dual", compiled ascent on the dual; "interior", an interior-point method; "auto", the first, and
-        the second where C is large and the optimum far, or a QP too hard for the first; "osqp"; "cvxpy" (Clarabel) or
-        "cvxpy:NAME" with any solver that CVXPY has installed. One that stalls is helped out by another.
+        Backend for the QPs. "auto" is OSQP for one slack, and for many the compiled backends "dual" (ascent on the dual) and
+        "interior" (an interior-point method, where C is large and the optimum far). "osqp", "cvxpy" (Clarabel), "cvxpy:NAME"
+        with any solver that CVXPY has installed, and backends of one's own (`structrank.solvers.backends.register`) stay with
+        one slack where ``formulation="auto"``. A backend that misses its accuracy is followed by the compiled ones.
     tol : float, default 1e-3
         Stop when the certified gap is at most C tol: the paper's epsilon, in units of the loss.
     max_iter : int, default 1000
@@ -105,10 +109,10 @@ class StructRankSVM(LinearMethods, Ranker):
     coef_ : (n_features,) array
         The weights w.
     n_iter_ : int
-        Iterations made: a QP and a pass over the data each. There is no pass where the QP shows that the best w so far is good
-        enough, and no QP where a step goes back from where the last had ended.
+        Iterations: a QP and a pass over the data each; no pass where the QP shows that the best w so far is good enough.
     history_ : History
-        One entry an iteration: objective, bound, gap, violation, planes, seconds; ``history_.to_frame()`` for pandas.
+        One entry an iteration: objective, bound, gap, violation, planes, seconds, solver of the QP; ``history_.to_frame()`` for
+        pandas.
     certificate_ : Certificate
         ``.primal`` and ``.dual`` enclose the optimum, ``.gap`` is their difference.
     health_ : Health
@@ -195,8 +199,8 @@ class StructRankSVM(LinearMethods, Ranker):
         backend : DaskBackend, default None
             A cluster to train on, see `structrank.distributed`; None trains in this process.
         checkpoint : path-like, default None
-            A folder to keep the state of training in. Killed at any moment, the same call goes on from there and ends with the
-            same model, bit by bit; see `structrank.checkpoint`.
+            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit; see
+            `structrank.checkpoint`.
 
         Returns
         -------
@@ -204,14 +208,14 @@ class StructRankSVM(LinearMethods, Ranker):
         """
         C, relative_C = self._check_parameters()
         start = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
-        with self._training(X, y, qid, sample_weight, relative_C, backend) as training:
+        kept = self._checkpoint(checkpoint, "training", C=C)
+        with self._training(X, y, qid, sample_weight, relative_C, backend, kept) as training:
             if start is not None and start.shape[0] != training.risk.n_features:
                 raise ValueError(
                     f"warm_start: the last fit had {start.shape[0]} features, X has {training.risk.n_features}. "
                     "Fit a new model, or set warm_start=False."
                 )
-            kept = self._checkpoint(checkpoint, start=None if start is None else start.tolist())
-            self._train(X, training, C, callback, start, kept)
+            self._train(X, training, C, callback, start)
         return self
 
     def fit_path(
@@ -245,15 +249,14 @@ class StructRankSVM(LinearMethods, Ranker):
         _, relative_C = self._check_parameters()
         Cs = _validation.check_Cs(Cs)
         models: dict[float, Self] = {}
-        with self._training(X, y, qid, sample_weight, relative_C, backend) as training:
+        kept = self._checkpoint(checkpoint, "path", C=relative_C)
+        with self._training(X, y, qid, sample_weight, relative_C, backend, kept) as training:
             try:
                 unfitted = clone(self)
                 for C in sorted(set(Cs)):
-                    model = deepcopy(unfitted)  # a tenth of the time of `clone`
+                    model = deepcopy(unfitted)  # 10 times faster than `clone`
                     model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
-                    # What smaller values of C have found is where this one starts.
-                    kept = model._checkpoint(checkpoint, f"C-{C}", smaller_C=list(models), max_iter=self.max_iter)
-                    model._train(X, training, C, callback, checkpoint=kept)
+                    model._train(X, training, C, callback)
                     models[C] = model
                     if model.stop_reason_ == "interrupted":
                         break
@@ -354,7 +357,7 @@ class StructRankSVM(LinearMethods, Ranker):
         _validation.check_choice("discount", self.discount, DISCOUNTS)
         Permutation(self.decay)
         _validation.check_choice("slack", self.slack, ("separate", "shared"))
-        _validation.check_choice("formulation", self.formulation, ("auto", "one-slack", "n-slack"))
+        _validation.check_choice("formulation", self.formulation, ("auto", "one-slack", "grouped", "n-slack"))
         _validation.check_choice("query_weight", self.query_weight, ("equal", "pairs"))
         _validation.check_choice("bound", self.bound, ("convex", "ramp", "auto"))
         if self.bound == "ramp" and self.relevant_from is None:
@@ -381,37 +384,37 @@ class StructRankSVM(LinearMethods, Ranker):
         self._parts(relative_C)
         return C, relative_C
 
-    def _training(self, X, y, qid, sample_weight, relative_C, backend):
+    def _training(self, X, y, qid, sample_weight, relative_C, backend, checkpoint=None):
         objective = Objective(tuple(self._parts(relative_C)), self.relevant_from, self.slack, self.query_weight)
-        # Of shared slacks the ramp would be no upper bound: each part has a prediction of its own.
+        # With shared slacks the ramp would be no upper bound: each part has a prediction of its own.
         ramp_objective = replace(objective, parts=tuple(self._parts(relative_C, ramp=True)), slack="separate")
         if backend is None:
-            shards = LocalShards(sources_of(X, y, qid, sample_weight), _validation.n_threads(self.n_jobs))
-        elif hasattr(backend, "bind"):
-            shards = backend.bind(X, y, qid, sample_weight)
+            sources = sources_of(X, y, qid, sample_weight)
+            risk = Risk(sources, objective, self.formulation, _validation.n_threads(self.n_jobs))
+        elif hasattr(backend, "risk"):
+            risk = backend.risk(X, y, qid, sample_weight, objective, self.formulation)
         else:
             raise ValueError(f"backend={backend!r} is not valid: expected DaskBackend(client), or None for this process.")
         try:
-            risk = Risk(shards, objective, self.formulation)
-            return closing(Training(risk, ramp_objective, self.bound, self.tol, self.solver, self.max_iter))
+            return closing(Training(risk, ramp_objective, self.bound, self.tol, self.solver, self.max_iter, checkpoint))
         except BaseException:
-            shards.close()
+            risk.close()
             raise
 
-    def _checkpoint(self, folder, name="training", **course):
-        """Give the checkpoint of a run; `course` is what it depends on beside the data and most parameters."""
+    def _checkpoint(self, folder, name, C):
+        """Return the checkpoint of a run, None without a folder."""
         if folder is None:
             return None
         indifferent = ("n_jobs", "verbose", "warm_start", "max_iter")
-        settings = {key: value for key, value in self.get_params().items() if key not in indifferent} | course
+        settings = {**{key: value for key, value in self.get_params().items() if key not in indifferent}, "C": C}
         # The repr of a function, or of what holds one, differs from process to process.
         texts = {key: repr(value) for key, value in settings.items()}
         parameters = {key: describe(settings[key]) if " at 0x" in text else text for key, text in texts.items()}
         return Checkpoint(folder, parameters, name)
 
-    def _train(self, X, training, C, callback, start=None, checkpoint=None):
+    def _train(self, X, training, C, callback, start=None):
         reporter = _Reporter(callback, self.verbose, C)
-        outcome = training.run(C, reporter, start, checkpoint)
+        result, health = training.run(C, reporter, start)
         # Only now, so that a fit that is refused leaves the earlier model alone.
         if isinstance(X, (Shards, np.ndarray)) or is_dask(X):
             vars(self).pop("feature_names_in_", None)
@@ -421,19 +424,21 @@ class StructRankSVM(LinearMethods, Ranker):
         else:
             validate_data(self, X, skip_check_array=True)
         self.n_features_in_, self.n_queries_ = training.risk.n_features, training.risk.n_queries
-        self.coef_ = outcome.w
-        self.n_iter_ = len(outcome.history)
-        self.history_ = History(outcome.history)
-        self.certificate_ = outcome.certificate
-        self.stop_reason_ = outcome.reason
-        self.health_ = outcome.health
-        self.rounds_ = outcome.rounds
+        self.coef_ = result.w
+        self.n_iter_ = len(result.history)
+        self.history_ = History(result.history)
+        self.certificate_ = result.certificate
+        self.stop_reason_ = result.reason
+        self.health_ = health
+        self.rounds_ = result.rounds
         for name in ("selection_", "polish_"):  # of an earlier model
             vars(self).pop(name, None)
         problems = self._problems(training.risk)
-        choices = [training.why_ramp] if self.bound == "auto" and self.rounds_ else []
-        self.notes_ = tuple(choices + problems)
-        reporter.finish(outcome)
+        self.notes_ = tuple(problems)
+        if self.bound == "auto" and self.rounds_:
+            names = " + ".join(part.name for part in training.ramp_objective.parts)
+            self.notes_ = (f"Trained on the ramp bound of {names}, as the convex bound is vacuous on these data.", *problems)
+        reporter.finish(result)
         for text in problems:
             warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
 
@@ -454,13 +459,12 @@ class StructRankSVM(LinearMethods, Ranker):
 
 
 def _check_solver(solver):
-    name = solver.partition(":")[2] if isinstance(solver, str) and solver.startswith("cvxpy:") else None
-    if name is None:
-        _validation.check_choice("solver", solver, ("auto", "dual", "interior", "osqp", "cvxpy", "cvxpy:NAME"))
-    if name is not None and name not in reference.installed_solvers():
-        raise ValueError(
-            f"solver={solver!r}: CVXPY has no solver {name!r} installed; it has {', '.join(reference.installed_solvers())}."
-        )
+    if not (isinstance(solver, str) and solver.startswith("cvxpy:")):
+        _validation.check_choice("solver", solver, ("auto", *BACKENDS, "cvxpy:NAME"))
+        return
+    name, installed = solver.partition(":")[2], installed_solvers()
+    if name not in installed:
+        raise ValueError(f"solver={solver!r}: CVXPY has no solver {name!r} installed; it has {', '.join(installed)}.")
 
 
 class _Reporter:
@@ -476,9 +480,9 @@ class _Reporter:
             self.line.update(self._text(iteration))
         return self.callback is not None and self.callback(iteration)
 
-    def finish(self, outcome):
+    def finish(self, result):
         if self.line is not None:
-            self.line.finish(f"{self._text(outcome.history[-1])}  {outcome.reason}")
+            self.line.finish(f"{self._text(result.history[-1])}  {result.reason}")
 
     def _text(self, iteration):
         seconds = time.perf_counter() - self.started

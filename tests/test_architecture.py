@@ -13,7 +13,7 @@ import pytest
 import structrank
 
 ROOT = pathlib.Path(__file__).parent.parent
-PARTS = ("solvers", "datasets", "_kernels", "lambdas", "clicks", "exports")
+PARTS = ("solvers", "solvers.backends", "datasets", "_kernels", "lambdas", "clicks", "exports")
 PACKAGES = ["structrank", *(f"structrank.{name}" for name in PARTS)]
 
 
@@ -43,13 +43,13 @@ def test_examples_in_docstrings_run(module):
 @pytest.mark.parametrize("folder", ["solvers", "datasets", "structrank/_kernels"])
 def test_solvers_data_sets_and_kernels_know_only_themselves_and_the_compiler(folder):
     own = f"structrank.{folder.rpartition('/')[2]}"
-    for path in (ROOT / folder).glob("*.py"):
+    for path in (ROOT / folder).rglob("*.py"):
         for name in imports_of(path):
             if name.split(".")[0] == "structrank":
                 assert name.startswith((own, "structrank._compile")), f"{path.name} imports {name}"
 
 
-@pytest.mark.parametrize(("library", "home"), [("osqp", "solvers/qp.py"), ("cvxpy", "solvers/reference.py")])
+@pytest.mark.parametrize(("library", "home"), [("osqp", "solvers/backends/osqp.py"), ("cvxpy", "solvers/backends/cvxpy.py")])
 def test_each_solver_library_has_one_home(library, home):
     for folder in ("structrank", "solvers", "datasets"):
         for path in (ROOT / folder).rglob("*.py"):

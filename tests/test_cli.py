@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from ir_measures import AP, RR, P, nDCG
 
-from structrank import StructRankSVM, cli, comparison, datasets, load_model, metrics, model_file, train_for
+from structrank import StructRankSVM, cli, comparison, datasets, load_model, metrics, model_file, risk, train_for
 from structrank.datasets import load_letor
 from structrank.ranker import Ranker
-from structrank.solvers import cutting_plane
+from structrank.solvers import CuttingPlanes
 from structrank.trees import LightGBMRanker
 
 COMMANDS = ("compare", "train", "predict", "evaluate", "inspect")
@@ -233,8 +233,10 @@ def test_the_best_C_on_validation_data_is_taken(result, run, tmp_path):
 def test_a_checkpoint_is_kept_and_taken_up(result, tmp_path, monkeypatch):
     command = f"train train.txt -C 100 -o {tmp_path}/m --checkpoint {tmp_path}/run"
     first = result(command)
-    monkeypatch.setattr(cutting_plane.CuttingPlanes, "step", None)  # a finished run takes none
+    passes, plane = [], risk.Risk.plane
+    monkeypatch.setattr(risk.Risk, "plane", lambda self, w, kind="risk": passes.append(w) or plane(self, w, kind))
     assert result(command) == first
+    assert len(passes) == 1  # which tells whether the data are the same
 
 
 def test_the_certificate_of_the_ramp_bound_says_what_it_is_of(run, tmp_path):
@@ -254,14 +256,16 @@ def test_warnings_of_training_are_lines_on_stderr(run, tmp_path):
 
 def test_an_interrupted_choice_of_C_keeps_what_there_is(run, tmp_path, monkeypatch):
     path = tmp_path / "m.structrank"
-    step = cutting_plane.CuttingPlanes.step
+    run_for_C = CuttingPlanes.run
 
-    def interrupted(self):
-        if self.C == 100 and self.history:  # the second C, second iteration
-            raise KeyboardInterrupt
-        return step(self)
+    def interrupted(self, C, *arguments):
+        def press(iteration):
+            if C == 100 and iteration.iteration == 2:
+                raise KeyboardInterrupt
 
-    monkeypatch.setattr(cutting_plane.CuttingPlanes, "step", interrupted)
+        return run_for_C(self, C, *arguments[:-1], press)
+
+    monkeypatch.setattr(CuttingPlanes, "run", interrupted)
     code, out, err = run(f"train train.txt -C 0.01 100 1000 --tol 1e-6 --validation vali.txt -o {path}")
     assert code == 130
     assert "warning: The path was interrupted; the models for C = 1000 are missing." in err

@@ -11,7 +11,7 @@ from structrank import most_violated
 from structrank._kernels.pairs import are_few
 from structrank.criteria import MRR, find_oracle, parse
 from structrank.feature_maps import parse as parse_map
-from structrank.risk import LocalShards, Risk
+from structrank.risk import Risk
 from structrank.shard import Objective, Part
 from structrank.sources import sources_of
 
@@ -210,7 +210,7 @@ def test_auc_counts_pairs_closer_than_a_half_one_by_one_or_by_search(n_good, n_b
     good, bad = X[labels > 0], X[labels == 0]
     wrong = (good @ w)[:, None] - (bad @ w)[None] < 0.5
     part = Part(parse("auc"), *find_oracle(parse("auc"), "po"))
-    with closing(Risk(LocalShards(sources_of(X, labels)), Objective((part,)))) as risk:
+    with closing(Risk(sources_of(X, labels), Objective((part,)))) as risk:
         plane = risk.plane(w)
     assert plane.offset == pytest.approx([wrong.mean()])
     assert plane.slope[0] == pytest.approx(2 * (wrong.sum(axis=1) @ good - wrong.sum(axis=0) @ bad) / wrong.size)

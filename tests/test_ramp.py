@@ -1,6 +1,7 @@
 """The ramp bound: what it bounds, that it falls, where it is taken, and how it behaves in the estimator."""
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,8 +11,8 @@ import pytest
 from structrank import StructRankSVM, StructRankWarning, criteria, datasets, load_model, metrics
 from structrank.data import RankingData
 from structrank.oracles import auc_partial_order
-from structrank.ramp import TiltedRisk, _Run
-from structrank.risk import LocalShards, Risk
+from structrank.ramp import LinearisedRisk, _Run
+from structrank.risk import Risk
 from structrank.shard import Objective, Part
 
 CRITERIA = [
@@ -29,7 +30,7 @@ each_pair = pytest.mark.parametrize(("criterion", "map_name"), PAIRS, ids=lambda
 
 def risk_of(criterion, map_name, X, y, qid, formulation="n-slack"):
     part = Part(criterion, *criteria.find_oracle(criterion, map_name))
-    return Risk(LocalShards([RankingData(X, y, qid)]), Objective((part,)), formulation)
+    return Risk([RankingData(X, y, qid)], Objective((part,)), formulation)
 
 
 def small_queries(rng, n_queries=10):
@@ -58,7 +59,7 @@ def test_prediction_and_ramp_equal_exhaustive_search(criterion, map_name, rng):
     risk = risk_of(criterion, map_name, X, y, qid)
     for scale in (0.1, 1.0, 10.0):
         w = scale * rng.normal(size=3)
-        convex, predicted = risk.plane(w), risk.prediction(w)
+        convex, predicted = risk.plane(w), risk.plane(w, "prediction")
         for q in range(qid[-1] + 1):
             leads, losses = by_exhaustion(criterion, feature_map, X[qid == q] @ w, y[qid == q] > 0)
             ramp = convex.value[q] - predicted.value[q]
@@ -72,10 +73,10 @@ def test_prediction_and_ramp_equal_exhaustive_search(criterion, map_name, rng):
 def test_the_plane_of_the_prediction_touches_it_from_below(criterion, map_name, rng):
     risk = risk_of(criterion, map_name, *small_queries(rng))
     w = rng.normal(size=3)
-    plane = risk.prediction(w)
+    plane = risk.plane(w, "prediction")
     assert -plane.slope @ w == pytest.approx(plane.value, abs=1e-9)
     for v in rng.normal(size=(20, 3)):
-        assert (risk.prediction(v).value >= -plane.slope @ v - 1e-9).all()
+        assert (risk.plane(v, "prediction").value >= -plane.slope @ v - 1e-9).all()
 
 
 @each_pair
@@ -84,13 +85,13 @@ def test_the_loss_of_the_prediction_is_that_of_the_sorted_order(criterion, map_n
     w = rng.normal(size=3)
     measure = criterion.measure()
     reached = metrics.evaluate(y, X @ w, qid, measure, per_query=True)[measure.name]
-    assert risk_of(criterion, map_name, X, y, qid).prediction(w).offset == pytest.approx(1 - reached, abs=1e-12)
+    assert risk_of(criterion, map_name, X, y, qid).plane(w, "prediction").offset == pytest.approx(1 - reached, abs=1e-12)
 
 
 def test_the_map_mrr_predicts_another_ranking_than_the_sorted_one(rng):
     X, y, qid = small_queries(rng, n_queries=30)
     w = rng.normal(size=3)
-    predicted = risk_of(criteria.MRR(), "mrr", X, y, qid).prediction(w).value
+    predicted = risk_of(criteria.MRR(), "mrr", X, y, qid).plane(w, "prediction").value
     feature_map, differs = criteria.find_oracle(criteria.MRR(), "mrr")[0], 0
     for q in range(30):
         scores = X[qid == q] @ w
@@ -103,16 +104,16 @@ def test_the_map_mrr_predicts_another_ranking_than_the_sorted_one(rng):
 def test_planes_of_a_round_lie_below_its_risk_and_that_above_the_ramp(criterion, map_name, formulation, rng):
     risk = risk_of(criterion, map_name, *small_queries(rng), formulation)
     center, w = rng.normal(size=(2, 3))
-    tilted = TiltedRisk(risk, risk.prediction(center).slope)
-    plane = tilted.plane(w)
+    linearised = LinearisedRisk(risk, risk.plane(center, "prediction").slope)
+    plane = linearised.plane(w)
     assert plane.offset - plane.slope @ w == pytest.approx(plane.value, abs=1e-9)
     for v in (*rng.normal(size=(20, 3)), center):
-        value = tilted.plane(v).value
-        ramp = risk.plane(v).value - risk.prediction(v).value
+        value = linearised.plane(v).value
+        ramp = risk.plane(v).value - risk.plane(v, "prediction").value
         assert (value >= plane.offset - plane.slope @ v - 1e-9).all()
         assert (value >= ramp - 1e-9).all()
     assert value == pytest.approx(ramp, abs=1e-9)  # at the center, where the plane of P was made
-    assert tilted.visited[0][0] is w
+    assert linearised.evaluated[0][0] is w
 
 
 # --- training ---------------------------------------------------------------------------------------------------------
@@ -199,15 +200,15 @@ def test_ramp_learns_where_the_convex_bound_is_vacuous(criterion):
 
 def test_passes_are_counted_as_they_are_made(long_lists, monkeypatch):
     train, made = long_lists.train, []
-    plane = Risk._plane
-    monkeypatch.setattr(Risk, "_plane", lambda self, *given, **named: made.append(0) or plane(self, *given, **named))
+    plane = Risk.plane
+    monkeypatch.setattr(Risk, "plane", lambda self, *given, **named: made.append(0) or plane(self, *given, **named))
     start = fit(train, "auc", C=10.0).coef_
     spared = 0
     with StructRankSVM("ndcg", feature_map="po")._training(train.X, train.y, train.qid, None, [1.0], None) as training:
         for tol in (0.3, 0.1, 0.03, 0.01):
             made.clear()
-            run = _Run(training.risk, tol, "auto", 100, None)
-            list(run.stage(run.visit(start), 100.0))
+            run = _Run(training.risk, {"tol": tol}, 100, None)
+            list(run.stage(run.evaluate(start), 100.0))
             assert run.passes == len(made)
             spared += run.last_passes < len(run.last.history) + 1
     assert spared
@@ -231,9 +232,9 @@ def test_ramp_starts_from_the_model_that_there_is(long_lists):
 
 
 def test_ramp_makes_at_most_six_times_the_passes_of_a_convex_training(long_lists, monkeypatch):
-    passes, original = [], Risk._plane
+    passes, original = [], Risk.plane
     monkeypatch.setattr(
-        Risk, "_plane", lambda *arguments, **named: (passes.append(1), original(*arguments, **named))[1]
+        Risk, "plane", lambda *arguments, **named: (passes.append(1), original(*arguments, **named))[1]
     )
 
     def count(*arguments, **parameters):
@@ -333,18 +334,19 @@ def test_what_the_ramp_refuses(train):
         StructRankSVM("ndcg", bound="ramp").fit(train.X, np.zeros(len(train.y)), qid=train.qid)
 
 
-def test_a_round_that_needs_many_passes_to_stay_where_it_is_does(train):
+def test_a_round_that_needs_many_passes_to_stay_where_it_is_does(train, monkeypatch):
     from structrank import ramp
+
+    monkeypatch.setattr(ramp, "_KEPT_POINTS", 3)
 
     with StructRankSVM("map", formulation="one-slack")._training(train.X, train.y, train.qid, None, [1.0], None) as training:
         risk, C = training.risk, 100.0
         w = StructRankSVM("map", C=C).fit(train.X, train.y, qid=train.qid).coef_
         for _ in range(15):  # to a fixed point
-            w = ramp.CuttingPlanes(TiltedRisk(risk, risk.prediction(w).slope), C, 1e-10).run(500).w
-        run = _Run(risk, 1e-6, "auto", 1000, None)
-        place = run.visit(w)
+            w = ramp.CuttingPlanes(LinearisedRisk(risk, risk.plane(w, "prediction").slope), 1e-10).run(C).w
+        run = _Run(risk, {"tol": 1e-6, "one_slack_passes": math.inf}, 1000, None)
+        place = run.evaluate(w)
         assert run._round(place, C).w is w
-        assert run.last_passes > ramp._KEPT_POINTS + 1
         assert any(known[0] is w for known in run.known)
 
 
@@ -386,8 +388,7 @@ def test_ctrl_c_gives_the_best_round_so_far_or_is_raised(monkeypatch):
 
         passes.clear()
         with monkeypatch.context() as patch:
-            for name in ("plane", "prediction"):
-                patch.setattr(Risk, name, visit(getattr(Risk, name)))
+            patch.setattr(Risk, "plane", visit(Risk.plane))
             return StructRankSVM("ndcg", k=3, bound="ramp").fit(train.X, train.y, qid=train.qid)
 
     interrupted_in(0)
@@ -430,4 +431,4 @@ def test_a_criterion_of_ones_own_is_judged_by_its_own_loss(train):
         here = train.qid == query
         if 0 < train.y[here].sum() < here.sum():
             losses.append(SquaredAUC().loss(np.argsort(-train.X[here] @ w), train.y[here] > 0))
-    assert float(risk.weights @ risk.prediction(w).offset) == pytest.approx(np.mean(losses))
+    assert float(risk.weights @ risk.plane(w, "prediction").offset) == pytest.approx(np.mean(losses))

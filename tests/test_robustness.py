@@ -332,18 +332,18 @@ def test_a_run_that_is_out_of_memory_keeps_its_checkpoint(few, tmp_path, monkeyp
     expected = fitted(X, y, qid, C=10.0)
     passes, plane = [], risk.Risk.plane
 
-    def fail(self, w):
+    def fail(self, w, kind="risk"):
         passes.append(w)
         if len(passes) == 5:
             raise MemoryError("Unable to allocate 1. TiB")
-        return plane(self, w)
+        return plane(self, w, kind)
 
     monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
     with monkeypatch.context() as patch:
         patch.setattr(risk.Risk, "plane", fail)
         with pytest.raises(MemoryError):
             StructRankSVM(C=10.0).fit(X, y, qid=qid, checkpoint=tmp_path)
-    assert (tmp_path / "training.checkpoint").exists()
+    assert (tmp_path / "training-convex-1.checkpoint").exists()
     resumed = StructRankSVM(C=10.0).fit(X, y, qid=qid, checkpoint=tmp_path)
     assert np.array_equal(resumed.coef_, expected.coef_)
 
@@ -399,6 +399,7 @@ fold = datasets.make_ranking(n_queries=30, n_docs=8, n_features=6, noise=0.5, ra
 data = fold.train.X, fold.train.y, fold.train.qid
 model = StructRankSVM("map").fit(*data)
 table = compare({"made": fold}, ["AUC"], "map", Cs=[1.0])
+longer = iter([2, 8, 1000, 1000])  # what is resumed has more to write
 writers = {
     "the model": lambda: model.save("m.structrank"),
     "the model ": lambda: model.to_svmrank("m.dat"),
@@ -407,8 +408,8 @@ writers = {
     "the qrels": lambda: runs.write_qrels("qrels.txt", fold.train),
     "the table": lambda: table.to_csv("table.csv"),
     "the report": lambda: table.to_report("report.html"),
-    "the checkpoint": lambda: StructRankSVM("map").fit(*data, checkpoint="run"),
-    "the checkpoint ": lambda: StructRankSVM("mrr", bound="ramp").fit(*data, checkpoint="ramp"),
+    "the checkpoint": lambda: StructRankSVM("map", max_iter=next(longer)).fit(*data, checkpoint="run"),
+    "the checkpoint ": lambda: StructRankSVM("mrr", bound="ramp", max_iter=next(longer)).fit(*data, checkpoint="ramp"),
     "a cell of the comparison": lambda: compare({"made": fold}, ["AUC"], "map", Cs=[1.0], results="cells"),
 }
 contents = lambda: {path: path.read_bytes() for path in Path(".").rglob("*") if path.is_file()}
@@ -422,7 +423,7 @@ for what, write in writers.items():
         write()
         print(what, "was saved")
     except OSError as error:
-        now = "nothing was saved" if "cell" in what else "the earlier file is as it was"
+        now = "nothing was saved" if "cell" in what or "checkpoint" in what else "the earlier file is as it was"
         assert error.strerror == f"cannot save {what.strip()}: {os.strerror(error.errno)}; {now}", error
         assert error.filename.startswith(os.getcwd())
 assert contents() == before
@@ -533,7 +534,7 @@ sys.path.insert(0, sys.argv[1])
 import structrank
 assert structrank.__file__.startswith(sys.argv[1])
 from structrank._kernels import linear
-from structrank.solvers import dual
+from structrank.solvers.backends import dual
 from structrank.datasets import _letor_parser
 assert os.path.isdir(os.environ["NUMBA_CACHE_DIR"])
 print(os.environ["NUMBA_CACHE_DIR"])

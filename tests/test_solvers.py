@@ -2,18 +2,18 @@
 
 import contextlib
 import itertools
+import math
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from structrank.solvers import CuttingPlanes, Plane, WorkingSet, interior, qp, reference
+from structrank.solvers import CuttingPlanes, Plane, WorkingSet, backends, cutting_plane
 from structrank.solvers.assignment import best_assignment
-from structrank.solvers.cutting_plane import Point
-from structrank.solvers.dual import _ascend
-from structrank.solvers.interior import ask_interior
-from structrank.solvers.working_set import QPProblem
+from structrank.solvers.backends import BACKENDS, dual, interior, solve
+
+SLACKS = [0, 10, math.inf]  # passes with one slack: many throughout, the default, one throughout
 
 
 class Hinges:
@@ -41,343 +41,193 @@ def hinges(seed=0, n_parts=3):
     return Hinges(parts, [0.5, 0.3, 0.2][:n_parts])
 
 
-def test_the_driver_minimises_any_risk_with_one_or_many_slacks():
+def working_set(slopes, offsets, weights):
+    """Make a working set from (n_slacks, n, n_features) slopes and (n_slacks, n) offsets."""
+    planes = WorkingSet(weights, slopes.shape[2])
+    for t in range(slopes.shape[1]):
+        planes.add(slopes[:, t], offsets[:, t])
+    return planes
+
+
+def random_planes(rng, n_slacks, n, n_features):
+    weights = rng.random(n_slacks) + 0.1
+    return working_set(rng.normal(size=(n_slacks, n, n_features)), rng.random((n_slacks, n)), weights)
+
+
+def optimum(risk, C):
     import cvxpy
 
-    many = hinges()
-    stacked = Hinges([np.concatenate(many.parts)], [1.0])
-    stacked.weights = np.ones(1)
-    for risk in (many, stacked):
-        w = cvxpy.Variable(4)
-        terms = [
-            weight * cvxpy.sum(cvxpy.pos(1 - X @ w)) / len(X)
-            for weight, X in zip(risk.weights, risk.parts, strict=True)
-        ]
-        problem = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(w) + 20.0 * cvxpy.sum(terms)))
-        problem.solve(solver="CLARABEL")
-        outcome = CuttingPlanes(risk, C=20.0, tol=1e-6).run(max_iter=500)
-        assert outcome.reason == "converged"
-        assert outcome.certificate.primal == pytest.approx(problem.value, rel=1e-5)
-        assert outcome.certificate.dual <= problem.value * (1 + 1e-9)
-        assert outcome.w == pytest.approx(w.value, abs=1e-2)
+    w = cvxpy.Variable(risk.n_features)
+    terms = [
+        weight * cvxpy.sum(cvxpy.pos(1 - X @ w)) / len(X) for weight, X in zip(risk.weights, risk.parts, strict=True)
+    ]
+    problem = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(w) + C * cvxpy.sum(terms)))
+    problem.solve(solver="CLARABEL")
+    return problem.value, w.value
 
 
-def solvers_of(history):
-    """Give who solved the QPs; steps back have none."""
-    return {one.solver for one in history if one.solver}
+# --- the driver -----------------------------------------------------------------------------------------------------------
 
 
-def test_one_step_at_a_time_equals_a_run():
-    driver = CuttingPlanes(hinges(), C=5.0, tol=1e-4)
-    while not driver.step():
-        pass
-    outcome = CuttingPlanes(hinges(), C=5.0, tol=1e-4).run(max_iter=500)
-    assert np.array_equal(driver.w, outcome.w)
-    assert len(driver.history) == len(outcome.history)
+@pytest.mark.parametrize("one_slack_passes", SLACKS)
+@pytest.mark.parametrize("C", [0.1, 20.0, 1e4])
+def test_the_driver_minimises_any_risk_with_one_or_many_slacks(C, one_slack_passes):
+    value, w = optimum(hinges(), C)
+    result = CuttingPlanes(hinges(), 1e-6, one_slack_passes=one_slack_passes).run(C)
+    assert result.reason == "converged"
+    assert result.certificate.gap <= C * 1e-6
+    assert result.certificate.primal == pytest.approx(value, rel=1e-5)
+    assert result.certificate.dual <= value * (1 + 1e-8)
+    assert result.w == pytest.approx(w, abs=1e-2)
+    assert 0.5 * result.w @ result.w + C * result.risk == pytest.approx(result.certificate.primal)
+    assert len(result.history) <= 60
 
 
-def test_given_planes_save_evaluations():
+def test_the_bound_holds_at_every_iteration_whatever_C_the_run_is_at():
+    for C in (1.0, 1e3, 1e7):
+        best = CuttingPlanes(hinges(), 1e-9, one_slack_passes=0).run(C).certificate.primal
+        bounds = [one.bound for one in CuttingPlanes(hinges(), 1e-6).run(C).history]
+        assert bounds == sorted(bounds)
+        assert 0.0 <= bounds[0]
+        assert bounds[-1] <= best * (1 + 1e-8)
+
+
+def solvers_of(result):
+    return [one.solver for one in result.history]
+
+
+def test_a_run_starts_with_one_slack_and_osqp_and_goes_over_to_many_where_it_is_hard():
+    easy = CuttingPlanes(hinges(), 1e-2).run(1.0)
+    assert set(solvers_of(easy)) == {"osqp"}
+    assert [one.planes for one in easy.history] == list(range(1, len(easy.history) + 1))
+    hard = CuttingPlanes(hinges(), 1e-7).run(1e3)
+    n = cutting_plane.ONE_SLACK_PASSES
+    assert len(hard.history) > n
+    assert set(solvers_of(hard)[:n]) == {"osqp"}
+    assert set(solvers_of(hard)[n:]) <= {"dual", "interior"}
+    # No plane is lost: every evaluation so far has one in each of the three slacks.
+    assert [one.planes for one in hard.history[n:]] == [3 * k for k in range(n + 1, len(hard.history) + 1)]
+
+
+def test_a_named_solver_is_used_throughout():
+    for solver, one_slack_passes in itertools.product(("osqp", "dual", "interior", "cvxpy", "cvxpy:SCS"), SLACKS):
+        result = CuttingPlanes(hinges(), 1e-3, solver, one_slack_passes).run(5.0)
+        assert result.reason == "converged"
+        assert set(solvers_of(result)) == {solver}
+
+
+def test_a_large_C_is_reached_by_way_of_smaller_ones_in_fewer_evaluations(monkeypatch):
+    seen = []
+
+    def watched(planes, C, *arguments):
+        seen.append(C)
+        return solve(planes, C, *arguments)
+
+    monkeypatch.setattr(cutting_plane, "solve", watched)
+    CuttingPlanes(hinges(), 1e-3).run(1.0)
+    assert set(seen) == {1.0}
+    seen.clear()
+    CuttingPlanes(hinges(), 1e-3).run(1e5)
+    assert seen == sorted(seen)
+    assert seen[-1] == 1e5
+    assert len(set(seen)) > 2
+
+
+def test_planes_and_points_are_shared_between_values_of_C():
     risk = hinges()
-    planes, points = WorkingSet(risk.weights, 4), []
-    CuttingPlanes(risk, 5.0, 1e-5, working_set=planes, points=points).run(500)
+    driver = CuttingPlanes(risk, 1e-5)
+    first = driver.run(5.0)
     cold = len(risk.seen)
-    risk.seen.clear()
-    again = CuttingPlanes(risk, 5.0, 1e-5, working_set=planes, points=points).run(500)
+    again = driver.run(5.0)
     assert again.reason == "converged"
-    assert len(risk.seen) <= 3 < cold
+    assert len(risk.seen) <= cold + 3 < 2 * cold
+    assert again.certificate.primal == pytest.approx(first.certificate.primal, rel=1e-4)
+    path = driver.run(50.0)
+    alone = CuttingPlanes(hinges(), 1e-5).run(50.0)
+    assert path.certificate.primal == pytest.approx(alone.certificate.primal, rel=1e-4)
+    assert len(path.history) < len(alone.history)
 
 
-def test_a_given_start_is_where_the_first_plane_is_made():
-    risk = hinges()
-    start = np.array([1.0, 2.0, 3.0, 4.0])
-    CuttingPlanes(risk, 5.0, 1e-3, start=start).run(500)
+def test_a_given_start_is_where_the_risk_is_evaluated_first():
+    risk, start = hinges(), np.array([1.0, 2.0, 3.0, 4.0])
+    CuttingPlanes(risk, 1e-3).run(5.0, start=start)
     assert np.array_equal(risk.seen[0], start)
 
 
-def test_the_bound_holds_for_any_multipliers_however_wrong():
-    rng = np.random.default_rng(1)
-    problem = QPProblem(rng.normal(size=(12, 3)), rng.random(12), rng.integers(0, 4, 12), rng.random(4) + 0.1, 3.0)
-    solution = qp.solve(problem, 1e-9, (np.zeros(3), np.zeros(12)))
-    assert solution.gap <= 1e-9
-    for _ in range(200):
-        multipliers, value, w = problem.feasible_dual(rng.normal(size=12) * 10 ** rng.uniform(-3, 3))
-        assert value <= problem.primal(solution.w) + 1e-12
-        assert (multipliers >= 0).all()
-        np.testing.assert_allclose(w, multipliers @ problem.slopes, atol=1e-9)
-        sums = np.bincount(problem.slack_of, weights=multipliers, minlength=4)
-        assert (sums <= problem.C * problem.weights * (1 + 1e-12)).all()
-        assert value == pytest.approx(
-            problem.offsets @ multipliers - 0.5 * np.sum((multipliers @ problem.slopes) ** 2), abs=1e-9
-        )
+def test_a_run_repeats_itself_bit_for_bit():
+    runs = [CuttingPlanes(hinges(), 1e-5).run(1e3) for _ in range(2)]
+    assert np.array_equal(runs[0].w, runs[1].w)
+    assert [one.objective for one in runs[0].history] == [one.objective for one in runs[1].history]
 
 
-@pytest.mark.parametrize("n_planes", [1, 3, 40])
-def test_all_backends_solve_the_same_qp(n_planes):
-    rng = np.random.default_rng(2)
-    for C in (1e-3, 1.0, 1e4):
-        problem = QPProblem(
-            rng.normal(size=(n_planes, 10)), rng.random(n_planes), rng.integers(0, 2, n_planes), np.array([0.7, 0.3]), C
-        )
-        best = qp.solve(problem, 1e-8 * C, (np.zeros(10), np.zeros(n_planes)), "cvxpy")
-        for backend in ("osqp", "dual", "interior", "cvxpy"):
-            found = qp.solve(problem, 1e-6 * C, (np.zeros(10), np.zeros(n_planes)), backend)
-            assert found.backend == backend or C == 1e4  # the hardest may be handed on
-            assert found.gap <= 1e-6 * C
-            assert problem.primal(found.w) == pytest.approx(problem.primal(best.w), abs=2e-6 * C)
-
-
-def stall(real, times):
-    """A backend that gives rubbish the first times it is asked."""
-    asked = []
-
-    def make(*arguments):
-        ask = real(*arguments)
-
-        def faulty(problem, accuracy, warm):
-            asked.append(problem)
-            if len(asked) <= times:
-                return np.full(problem.slopes.shape[1], 1e6), np.zeros(problem.offsets.shape[0]), "stalled"
-            return ask(problem, accuracy, warm)
-
-        return faulty
-
-    return make
-
-
-def test_a_qp_that_stalls_is_retried_tighter_then_handed_on_and_the_history_says_so(monkeypatch):
-    expected = CuttingPlanes(hinges(), 5.0, 1e-5, "osqp").run(500)
-    monkeypatch.setattr(qp, "_ask_osqp", stall(qp._ask_osqp, 1))
-    retried = CuttingPlanes(hinges(), 5.0, 1e-5, "osqp").run(500)
-    assert retried.history[0].solver == "osqp, tighter"
-    assert retried.history[0].note.startswith("osqp: stalled, gap ")
-    monkeypatch.setattr(qp, "_ask_osqp", stall(qp._ask_osqp, 10**9))
-    handed_on = CuttingPlanes(hinges(), 5.0, 1e-5, "osqp").run(500)
-    assert solvers_of(handed_on.history) == {"cvxpy"}
-    assert "osqp, tighter: stalled" in handed_on.history[0].note
-    monkeypatch.setattr(reference, "ask_cvxpy", stall(reference.ask_cvxpy, 10**9))
-    compiled = CuttingPlanes(hinges(), 5.0, 1e-5, "osqp").run(500)
-    assert solvers_of(compiled.history) <= {"dual", "interior"}
-    for outcome in (retried, handed_on, compiled):
-        assert outcome.reason == "converged"
-        assert outcome.certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-4)
-
-
-def test_auto_stays_with_the_interior_point_method_after_the_dual_has_stalled_twice(monkeypatch):
-    asked = []
-
-    def watched():
-        def ask(problem, accuracy, warm):
-            asked.append("dual")
-            return np.full(4, 1e6), np.zeros(problem.offsets.shape[0]), "stalled"
-
-        return ask
-
-    monkeypatch.setattr(qp, "ask_dual", watched)
-    outcome = CuttingPlanes(hinges(), 5.0, 1e-5).run(500)
-    assert outcome.reason == "converged"
-    assert solvers_of(outcome.history) == {"interior"}
-    assert asked == ["dual", "dual"]
-
-    stopped = CuttingPlanes(hinges(), 5.0, 1e-5)
-    stopped.run(2)
-    resumed = CuttingPlanes(hinges(), 5.0, 1e-5)
-    resumed.restore(stopped.state())
-    asked.clear()
-    assert np.array_equal(resumed.run(500).w, outcome.w)
-    assert asked == []
-
-
-def test_a_run_goes_on_from_any_of_its_steps_as_if_it_had_not_stopped():
-    whole = CuttingPlanes(hinges(), 1e4, 1e-5).run(500)
-    for n_steps in range(1, len(whole.history)):
-        stopped, resumed = CuttingPlanes(hinges(), 1e4, 1e-5), CuttingPlanes(hinges(), 1e4, 1e-5)
-        for _ in range(n_steps):
-            stopped.step()
-        resumed.restore(stopped.state())
-        outcome = resumed.run(500)
-        assert np.array_equal(outcome.w, whole.w)
-        assert [one.objective for one in outcome.history] == [one.objective for one in whole.history]
-
-
-def test_no_pass_is_made_once_the_bound_shows_the_best_point_to_be_good_enough():
-    risk, visited = hinges(), []
-    make = risk.plane
-    risk.plane = lambda w: visited.append(w) or make(w)
+def test_the_risk_is_not_evaluated_once_the_bound_shows_the_best_point_to_be_good_enough():
     spared = 0
-    for C in (0.5, 5.0, 50.0):
-        for tol in (1e-2, 1e-3, 1e-4):
-            visited.clear()
-            outcome = CuttingPlanes(risk, C, tol).run(500)
-            assert outcome.reason == "converged"
-            assert outcome.certificate.gap <= C * tol
-            iterations = len(outcome.history)
-            assert len(visited) in (iterations, 1 + iterations)  # one at 0
-            if len(visited) == iterations:
-                last = outcome.history[-1]
-                assert last.seconds["oracle"] == 0.0
-                assert last.objective == outcome.certificate.primal == min(one.objective for one in outcome.history[:-1])
-                spared += 1
+    for C, tol in itertools.product((0.5, 5.0, 50.0), (1e-2, 1e-3, 1e-4)):
+        risk = hinges()
+        result = CuttingPlanes(risk, tol).run(C)
+        assert result.certificate.gap <= C * tol
+        iterations = len(result.history)
+        assert len(risk.seen) in (iterations, 1 + iterations)  # one at 0
+        if len(risk.seen) == iterations:
+            last = result.history[-1]
+            assert last.seconds["oracle"] == 0.0
+            assert last.objective == result.certificate.primal == min(one.objective for one in result.history)
+            spared += 1
     assert spared
 
 
 def test_0_is_not_good_enough_however_small_C():
+    result = CuttingPlanes(hinges(), 1e-1).run(1e-6)
+    assert result.reason == "converged"
+    assert result.w.any()
+
+
+@pytest.mark.parametrize("one_slack_passes", SLACKS)
+def test_a_run_whose_optimum_is_0_ends_near_it_soon(one_slack_passes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 4)) * [10.0, 1.0, 1.0, 1.0]
+    risk = Hinges([np.concatenate([X, -X])], [1.0])  # for every row its opposite: R(w) is at least 1
+    result = CuttingPlanes(risk, 1e-3, one_slack_passes=one_slack_passes).run(100.0)
+    assert result.reason == "converged"
+    assert result.w.any()
+    assert result.certificate.primal <= 100.1
+    assert len(result.history) <= 30
+
+
+def test_the_callback_sees_every_iteration_and_can_stop():
+    seen = []
+    result = CuttingPlanes(hinges(), 1e-6).run(50.0, callback=lambda iteration: seen.append(iteration) or len(seen) == 3)
+    assert result.reason == "callback"
+    assert result.history == seen
+    assert result.certificate.primal == min(one.objective for one in [*seen, hinges_at_zero(50.0)])
+    assert CuttingPlanes(hinges(), 1e-6).run(50.0, max_iter=2).reason == "max_iter"
+
+
+def hinges_at_zero(C):
+    class Line:
+        objective = C * float(hinges().weights @ hinges().plane(np.zeros(4)).value)
+
+    return Line
+
+
+def test_ctrl_c_gives_back_the_best_point_so_far(monkeypatch):
     risk = hinges()
-    outcome = CuttingPlanes(risk, 1e-6, 1e-1).run(500)
-    assert outcome.w.any()
+    evaluate, seen = risk.plane, []
 
+    def interrupted(w):
+        seen.append(w)
+        if len(seen) == 4:
+            raise KeyboardInterrupt
+        return evaluate(w)
 
-@pytest.mark.parametrize(("C", "n_stages"), [(1.0, 0), (1e4, 2), (1e5, 3)])
-def test_a_large_C_alone_is_reached_by_way_of_smaller_ones(C, n_stages, monkeypatch):
-    solve, seen = qp.solve, []
-    at_zero = Point.of(np.zeros(4), hinges().plane(np.zeros(4)), hinges().weights)
-    first = 60.0 * at_zero.risk / (at_zero.slope @ at_zero.slope)  # whatever the last is
-
-    def watched(problem, *arguments):
-        seen.append(problem.C)
-        return solve(problem, *arguments)
-
-    monkeypatch.setattr(qp, "solve", watched)
-    outcome = CuttingPlanes(hinges(), C, 1e-5).run(500)
-    assert outcome.reason == "converged"
-    assert [one for one, _ in itertools.groupby(seen)] == pytest.approx([*(first * 10.0 ** np.arange(n_stages)), C])
-
-
-def test_a_stage_ends_where_its_gap_is_small_or_falls_slowly():
-    steps = []
-
-    class Watched(CuttingPlanes):
-        def _settle(self, point, slow):
-            C, bound, best = self._stage_C, self._stage_bound, self._best.objective(self._stage_C)
-            here = point.objective(C)
-            ended = super()._settle(point, slow)
-            steps.append((C, bool(self.history[-1].solver), min(best, here) - bound, here - bound <= 0.015 * best, ended))
-            return ended
-
-    for C in (1e3, 1e4, 1e5):
-        assert Watched(hinges(), C, 1e-5).run(500).reason == "converged"
-        ends = set()
-        for stage, members in itertools.groupby(steps, key=lambda step: step[0]):
-            before = np.inf
-            for _, solved, gap, small, ended in members:
-                if stage < C:
-                    slow = solved and gap > 0.3 * before
-                    assert ended == (small or slow)
-                    ends |= {"small"} if small else {"slow"} if slow else set()
-                before = gap if solved else before
-        assert "slow" in ends
-        steps.clear()
-
-
-def test_a_step_that_went_much_too_far_is_followed_by_one_back_without_a_qp(monkeypatch):
-    solve, solved = qp.solve, []
-    monkeypatch.setattr(qp, "solve", lambda *arguments: solved.append(1) or solve(*arguments))
-    for C in (1e2, 1e4, 1e5):
-        solved.clear()
-        driver, n_back = CuttingPlanes(hinges(), C, 1e-5), 0
-        while not driver.step():
-            if driver.history[-1].solver:
-                continue
-            n_back += 1
-            before, here = driver.points[-2], driver.points[-1]
-            assert driver.history[-2].solver  # never twice in a row
-            assert here.objective(driver._stage_C) < before.objective(driver._stage_C)
-        assert n_back
-        assert len(solved) + n_back == len(driver.history)
-
-
-def test_planes_are_made_far_enough_from_the_best_point_for_news():
-    # Where the objective bends by b |d|^2 / 2 along d, it is above its least by 4 % of what is missing at this share of d.
-    driver = CuttingPlanes(hinges(), 100.0, 1e-5)
-    driver._stride, driver._curvature = 1e-9, 0.3
-    direction = np.full(4, 2.0)
-    missing = driver._best.objective(100.0)
-    bends = (1.0 + 100.0 * 0.3) * 16.0
-    share = driver._choose_stride(direction)
-    assert 0.5 * bends * share**2 == pytest.approx(0.04 * missing)
-    driver._stride = 0.9
-    assert driver._choose_stride(direction) == 0.9
-
-
-def test_while_climbing_no_bound_is_above_what_it_bounds():
-    driver, climbed = CuttingPlanes(hinges(), 1e7, 1e-5), []
-    while not driver.step():
-        C = driver._stage_C
-        climbed.append(C)
-        optimum = CuttingPlanes(hinges(), C, 1e-6).run(500).certificate.primal
-        assert driver._stage_bound <= optimum
-    assert len(set(climbed)) > 3
-
-
-def test_what_is_foreseen_is_visited_first_unless_it_is_known_to_be_needless():
-    exact, C = CuttingPlanes(hinges(), 50.0, 1e-9).run(500).w, 50.0
-
-    def after_smaller_C(tol, foreseen):
-        """Train for C / 10, then for C; gives the outcome and what the second run visited."""
-        risk, points = hinges(), []
-        first = CuttingPlanes(risk, C / 10, tol, points=points)
-        first.run(500)
-        n = len(risk.seen)
-        outcome = CuttingPlanes(risk, C, tol, working_set=first.working_set, points=points, foreseen=foreseen).run(500)
-        assert outcome.reason == "converged"
-        return outcome, risk.seen[n:]
-
-    _, plain = after_smaller_C(1e-4, None)
-    good, visited = after_smaller_C(1e-4, exact)
-    assert np.array_equal(visited[0], exact)
-    assert len(visited) < len(plain)
-    bad, visited = after_smaller_C(1e-4, -10 * exact)
-    assert np.array_equal(visited[0], -10 * exact)
-    assert bad.certificate.primal == pytest.approx(good.certificate.primal, abs=1e-4 * C)
-    outcome, visited = after_smaller_C(10.0, exact)
-    assert visited == []
-    assert not np.array_equal(outcome.w, exact)
-
-
-@pytest.mark.parametrize("C", [100.0, 1e5])
-def test_no_bound_is_taken_from_planes_that_were_dropped(C):
-    class Shredding(WorkingSet):
-        def record(self, multipliers, may_drop):
-            super().record(multipliers, may_drop)
-            self._slopes[len(self) :] = np.nan
-
-    risk = hinges()
-    planes = Shredding(risk.weights, risk.n_features, patience=0)
-    history = CuttingPlanes(risk, C, 1e-6, working_set=planes).run(500).history
-    assert any(after.planes < before.planes + risk.weights.shape[0] for before, after in itertools.pairwise(history))
-    assert np.isfinite([one.violation for one in history]).all()
-    best = min(one.objective for one in history)
-    assert all(0.0 <= one.bound <= best * (1 + 1e-12) for one in history)
-
-
-@pytest.mark.parametrize("C", [1.0, 1e5])
-def test_the_interior_point_method_solves_what_makes_the_dual_stall(C):
-    # Slacks that pull against each other: w is nearly 0, and the multipliers are far from unique.
-    rng = np.random.default_rng(3)
-    slopes = rng.normal(size=(60, 4))
-    slopes = np.concatenate([slopes, -slopes])
-    problem = QPProblem(slopes, np.ones(120), np.arange(120) // 6, np.full(20, 0.05), C)
-    found = qp.solve(problem, 1e-9 * C, (np.zeros(4), np.zeros(120)), "interior")
-    assert found.backend == "interior"
-    assert found.gap <= 1e-9 * C
-
-
-def test_when_every_solver_fails_the_certificate_stays_true(monkeypatch):
-    best = CuttingPlanes(hinges(), 5.0, 1e-6).run(500).certificate
-    homes = {"ask_dual": qp, "ask_interior": qp, "_ask_osqp": qp, "ask_cvxpy": reference}
-    for name, home in homes.items():
-        monkeypatch.setattr(home, name, stall(getattr(home, name), 10**9))
-    outcome = CuttingPlanes(hinges(), 5.0, 1e-6).run(20)
-    assert outcome.reason in ("stalled", "max_iter")
-    assert outcome.certificate.dual <= best.primal
-    assert outcome.certificate.primal >= best.dual
-
-    def silent(*_):
-        return lambda *_: (None, None, "dead")
-
-    for name, home in homes.items():
-        monkeypatch.setattr(home, name, silent)
-    with pytest.raises(RuntimeError, match=r"no QP solver gave an answer.*dual: dead"):
-        CuttingPlanes(hinges(), 5.0, 1e-6).run(20)
+    risk.plane = interrupted
+    result = CuttingPlanes(risk, 1e-6).run(50.0)
+    assert result.reason == "interrupted"
+    assert len(result.history) == 2
+    assert result.certificate.gap >= 0.0
+    seen[:] = [None] * 3
+    with pytest.raises(KeyboardInterrupt):
+        CuttingPlanes(risk, 1e-6).run(50.0)  # there is no iteration to give back
 
 
 def test_ctrl_c_inside_osqp_is_not_swallowed(monkeypatch):
@@ -396,80 +246,132 @@ def test_ctrl_c_inside_osqp_is_not_swallowed(monkeypatch):
             info = type("Info", (), {"status_val": osqp.SolverStatus.OSQP_SIGINT, "status": "interrupted"})
             return type("Result", (), {"info": info, "x": None, "y": None})
 
-    driver = CuttingPlanes(hinges(), 5.0, 1e-6, "osqp")
-    driver.step()
     monkeypatch.setattr(osqp, "OSQP", Interrupted)
-    assert driver.run(100).reason == "interrupted"
     with pytest.raises(KeyboardInterrupt):
-        CuttingPlanes(hinges(), 5.0, 1e-6, "osqp").run(100)  # nothing to give back yet
+        CuttingPlanes(hinges(), 1e-6).run(5.0)
 
 
-def test_idle_planes_are_dropped_and_active_ones_kept():
-    planes = WorkingSet(np.ones(1), n_features=1, patience=2)
-    planes.add(np.array([[1.0], [2.0]]), np.array([1.0, 1.0]), np.array([0, 0]))
-    for _ in range(3):
-        planes.record(np.array([0.0, 0.5]))
-    assert planes.slopes.tolist() == [[2.0]]
-    assert planes.multipliers.tolist() == [0.5]
+# --- the working-set QP ---------------------------------------------------------------------------------------------------
 
 
-def test_what_a_working_set_knows_of_its_planes_survives_adding_and_dropping():
-    rng = np.random.default_rng(4)
-    planes = WorkingSet(np.array([0.5, 0.3, 0.2]), n_features=3, patience=1)
-    for _ in range(12):
-        n = int(rng.integers(1, 9))
-        planes.add(rng.normal(size=(n, 3)), rng.random(n), rng.integers(0, 3, n))
-        planes.record(rng.random(len(planes)) * (rng.random(len(planes)) < 0.5))
-        blocks = planes.problem(1.0).blocks
-        assert blocks.counts.sum() == len(planes)
-        for s in range(3):
-            members = blocks.members[s, : blocks.counts[s]]
-            assert sorted(members) == np.flatnonzero(planes.slack_of == s).tolist()
+def test_the_bound_holds_for_any_multipliers_however_wrong():
+    rng = np.random.default_rng(1)
+    planes, C = random_planes(rng, 4, 3, 3), 3.0
+    best = solve(planes, C, 1e-9, np.zeros(3), "dual")
+    assert best.gap <= 2e-9
+    for _ in range(200):
+        multipliers, value, w = planes.feasible_dual(C, rng.normal(size=planes.multipliers.shape) * 10 ** rng.uniform(-3, 3))
+        assert value <= planes.primal(C, best.w) + 1e-12
+        assert (multipliers >= 0).all()
+        assert (multipliers.sum(axis=1) <= C * planes.weights * (1 + 1e-12)).all()
+        expected = np.tensordot(multipliers, planes.slopes)
+        np.testing.assert_allclose(w, expected, atol=1e-9)
+        assert value == pytest.approx((planes.offsets * multipliers).sum() - 0.5 * expected @ expected, abs=1e-9)
 
 
-def test_rows_beyond_the_last_column_come_after_it():
-    benefit = np.array([[0.0, 5.0], [4.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
-    assert best_assignment(benefit).tolist() == [1, 0, 2, 3]
+@pytest.mark.parametrize(("n_slacks", "n"), [(1, 1), (1, 12), (2, 3), (20, 4)])
+def test_all_backends_solve_the_same_qp(n_slacks, n):
+    rng = np.random.default_rng(2)
+    for C in (1e-3, 1.0, 1e4):
+        planes = random_planes(rng, n_slacks, n, 10)
+        best = solve(planes, C, 1e-8 * C, np.zeros(10), "cvxpy")
+        for backend in ("osqp", "dual", "interior", "cvxpy"):
+            found = solve(planes, C, 1e-6 * C, np.zeros(10), backend)
+            assert found.accurate
+            assert found.gap <= 2e-6 * C
+            assert found.backend == backend or found.note  # the hardest may be handed on
+            assert planes.primal(C, found.w) == pytest.approx(planes.primal(C, best.w), abs=3e-6 * C)
+            planes.multipliers[:] = found.multipliers  # the next starts from there
 
 
-# --- how far the driver steps ---------------------------------------------------------------------------------------------
+def test_a_backend_that_misses_its_accuracy_is_followed_by_the_compiled_ones_and_the_history_says_so(monkeypatch):
+    expected = CuttingPlanes(hinges(), 1e-5).run(5.0)
+
+    def rubbish(planes, C, accuracy, w):
+        return np.full(4, 1e6), np.zeros_like(planes.multipliers), "stalled"
+
+    monkeypatch.setitem(BACKENDS, "osqp", rubbish)
+    handed_on = CuttingPlanes(hinges(), 1e-5).run(5.0)
+    assert handed_on.reason == "converged"
+    assert set(solvers_of(handed_on)) <= {"dual", "interior"}
+    assert handed_on.history[0].note.startswith("osqp: stalled, gap ")
+    assert handed_on.certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-4)
 
 
-class Parabola:
-    """R(w) = 10 + 1/2 (w - 1)^2, whose slope changes evenly."""
+def test_near_misses_count_as_reached(monkeypatch):
+    planes = random_planes(np.random.default_rng(3), 2, 3, 3)
+    exact = solve(planes, 1.0, 1e-12, np.zeros(3), "dual")
 
-    weights, n_features = np.ones(1), 1
+    def rough(share):
+        return lambda planes, C, accuracy, w: (exact.w, share * exact.multipliers, "rough")
 
-    def plane(self, w):
-        slope = 1.0 - w[0]
-        value = 10.0 + 0.5 * slope**2
-        return Plane(np.array([[slope]]), np.array([value + slope * w[0]]), np.array([value]))
+    def missed(share):
+        monkeypatch.setitem(BACKENDS, "rough", rough(share))
+        return planes.certify(1.0, exact.w, share * exact.multipliers)[-1]
 
-
-def test_the_first_step_for_a_new_C_ends_where_an_even_curvature_has_its_least():
-    planes, points = WorkingSet(np.ones(1), 1), []
-    for start in ([0.0], [0.5]):
-        CuttingPlanes(Parabola(), 1.0, 1e-3, working_set=planes, points=points, start=start)
-    CuttingPlanes(Parabola(), 5.0, 1e-3, working_set=planes, points=points).step()
-    assert points[2].w == pytest.approx([5 / 6], abs=1e-9)  # the QP says 5/2
+    gap = missed(0.0)
+    assert solve(planes, 1.0, 0.6 * gap, np.zeros(3), "rough").backend == "rough"
+    handed_on = solve(planes, 1.0, 0.4 * gap, np.zeros(3), "rough")
+    assert handed_on.backend == "dual"
+    assert handed_on.note.startswith("rough: rough, gap ")
 
 
-@pytest.mark.parametrize(("C", "first"), [(1.0, "dual"), (200.0, "interior")])
-def test_the_first_qps_of_a_large_C_are_solved_by_interior_points_unless_another_is_asked_for(C, first):
-    found = CuttingPlanes(Parabola(), C, 1e-3).run(50)
-    assert found.history[0].solver == first
-    assert found.reason == "converged"
-    assert CuttingPlanes(Parabola(), C, 1e-3, "dual").run(50).history[0].solver == "dual"
+def test_when_every_backend_fails_the_certificate_stays_true(monkeypatch):
+    best = CuttingPlanes(hinges(), 1e-6).run(5.0).certificate
+    for name in ("dual", "interior", "osqp"):
+        monkeypatch.setitem(
+            BACKENDS, name, lambda planes, *_: (np.full(4, 1e6), np.zeros_like(planes.multipliers), "stalled")
+        )
+    result = CuttingPlanes(hinges(), 1e-6).run(5.0, max_iter=20)
+    assert result.reason in ("stalled", "max_iter")
+    assert result.certificate.dual <= best.primal
+    assert result.certificate.primal >= best.dual
+    for name in ("dual", "interior", "osqp"):
+        monkeypatch.setitem(BACKENDS, name, lambda *_: (None, None, "dead"))
+    with pytest.raises(RuntimeError, match=r"no QP solver gave an answer.*osqp: dead; dual: dead"):
+        CuttingPlanes(hinges(), 1e-6).run(5.0)
+
+
+def test_a_registered_backend_solves_every_qp(monkeypatch):
+    monkeypatch.setattr(backends, "BACKENDS", dict(BACKENDS))
+    asked = []
+
+    def own(planes, C, accuracy, w):
+        asked.append(C)
+        return dual.solve(planes, C, accuracy, w)
+
+    backends.register("own", own)
+    result = CuttingPlanes(hinges(), 1e-4, "own", math.inf).run(5.0)
+    assert result.reason == "converged"
+    assert set(solvers_of(result)) == {"own"}
+    assert len(asked) == len(result.history)
+
+
+@pytest.mark.parametrize("C", [1.0, 1e5])
+def test_the_interior_point_method_solves_what_makes_the_dual_stall(C):
+    # Slacks that work against each other: w is nearly 0, and the multipliers are far from unique.
+    slopes = np.random.default_rng(3).normal(size=(10, 6, 4))
+    planes = working_set(np.concatenate([slopes, -slopes]), np.ones((20, 6)), np.full(20, 0.05))
+    found = solve(planes, C, 1e-9 * C, np.zeros(4), "interior")
+    assert found.backend == "interior"
+    assert found.gap <= 2e-9 * C
+
+
+def test_wide_problems_are_left_to_the_dual():
+    planes = random_planes(np.random.default_rng(0), 30, 20, 700)
+    w, multipliers, status = interior.solve(planes, 1.0, 1e-3, np.zeros(700))
+    assert (w, multipliers, status) == (None, None, "too many unknowns")
+    assert solve(planes, 1.0, 1e-3, np.zeros(700), "interior").backend == "dual"
 
 
 def test_weight_that_is_left_by_rounding_does_not_stop_the_dual():
-    multipliers = np.array([0.75, np.nextafter(0.25, 0.0)])
-    left = 1.0 - multipliers[0] - multipliers[1]
+    multipliers = np.array([[0.75, np.nextafter(0.25, 0.0)]])
+    left = 1.0 - multipliers[0, 0] - multipliers[0, 1]
     assert left > 0.0
-    assert multipliers[0] + left == multipliers[0]
-    slopes, w = np.array([[0.0], [1.0]]), multipliers[1:].copy()
-    _ascend(slopes, np.ones(2), np.array([[0, 1]]), np.array([2]), np.ones(1), multipliers, w, 1e-6, 100.0)
-    assert multipliers == pytest.approx([1.0, 0.0])
+    assert multipliers[0, 0] + left == multipliers[0, 0]
+    slopes, w = np.array([[[0.0], [1.0]]]), multipliers[0, 1:].copy()
+    dual._ascend(slopes, np.ones((1, 2)), 2, np.ones(1), multipliers, w, 1e-6)
+    assert multipliers[0] == pytest.approx([1.0, 0.0])
     assert w == pytest.approx([0.0])
 
 
@@ -481,10 +383,10 @@ def test_interior_points_are_soon_done_where_a_slack_has_many_planes():
     target = rng.normal(size=n_features) / np.sqrt(n_features)
     slopes = target - places
     offsets = 1.0 + np.sum(slopes * places, axis=1) + 0.5 * np.sum((places - target) ** 2, axis=1)
-    problem = QPProblem(slopes, offsets, np.zeros(len(offsets), np.int64), np.ones(1), 1e4)
-    w, multipliers, status = ask_interior()(problem, 1e-3, (np.zeros(n_features), np.zeros(len(offsets))))
-    assert problem.primal(w) - problem.feasible_dual(multipliers)[1] <= 1e-3
-    assert int(status.removesuffix(" steps")) < 50  # two more planes a round took 71
+    planes = working_set(slopes[None], offsets[None], np.ones(1))
+    w, multipliers, status = interior.solve(planes, 1e4, 1e-3, np.zeros(n_features))
+    assert planes.certify(1e4, w, multipliers)[-1] <= 1e-3
+    assert int(status.removesuffix(" steps")) <= 100
 
 
 def test_threads_do_not_change_the_number_of_blas_threads_at_the_same_time(monkeypatch, rng):
@@ -500,10 +402,15 @@ def test_threads_do_not_change_the_number_of_blas_threads_at_the_same_time(monke
             inside.pop()
 
     monkeypatch.setattr(interior, "_blas", Blas)
-    slopes = rng.normal(size=(3, 20))
-    threads = [threading.Thread(target=interior.span, args=(slopes,)) for _ in range(4)]
+    planes = random_planes(rng, 1, 3, 20)
+    threads = [threading.Thread(target=interior.span, args=(planes,)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert most == [1, 1, 1, 1]
+
+
+def test_rows_beyond_the_last_column_come_after_it():
+    benefit = np.array([[0.0, 5.0], [4.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    assert best_assignment(benefit).tolist() == [1, 0, 2, 3]

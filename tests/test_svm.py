@@ -17,7 +17,7 @@ import sklearn
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import check_estimator
 
-from structrank import StructRankSVM, StructRankWarning, datasets, metrics, training
+from structrank import StructRankSVM, StructRankWarning, datasets, metrics
 from structrank.criteria import NDCG
 
 ALL = ["auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm"]
@@ -206,34 +206,6 @@ def test_fit_path_equals_single_fits(train):
         StructRankSVM().fit_path(train.X, train.y, qid=train.qid, Cs=1.0)
 
 
-def test_the_next_w_of_a_path_is_foreseen_from_the_last_three():
-    start, step = np.array([1.0, 2.0]), np.array([1.0, -1.0])
-    # Steps of one decade, each half as long as the one before: the next is 0.8 times a half of the last.
-    halves = [(1.0, start), (10.0, start + step), (100.0, start + 1.5 * step)]
-    assert training._foresee(halves, 1000.0) == pytest.approx(start + (1.5 + 0.8 * 0.25) * step)
-    # In proportion to log C at uneven C: 0.8 of the way to the straight line's end.
-    uneven = [(C, start + np.log(C) * step) for C in (1.0, 2.0, 10.0)]
-    assert training._foresee(uneven, 70.0) == pytest.approx(start + (np.log(10.0) + 0.8 * np.log(7.0)) * step)
-    # At most twice the last step.
-    growing = [(1.0, 0 * step), (10.0, step), (100.0, 10 * step)]
-    assert training._foresee(growing, 1000.0) == pytest.approx((10 + 18) * step)
-
-
-@pytest.mark.parametrize("lengths", [(0, 1), (0, 1, 0), (0, 0, 1), (1e-200, 2e-200, 3e-200)])
-def test_nothing_is_foreseen_from_too_little_or_from_a_turn(lengths):
-    way = [(10.0**number, length * np.ones(2)) for number, length in enumerate(lengths)]
-    assert training._foresee(way, 1e9) is None
-    straight = [(1.0, np.zeros(2)), (10.0, np.ones(2)), (100.0, 2 * np.ones(2))]
-    assert training._foresee(straight, 50.0) is None
-
-
-def test_a_path_foresees_only_from_models_that_have_learned(train, monkeypatch):
-    ways = []
-    monkeypatch.setattr(training, "_foresee", lambda way, C: ways.append([C for C, _ in way]))
-    StructRankSVM("auc").fit_path(train.X, train.y, qid=train.qid, Cs=[1e-6, 0.1, 1.0, 10.0])
-    assert ways == [[], [], [0.1], [0.1, 1.0]]
-
-
 def test_fit_path_keeps_the_ratios_of_several_C(train):
     models = StructRankSVM(["map", "auc"], C=[3.0, 1.0]).fit_path(train.X, train.y, qid=train.qid, Cs=[1.0, 4.0])
     assert [model.C for model in models] == [[1.5, 0.5], [6.0, 2.0]]
@@ -418,7 +390,7 @@ BAD_INPUT = {
     "slack": (wrong(slack="both"), r"slack='both' is not known; choose one of: 'separate', 'shared'"),
     "formulation": (wrong(formulation="two-slack"), r"formulation='two-slack' is not known"),
     "query_weight": (wrong(query_weight="docs"), r"query_weight='docs' is not known"),
-    "solver": (wrong(solver="gurobi"), r"solver='gurobi' is not known; choose one of: 'auto', 'dual', 'interior', 'osqp'"),
+    "solver": (wrong(solver="gurobi"), r"solver='gurobi' is not known; choose one of: 'auto', 'osqp', 'dual', 'interior'"),
     "cvxpy solver": (wrong(solver="cvxpy:NONE"), r"CVXPY has no solver 'NONE' installed; it has .*CLARABEL"),
     "C": (wrong(C=0), r"C=0 is not valid: expected a number above 0"),
     "C negative in list": (wrong(criterion=["map", "auc"], C=[1, -1]), r"C=-1 is not valid"),
@@ -448,7 +420,7 @@ def test_bad_input_is_refused_with_place_finding_and_expectation(case, monkeypat
     def no_work(*_):
         raise AssertionError("work was done before the input was judged")
 
-    monkeypatch.setattr("structrank.solvers.cutting_plane.CuttingPlanes.step", no_work)
+    monkeypatch.setattr("structrank.solvers.cutting_plane.CuttingPlanes.run", no_work)
     with pytest.raises(ValueError, match=message):
         fit()
 
@@ -653,7 +625,7 @@ def test_larger_data_have_more_slacks_within_limits(n_cells, n_slacks, monkeypat
     monkeypatch.setattr(risk, "_LEAST_GROUPS", 5)
     monkeypatch.setattr(risk, "_MOST_GROUPS", 20)
     X = np.arange(480.0).reshape(160, 3) % 7  # 40 queries of 4 documents, 480 entries
-    model = StructRankSVM("auc").fit(X, np.tile([1, 0, 0, 0], 40), qid=np.repeat(np.arange(40), 4))
+    model = StructRankSVM("auc", formulation="grouped").fit(X, np.tile([1, 0, 0, 0], 40), qid=np.repeat(np.arange(40), 4))
     assert model.history_.to_frame()["planes"].iloc[0] == n_slacks
 
 
@@ -661,7 +633,7 @@ def test_larger_data_have_more_slacks_within_limits(n_cells, n_slacks, monkeypat
 def test_sparse_and_wide_data_have_few_slacks(n_features, n_slacks, rng):
     rows, columns = np.arange(160), rng.integers(n_features, size=160)
     X = scipy.sparse.csr_matrix((rng.random(160), (rows, columns)), shape=(160, n_features))
-    model = StructRankSVM("auc").fit(X, np.tile([1, 0, 0, 0], 40), qid=np.repeat(np.arange(40), 4))
+    model = StructRankSVM("auc", formulation="grouped").fit(X, np.tile([1, 0, 0, 0], 40), qid=np.repeat(np.arange(40), 4))
     assert model.history_.to_frame()["planes"].iloc[0] == n_slacks
 
 
@@ -677,8 +649,8 @@ def test_the_first_pass_finds_nan_in_every_row(kind, settings, rng):
             StructRankSVM(**settings).fit(kind(spoilt), y, qid=qid)
 
 
-def test_planes_are_kept_while_the_bound_does_not_rise():
-    # So many directions, and from a warm start so few planes, that dropping idle ones after 8 QPs went round in circles.
+def test_many_directions_and_a_warm_start_do_not_make_a_run_go_round_in_circles():
+    # As it did when planes were dropped that had been idle in a few QPs.
     rng = np.random.default_rng(0)
     qid = np.repeat(np.arange(27), rng.integers(2, 30, 27))
     X = rng.normal(size=(qid.size, 149))

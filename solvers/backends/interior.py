@@ -1,15 +1,15 @@
 r"""The working-set QP by a primal-dual interior-point method.
 
-It takes about half a dozen Newton steps however degenerate the QP is, which is where ascent on the dual stalls: slacks that
-pull against each other so that w = 0, or a C so large that |w|^2 hardly counts. With z_t = xi_s(t) + a_t.w - b_t, a step
+It takes a small number of Newton steps however degenerate the QP is, which is where ascent on the dual stalls: slacks that
+work against each other so that w = 0, or a C so large that |w|^2 hardly counts. With z_st = xi_s + a_st.w - b_st, a step
 solves the optimality conditions
 
-.. math:: w = \sum_t \alpha_t a_t, \quad C \pi_s = \sum_{t \in s} \alpha_t + \mu_s, \quad
-          \alpha_t z_t = \sigma, \quad \mu_s \xi_s = \sigma
+.. math:: w = \sum_{st} \alpha_{st} a_{st}, \quad C \pi_s = \sum_t \alpha_{st} + \mu_s, \quad
+          \alpha_{st} z_{st} = \sigma, \quad \mu_s \xi_s = \sigma
 
-for a falling sigma (Mehrotra's predictor and corrector). The slacks are eliminated one by one, so that a system of the size
-of w is left. Most planes of a working set are far from touching: the QP is solved over those in use and the next best of each
-slack, and again where the solution violates others.
+for a falling sigma (Mehrotra's predictor and corrector). The slacks are eliminated one by one, which leaves a system of the
+size of w. Most planes of a working set are far from touching: the QP is solved over the planes in use and the next best of
+each slack, and again where the solution violates others.
 """
 
 from __future__ import annotations
@@ -20,55 +20,48 @@ import threading
 import numpy as np
 
 from structrank._compile import REORDER, kernel
-from structrank.solvers.dual import add, dot
+from structrank.solvers.vectors import add, dot
 
-# Larger systems are left to OSQP, which keeps them sparse.
-_MOST_UNKNOWNS = 1500
+# Larger systems are refused: a Newton step on them takes longer than any pass.
+_MOST_UNKNOWNS = 400
 _MOST_STEPS = 60
 _MOST_ROUNDS = 20
 _TO_THE_BOUNDARY = 0.995
-# Planes that have this share of their slack's weight are in use; the next best are taken along, from the third round on more
-# and more of them: few slacks and many features need many planes each.
+# Planes with this share of their slack's weight are in use; the next best join them, from the third round on twice as many
+# in each round: few slacks and many features need many planes each.
 _IN_USE, _NEXT_BEST = 0.01, 2
-# The number of BLAS threads is one for the whole process: who changes it, changes it back before another does.
+# The number of BLAS threads is global to the process: a thread that changes it must restore it before another does.
 _ONE_THREAD = threading.Lock()
-# The multipliers to start from are this far from the last ones towards those that are in balance with the slacks.
+# The initial multipliers are this far from the last ones towards multipliers in balance with the slacks.
 _BALANCED = 0.3
 
 
-def ask_interior():
-    """Make a way to ask for the solution by an interior-point method."""
-
-    def ask(problem, accuracy, warm):
-        slopes, basis = span(problem.slopes)
-        if slopes.shape[1] > _MOST_UNKNOWNS:
-            return None, None, "too many features"
-        # With w = sqrt(C) v and the objective divided by C, all unknowns are of a size.
-        scale = np.sqrt(problem.C)
-        multipliers = problem.feasible_dual(warm[1])[0] / problem.C
-        blocks = problem.blocks
-        v, n_steps = _solve(
-            slopes, problem.offsets, blocks.members, blocks.counts, problem.weights, scale, accuracy / problem.C, multipliers
-        )
-        if not (np.isfinite(v).all() and np.isfinite(multipliers).all()):
-            return None, None, "numbers too large"
-        w = scale * (v if basis is None else basis @ v)
-        return w, problem.C * multipliers, f"{n_steps} steps"
-
-    return ask
+def solve(planes, C, accuracy, w):
+    """Solve the QP from the multipliers of the last solution on."""
+    if min(planes.slopes.shape[2], len(planes)) > _MOST_UNKNOWNS:
+        return None, None, "too many unknowns"
+    slopes, basis = span(planes)
+    # With w = sqrt(C) v and the objective divided by C, all unknowns have the same order of magnitude.
+    scale = np.sqrt(C)
+    multipliers = planes.feasible_dual(C, planes.multipliers)[0] / C
+    v, n_steps = _solve(slopes, planes.offsets, planes.n, planes.weights, scale, accuracy / C, multipliers)
+    if not (np.isfinite(v).all() and np.isfinite(multipliers).all()):
+        return None, None, "numbers too large"
+    return scale * (v if basis is None else basis @ v), C * multipliers, f"{n_steps} steps"
 
 
-def span(slopes):
-    """Give the slopes in coordinates of the space they span, and its basis (None for the coordinates as they are).
+def span(planes):
+    """Return the slopes in coordinates of the space they span, and its basis (None for the coordinates as they are).
 
     The solution w lies in that space, so with far fewer planes than features the QP is smaller there.
     """
-    if 2 * slopes.shape[0] >= slopes.shape[1]:
-        return slopes, None
-    # With one thread: where another process is at work, two that wait for each other took up to 100 times as long.
+    n_slacks, _, n_features = planes.slopes.shape
+    if 2 * len(planes) >= n_features:
+        return planes.slopes, None
+    # One thread: beside another busy process, two that wait for each other took up to 100 times as long.
     with _ONE_THREAD, _blas().limit(limits=1, user_api="blas"):
-        basis, triangle = np.linalg.qr(slopes.T)
-    return np.ascontiguousarray(triangle.T), basis
+        basis, triangle = np.linalg.qr(planes.slopes[:, : planes.n].reshape(-1, n_features).T)
+    return np.ascontiguousarray(triangle.T).reshape(n_slacks, planes.n, -1), basis
 
 
 @functools.cache
@@ -79,117 +72,113 @@ def _blas():
 
 
 @kernel
-def _solve(slopes, offsets, members, counts, weights, scale, accuracy, multipliers):
-    """Solve min 1/2 |v|^2 + weights.xi, xi_s >= b - scale a.v; `multipliers` are where to start, and changed.
+def _solve(slopes, offsets, n, weights, scale, accuracy, multipliers):
+    """Solve min 1/2 |v|^2 + weights.xi, xi_s >= b - scale a.v, from `multipliers`, which are changed.
 
     Returns
     -------
     v : (n_features,) array
     n_steps : int
     """
-    n_planes, n_features = slopes.shape
-    gradient = np.empty(n_planes)
-    chosen = np.zeros(n_planes, np.bool_)
+    n_slacks, n_features = weights.shape[0], slopes.shape[2]
+    gradient, chosen = np.empty((n_slacks, n)), np.zeros((n_slacks, n), np.bool_)
     v = np.zeros(n_features)
-    for t in range(n_planes):
-        add(v, scale * multipliers[t], slopes[t])
-    gap = _look(slopes, offsets, members, counts, weights, scale, v, multipliers, gradient)
+    for s in range(n_slacks):
+        for t in range(n):
+            if multipliers[s, t] > 0.0:
+                add(v, scale * multipliers[s, t], slopes[s, t])
+    gap = _look(slopes, offsets, weights, scale, v, multipliers, gradient)
     n_steps = 0
     for number in range(_MOST_ROUNDS):
-        if not _choose(members, counts, weights, gradient, multipliers, chosen, _NEXT_BEST << max(number - 1, 0)):
+        if not _choose(weights, gradient, multipliers, chosen, _NEXT_BEST << max(number - 1, 0)):
             break
-        n_steps += _solve_chosen(
-            slopes, members, counts, weights, scale, 0.5 * accuracy, chosen, gap, v, multipliers, gradient
-        )
-        gap = _look(slopes, offsets, members, counts, weights, scale, v, multipliers, gradient)
+        n_steps += _solve_chosen(slopes, weights, scale, 0.5 * accuracy, chosen, gap, v, multipliers, gradient)
+        gap = _look(slopes, offsets, weights, scale, v, multipliers, gradient)
         if gap <= 0.9 * accuracy:
             break
     return v, n_steps
 
 
 @kernel
-def _look(slopes, offsets, members, counts, weights, scale, v, multipliers, gradient):
-    """Compute b - scale a.v of all planes into `gradient`; gives objective minus dual value."""
+def _look(slopes, offsets, weights, scale, v, multipliers, gradient):
+    """Write b - scale a.v of all planes to `gradient`; return objective minus dual value."""
     objective = 0.5 * dot(v, v)
     dual = 0.0
     combined = np.zeros(v.shape[0])
-    for s in range(weights.shape[0]):
+    for s in range(gradient.shape[0]):
         slack = 0.0
-        for t in members[s, : counts[s]]:
-            gradient[t] = offsets[t] - scale * dot(slopes[t], v)
-            slack = max(slack, gradient[t])
-            if multipliers[t] > 0.0:
-                dual += multipliers[t] * offsets[t]
-                add(combined, scale * multipliers[t], slopes[t])
+        for t in range(gradient.shape[1]):
+            gradient[s, t] = offsets[s, t] - scale * dot(slopes[s, t], v)
+            slack = max(slack, gradient[s, t])
+            if multipliers[s, t] > 0.0:
+                dual += multipliers[s, t] * offsets[s, t]
+                add(combined, scale * multipliers[s, t], slopes[s, t])
         objective += weights[s] * slack
     return objective - dual + 0.5 * dot(combined, combined)
 
 
 @kernel
-def _choose(members, counts, weights, gradient, multipliers, chosen, n_best):
-    """Choose planes that are in use, and of each slack the `n_best` next best; says whether there are new ones."""
-    news = False
-    for s in range(weights.shape[0]):
-        planes = members[s, : counts[s]]
-        for t in planes:
-            if not chosen[t] and multipliers[t] > _IN_USE * weights[s]:
-                chosen[t] = news = True
-        for _ in range(min(n_best, planes.shape[0])):
+def _choose(weights, gradient, multipliers, chosen, n_best):
+    """Choose the planes in use and the `n_best` next best of each slack; return whether any is new."""
+    any_new = False
+    for s in range(chosen.shape[0]):
+        for t in range(chosen.shape[1]):
+            if not chosen[s, t] and multipliers[s, t] > _IN_USE * weights[s]:
+                chosen[s, t] = any_new = True
+        for _ in range(min(n_best, chosen.shape[1])):
             best = -1
-            for t in planes:
-                if not chosen[t] and (best < 0 or gradient[t] > gradient[best]):
+            for t in range(chosen.shape[1]):
+                if not chosen[s, t] and (best < 0 or gradient[s, t] > gradient[s, best]):
                     best = t
             if best < 0:
                 break
-            chosen[best] = news = True
-    return news
+            chosen[s, best] = any_new = True
+    return any_new
 
 
 @kernel(error_model="numpy")
-def _solve_chosen(
-    slopes, members, counts, weights, scale, accuracy, chosen, gap, v, multipliers, gradient
-):
-    """Solve the QP over the chosen planes, from v and the multipliers on, which are changed; gives the number of steps."""
+def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers, gradient):
+    """Solve the QP over the chosen planes, from v and the multipliers on, which are changed; return the number of steps."""
     n_slacks, n_features = weights.shape[0], v.shape[0]
     first = np.zeros(n_slacks + 1, np.int64)
     planes = np.empty(chosen.sum(), np.int64)
     n = 0
     for s in range(n_slacks):
-        for t in members[s, : counts[s]]:
-            if chosen[t]:
+        for t in range(chosen.shape[1]):
+            if chosen[s, t]:
                 planes[n] = t
                 n += 1
             else:
-                multipliers[t] = 0.0
+                multipliers[s, t] = 0.0
         first[s + 1] = n
-    # The slopes as columns, in the order of their slacks: with so many more planes than features rows are long, loops over
-    # them quick. There is room for a column a slack.
+    # The slopes as columns, in the order of their slacks: with many more planes than features, loops along rows are long and
+    # fast. The last columns, one for each slack, are filled in every step.
     columns = np.empty((n_features, n + n_slacks))
-    for m in range(n):
-        for i in range(n_features):
-            columns[i, m] = scale * slopes[planes[m], i]
-    # The unknowns besides v.
     alpha, room = np.empty(n), np.empty(n)
     slacks, spare = np.empty(n_slacks), np.empty(n_slacks)
     for s in range(n_slacks):
         slacks[s] = 0.0
         for m in range(first[s], first[s + 1]):
-            slacks[s] = max(slacks[s], gradient[planes[m]])
+            slacks[s] = max(slacks[s], gradient[s, planes[m]])
+            slope = slopes[s, planes[m]]
+            for i in range(n_features):
+                columns[i, m] = scale * slope[i]
         slacks[s] += max(gap, accuracy)
         inverses = 1.0 / slacks[s]
         for m in range(first[s], first[s + 1]):
-            room[m] = slacks[s] - gradient[planes[m]]
+            room[m] = slacks[s] - gradient[s, planes[m]]
             inverses += 1.0 / room[m]
-        # In balance all products of the slack are the same, and its multipliers sum up to its weight.
+        # In balance all products of a slack are equal, and its multipliers sum to its weight.
         balanced = _BALANCED * weights[s] / inverses
         spare[s] = weights[s]
         for m in range(first[s], first[s + 1]):
-            alpha[m] = (1.0 - _BALANCED) * multipliers[planes[m]] + balanced / room[m]
+            alpha[m] = (1.0 - _BALANCED) * multipliers[s, planes[m]] + balanced / room[m]
             spare[s] -= alpha[m]
         spare[s] = max(spare[s], balanced / slacks[s])
     n_steps = _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, room)
-    for m in range(n):
-        multipliers[planes[m]] = alpha[m]
+    for s in range(n_slacks):
+        for m in range(first[s], first[s + 1]):
+            multipliers[s, planes[m]] = alpha[m]
     return n_steps
 
 
@@ -205,7 +194,7 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ro
     d_v, d_slacks, d_alpha, d_spare, d_room = (
         np.empty(n_features), np.empty(n_slacks), np.empty(n), np.empty(n_slacks), np.empty(n),
     )  # fmt: skip
-    # How far off the two equations are.
+    # Residuals of the two equations.
     off_v, off_sum = np.empty(n_features), weights - spare
     for i in range(n_features):
         off_v[i] = dot(columns[i, :n], alpha) - v[i]
@@ -282,7 +271,7 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ro
 
 @kernel(fastmath=REORDER, error_model="numpy")
 def _longest(values, changes):
-    """Give the longest step, up to 1/0.995, that leaves all values at least 0."""
+    """Return the longest step, up to 1/0.995, that leaves all values at least 0."""
     shrinks = _TO_THE_BOUNDARY
     for i in range(values.shape[0]):
         shrinks = max(shrinks, -changes[i] / values[i])
@@ -323,7 +312,7 @@ def _multiply(left, right, matrix):
 
 @kernel(error_model="numpy")
 def _factor(matrix):
-    """Put the Cholesky factor in the place of the lower half; says whether there is one."""
+    """Put the Cholesky factor in the place of the lower half; return whether there is one."""
     for i in range(matrix.shape[0]):
         for j in range(i):
             matrix[i, j] = (matrix[i, j] - dot(matrix[i, :j], matrix[j, :j])) / matrix[j, j]

@@ -1,0 +1,102 @@
+"""Backends for the working-set QP, side by side behind one function.
+
+A backend is a function ``solve(planes, C, accuracy, w) -> w, multipliers, status``: `planes` is a `WorkingSet` (its
+multipliers are a warm start, and so is `w`), `accuracy` the duality gap wanted. It may return None for w and multipliers
+where it has no answer; `status` is a few words for the history. To add one, write the function and register it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from structrank.solvers.backends import cvxpy, dual, interior, osqp
+
+BACKENDS = {"osqp": osqp.solve, "dual": dual.solve, "interior": interior.solve, "cvxpy": cvxpy.solve}
+# A backend that misses its accuracy is followed by these, in this order.
+_FALLBACKS = ("dual", "interior")
+# An answer whose gap is at most this many times the accuracy counts: the next pass gains more than the last digits do.
+_NEAR_MISS = 2.0
+
+
+@dataclass(frozen=True)
+class QPSolution:
+    """A solution of the working-set QP with its own certificate.
+
+    Attributes
+    ----------
+    w : (n_features,) array
+    multipliers : (n_slacks, capacity) array
+        A feasible dual point.
+    dual : float
+        Its value: a lower bound on the optimum of the QP, and so on that of the whole problem.
+    gap : float
+        Objective at w minus `dual`.
+    accurate : bool
+        Whether the gap is as small as was asked for.
+    backend : str
+        Name of the backend.
+    note : str
+        What went wrong before; empty where nothing did.
+    """
+
+    w: np.ndarray
+    multipliers: np.ndarray
+    dual: float
+    gap: float
+    accurate: bool
+    backend: str
+    note: str
+
+
+def register(name, solve):
+    """Make a backend of one's own available as ``solver=name``.
+
+    Examples
+    --------
+    >>> from structrank.solvers.backends import dual
+    >>> register("ascent", dual.solve)
+    >>> "ascent" in BACKENDS
+    True
+    """
+    BACKENDS[name] = solve
+
+
+def solve(planes, C, accuracy, w, backend):
+    """Solve the QP over a working set to a duality gap of about `accuracy`.
+
+    A backend whose answer misses the accuracy is followed by the others. No solver's status is believed: an answer counts
+    by its own gap, and the best one is returned with a note of what happened.
+
+    Parameters
+    ----------
+    planes : WorkingSet
+    C : float
+    accuracy : float
+        Wanted gap between the objective at w and the value of a feasible dual point.
+    w : (n_features,) array
+        Where to start.
+    backend : str
+        A name of `BACKENDS`, or "cvxpy:NAME" with the name of a solver that CVXPY has installed.
+
+    Returns
+    -------
+    QPSolution
+    """
+    best, notes = None, []
+    for name in dict.fromkeys([backend, *_FALLBACKS]):
+        base, _, option = name.partition(":")
+        found, multipliers, status = BACKENDS[base](planes, C, accuracy, w, *([option] if option else []))
+        if found is not None:
+            certified = planes.certify(C, found, multipliers)
+            accurate = certified[-1] <= _NEAR_MISS * accuracy
+            if best is None or certified[-1] < best.gap:
+                best = QPSolution(*certified, accurate, name, "; ".join(notes))
+            if accurate:
+                return best
+            status = f"{status}, gap {certified[-1]:.1e} for {accuracy:.1e}"
+        notes.append(f"{name}: {status}")
+    if best is None:
+        raise RuntimeError(f"no QP solver gave an answer ({'; '.join(notes)}); scale the features or lower C.")
+    return replace(best, note="; ".join(notes))

@@ -1,0 +1,38 @@
+"""The working-set QP through CVXPY, the reference; the only file that imports cvxpy."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+
+def installed_solvers():
+    """List the names of the solvers that CVXPY finds installed."""
+    import cvxpy
+
+    return cvxpy.installed_solvers()
+
+
+def solve(planes, C, accuracy, w, name="CLARABEL"):
+    """Solve the QP with the named solver of CVXPY; the default is an interior-point method, which OSQP is not."""
+    import cvxpy
+
+    n_slacks, n = planes.weights.shape[0], planes.n
+    # Divided by C, and in w / sqrt(C), primal and dual residuals have the same weight at any C.
+    scale = np.sqrt(C)
+    slopes = scale * planes.slopes[:, :n].reshape(n_slacks * n, -1)
+    v, slacks = cvxpy.Variable(slopes.shape[1]), cvxpy.Variable(n_slacks, nonneg=True)
+    cuts = slacks[np.repeat(np.arange(n_slacks), n)] >= planes.offsets[:, :n].reshape(-1) - slopes @ v
+    program = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(v) + planes.weights @ slacks), [cuts])
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an answer counts by its own gap
+            program.solve(solver=name)
+    except cvxpy.SolverError as error:
+        return None, None, str(error)
+    if v.value is None or cuts.dual_value is None:
+        return None, None, program.status
+    multipliers = np.zeros_like(planes.multipliers)
+    multipliers[:, :n] = C * np.asarray(cuts.dual_value).reshape(n_slacks, n)
+    return scale * v.value, multipliers, program.status

@@ -1,0 +1,156 @@
+r"""The working-set QP by ascent on its dual, slack by slack.
+
+.. math:: \max_{\alpha \ge 0} \; \sum_{st} \alpha_{st} b_{st} - \tfrac12 \Big|\sum_{st} \alpha_{st} a_{st}\Big|^2
+          \quad \text{s.t.} \quad \sum_t \alpha_{st} \le C \pi_s
+
+A visit to a slack moves weight from its active plane of least slack to the plane of most, by an exact step, and updates
+w = sum_st alpha_st a_st. This is the idea of LaRank and of multi-plane block-coordinate Frank-Wolfe. Where slacks work
+against each other (many slacks, large C) the gap falls slowly, and the ascent gives up.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from structrank._compile import kernel
+from structrank.solvers.vectors import add, dot, squared_distance
+
+# Sweeps over the planes in use for each sweep over all planes.
+_LIVE_SWEEPS = 8
+# Work, in sweeps over all planes, in which the gap must halve, and the most work in all.
+_PATIENCE, _MOST_WORK = 20, 1000
+
+
+def solve(planes, C, accuracy, w):
+    """Solve the QP from the multipliers of the last solution on."""
+    multipliers, _, w = planes.feasible_dual(C, planes.multipliers)
+    work = _ascend(planes.slopes, planes.offsets, planes.n, C * planes.weights, multipliers, w, accuracy)
+    return w, multipliers, f"{work:.0f} sweeps"
+
+
+@kernel
+def _ascend(slopes, offsets, n, limits, multipliers, w, accuracy):
+    """Sweep until the gap is at most `accuracy`, or falls too slowly; changes `multipliers` and `w`.
+
+    Returns
+    -------
+    float
+        Work done, in sweeps over all planes.
+    """
+    n_slacks = limits.shape[0]
+    # Planes of each slack that are worth another look, and the gradients of the slack that is being visited.
+    live, n_live, gradient = np.empty((n_slacks, n), np.int64), np.zeros(n_slacks, np.int64), np.empty(n)
+    everything = np.arange(n)
+    n_planes = max(n_slacks * n, 1)
+    read, looked, gap_then = 0, 0, np.inf
+    while read < _MOST_WORK * n_planes:
+        gap, seen = _sweep(
+            slopes, offsets, everything, limits, multipliers, w, accuracy, True, live, n_live, gradient
+        )
+        read += seen
+        if gap <= accuracy:
+            # This sum was taken while w moved; what counts is the gap at the final w.
+            gap = _gap(slopes, offsets, n, limits, multipliers, w)
+            read += n_planes
+            if gap <= 0.9 * accuracy:
+                break
+        if read >= looked + _PATIENCE * n_planes:
+            if gap > 0.5 * gap_then:
+                break
+            looked, gap_then = read, gap
+        aim = 0.3 * min(gap, accuracy) if gap < 3.0 * accuracy else 0.1 * gap
+        for _ in range(_LIVE_SWEEPS):
+            gap, seen = _sweep(slopes, offsets, everything, limits, multipliers, w, aim, False, live, n_live, gradient)
+            read += seen
+            if gap <= aim:
+                break
+    return read / n_planes
+
+
+@kernel
+def _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, whole, live, n_live, gradient):
+    """Visit every slack once; return the gap, summed along the way, and the number of planes that were read.
+
+    A whole sweep looks at all planes and lists those in use and the two best others as ``live[s, : n_live[s]]``; other
+    sweeps look at these only.
+    """
+    n_slacks = limits.shape[0]
+    gap = 0.0
+    read = 0
+    for s in range(n_slacks):
+        planes = everything if whole else live[s, : n_live[s]]
+        read += planes.shape[0]
+        # Weight that no plane has counts as that of a plane of slope and offset 0, numbered -1.
+        to, most = -1, 0.0
+        source, least = -1, np.inf
+        used, spare = 0.0, limits[s]
+        for i in range(planes.shape[0]):
+            t = planes[i]
+            weight = multipliers[s, t]
+            gradient[i] = value = offsets[s, t] - dot(slopes[s, t], w)
+            used += weight * value
+            spare -= weight
+            if value > most:
+                to, most = t, value
+            if weight > 0.0 and value < least:
+                source, least = t, value
+        if spare > 1e-12 * limits[s] and least > 0.0:  # less is rounding, and cannot be moved
+            source, least = -1, 0.0
+        slack_gap = limits[s] * most - used
+        gap += slack_gap
+        if slack_gap > 0.1 * accuracy / n_slacks and most > least:
+            _move(slopes[s], multipliers[s], w, to, source, multipliers[s, source] if source >= 0 else spare, most - least)
+        if whole:
+            n_live[s] = _choose_live(multipliers[s], gradient, live[s])
+    return gap, read
+
+
+@kernel
+def _move(slopes, multipliers, w, to, source, available, difference):
+    """Move the best amount of weight from one plane of a slack to another; -1 stands for the plane of slope 0."""
+    if to >= 0 and source >= 0:
+        curvature = squared_distance(slopes[to], slopes[source])
+    else:
+        only = slopes[max(to, source)]
+        curvature = dot(only, only)
+    step = available if curvature * available <= difference else difference / curvature
+    if to >= 0:
+        multipliers[to] += step
+        add(w, step, slopes[to])
+    if source >= 0:
+        multipliers[source] = multipliers[source] - step if step < available else 0.0
+        add(w, -step, slopes[source])
+
+
+@kernel
+def _choose_live(multipliers, gradient, live):
+    """Write the planes of a slack that are in use and the two best others; return their number."""
+    n_live = 0
+    first, second = -1, -1
+    for t in range(gradient.shape[0]):
+        if multipliers[t] > 0.0:
+            live[n_live] = t
+            n_live += 1
+        elif first < 0 or gradient[t] > gradient[first]:
+            first, second = t, first
+        elif second < 0 or gradient[t] > gradient[second]:
+            second = t
+    for t in (first, second):
+        if t >= 0:
+            live[n_live] = t
+            n_live += 1
+    return n_live
+
+
+@kernel
+def _gap(slopes, offsets, n, limits, multipliers, w):
+    """Compute objective minus dual value, as the sum over slacks of what their weight could still earn at w."""
+    gap = 0.0
+    for s in range(limits.shape[0]):
+        most = 0.0
+        for t in range(n):
+            gradient = offsets[s, t] - dot(slopes[s, t], w)
+            most = max(most, gradient)
+            gap -= multipliers[s, t] * gradient
+        gap += limits[s] * most
+    return gap

@@ -1,0 +1,116 @@
+"""What the driver is given, and what it returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A plane under each part of R: R_s(v) >= offset_s - slope_s.v for all v, with equality at the w it was made for.
+
+    Attributes
+    ----------
+    slope : (n_slacks, n_features) or (n_features,) array
+    offset : (n_slacks,) array or float
+    value : (n_slacks,) array or float
+        R_s(w).
+    seconds : float
+        Time that the evaluation took.
+    """
+
+    slope: np.ndarray
+    offset: np.ndarray
+    value: np.ndarray
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds on the optimum.
+
+    Attributes
+    ----------
+    primal : float
+        Objective at the returned w, with R evaluated exactly: an upper bound on the optimum.
+    dual : float
+        Value of a feasible dual point: a lower bound on the optimum, however roughly the QPs were solved.
+    """
+
+    primal: float
+    dual: float
+
+    @property
+    def gap(self):
+        """Upper bound minus lower bound."""
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self):
+        """Gap as a fraction of the upper bound."""
+        return self.gap / self.primal if self.primal > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One line of the history.
+
+    Attributes
+    ----------
+    iteration : int
+    objective : float
+        Objective at this iteration's w; at the best w so far where no new one was evaluated.
+    bound : float
+        Best lower bound on the optimum so far.
+    gap : float
+        objective - bound.
+    violation : float
+        R(w) minus the value of the plane model at w.
+    planes : int
+        Planes in the working set.
+    seconds : dict
+        "qp" and "oracle"; the latter is 0 where the QP's bound showed that the best w so far is good enough.
+    solver : str
+        Backend that solved the QP.
+    note : str
+        What went wrong in the QP; empty where nothing did.
+    """
+
+    iteration: int
+    objective: float
+    bound: float
+    gap: float
+    violation: float
+    planes: int
+    seconds: dict
+    solver: str
+    note: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """Result of a training run.
+
+    Attributes
+    ----------
+    w : (n_features,) array
+    risk : float
+        R(w).
+    certificate : Certificate
+    history : list of Iteration
+    reason : str
+        "converged", "max_iter", "callback", "interrupted" or "stalled" (no backend solved the QP to the accuracy that the
+        tolerance asks for).
+    rounds : tuple
+        Rounds of the convex-concave procedure; empty for a convex problem. `certificate` and `history` are those of the
+        last convex problem.
+    """
+
+    w: np.ndarray
+    risk: float
+    certificate: Certificate
+    history: list
+    reason: str
+    rounds: tuple = ()

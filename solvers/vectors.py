@@ -1,0 +1,40 @@
+"""Sums over vectors, compiled: BLAS threads would keep cores busy for milliseconds after short calls."""
+
+import numpy as np
+
+from structrank._compile import REORDER, kernel
+
+
+@kernel(fastmath=REORDER)
+def dot(x, y):
+    """Return x.y."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i] * y[i]
+    return total
+
+
+@kernel(fastmath=REORDER)
+def add(x, factor, y):
+    """Add factor y to x."""
+    for i in range(x.shape[0]):
+        x[i] += factor * y[i]
+
+
+@kernel(fastmath=REORDER)
+def squared_distance(x, y):
+    """Return |x - y|^2."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += (x[i] - y[i]) ** 2
+    return total
+
+
+@kernel
+def combine(factors, rows):
+    """Return sum_t factors_t rows_t."""
+    total = np.zeros(rows.shape[1])
+    for t in range(rows.shape[0]):
+        if factors[t] != 0.0:
+            add(total, factors[t], rows[t])
+    return total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import numbers
 import os
@@ -10,6 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from structrank._kernels.linear import first_not_finite
+from structrank.discounts import DISCOUNTS, GAINS
 
 # Weights of queries, if not 0: sums of them, and shares in these, are numbers that can be computed with.
 _WEIGHTS = 1e-100, 1e100
@@ -81,6 +83,22 @@ def check_cut(name, value, none="no cut"):
         raise ValueError(
             f"{name}={value!r} is not valid: expected an integer of at least 1, or None for {none}."
         ) from None
+
+
+# The fields of criteria and measures that mean the same in all of them.
+SETTINGS = {
+    "k": check_cut,
+    "gain": lambda name, value: check_choice(name, value, GAINS),
+    "discount": lambda name, value: check_choice(name, value, tuple(DISCOUNTS)),
+    "relevant_from": check_number,
+}
+
+
+def check_settings(thing):
+    """Check those fields of a criterion or measure that are among `SETTINGS`."""
+    for setting in dataclasses.fields(thing):
+        if setting.name in SETTINGS:
+            SETTINGS[setting.name](setting.name, getattr(thing, setting.name))
 
 
 def check_empty(value):

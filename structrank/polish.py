@@ -208,7 +208,7 @@ class LineSearch:
             )
         self._data, grouping = data, data.grouping
         self._yardstick = Yardstick(measure, data.labels, grouping)
-        measure._check_labels(data.labels)
+        measure.check_labels(data.labels)
         self._rows, self._starts = grouping.rows, grouping.indptr
         self._query_of = np.repeat(np.arange(grouping.n_queries), grouping.sizes)
         longest = int(grouping.sizes.max())
@@ -228,7 +228,7 @@ class LineSearch:
             levels, heights = np.ones(1), np.ones(1)
         else:
             levels = np.unique(labels)
-            heights = np.diff(measure._gains(levels), prepend=0.0)
+            heights = np.diff(measure.gains(levels), prepend=0.0)
             levels, heights = levels[heights > 0], heights[heights > 0]
         firsts = self._starts[:-1]
         reached = np.concatenate([[0.0], np.cumsum(self._credits * self._discounts)])

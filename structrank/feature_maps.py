@@ -173,14 +173,7 @@ class Permutation:
             values[:] = function(np.arange(n))
         if self.cut is not None:
             values[self.cut :] = 0.0
-        wrong = np.flatnonzero(~(values >= 0) | ~np.isfinite(values) | (np.diff(values, prepend=np.inf) > 0))
-        if wrong.size:
-            r = int(wrong[0])
-            raise ValueError(
-                f"decay has A({r}) = {values[r]:g}"
-                + (f" after A({r - 1}) = {values[r - 1]:g}" if r else "")
-                + "; expected finite values of at least 0 that never rise with the rank."
-            )
+        _validation.check_falling(values, "decay", "A")
         return values
 
     def coefficients(self, ranking: np.ndarray, relevant: np.ndarray) -> np.ndarray:
@@ -210,7 +203,7 @@ FEATURE_MAPS = {"po": PartialOrder, "mrr": FirstRelevant, "dorm": Permutation}
 
 
 def parse(feature_map, decay="sqrt"):
-    """Give a feature map object from its name (or the object itself).
+    """Return a feature map from its name (or the object itself, checked).
 
     Examples
     --------

@@ -2,8 +2,8 @@
 
 An oracle is made once for a training set (`criterion`, `feature_map`, length of the longest query) and then called with
 one block of sorted queries after another. It chooses; the criterion's loss and the feature map's coefficients then judge
-and weigh the chosen ranking, so that a value is always that of a real ranking. Any function from `Queries` to `Violated` will
-do; a `CompiledOracle` can also be run by the compiled pass over the data, without Python in between.
+and weigh the chosen ranking, so that a value is always that of a real ranking. Any function from `Queries` to `Violated` is
+accepted; a `CompiledOracle` can also be run by the compiled pass over the data, without Python in between.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structrank import _requirements, _validation
 from structrank._kernels import oracles as compiled
 from structrank._kernels.feature_maps import values
 from structrank._kernels.sorting import make_room, sort_queries
@@ -92,7 +93,9 @@ class CompiledOracle:
         """Make the oracle of a method for a feature map and, where the loss is of the discounted kind, a criterion."""
         table = np.zeros((4, longest + 2))
         if criterion is not None:
-            table[0], table[1] = criterion.discounts(longest + 2), criterion.credits(longest + 2)
+            _requirements.check(criterion, "criterion of compiled oracles")
+            table[0], table[1] = (_by_rank(criterion, name, longest + 2) for name in ("discounts", "credits"))
+            _validation.check_falling(table[0], f"the discount of criterion {criterion.name!r}", "D")
         if hasattr(feature_map, "decays"):
             table[2] = feature_map.decays(longest + 2)
             table[3, 1:] = np.cumsum(table[2])[:-1]
@@ -125,21 +128,42 @@ def as_grades(labels, starts):
     return grades
 
 
+def _by_rank(criterion, name, n):
+    """Return the first n discounts or credits of a criterion, checked."""
+    found = np.asarray(getattr(criterion, name)(n), dtype=np.float64)
+    if found.shape != (n,) or not (np.isfinite(found) & (found >= 0)).all() or found[0] == 0:
+        raise ValueError(
+            f"{name}({n}) of criterion {criterion.name!r} has shape {found.shape} and begins with {found[:5]}; expected {n} "
+            "finite numbers of at least 0, the first above 0."
+        )
+    return found
+
+
 def auc_partial_order(criterion, feature_map, longest):
     """Make the oracle for AUC with the partial-order map: O(n log n+) after the sort."""
     return CompiledOracle.of(compiled.AUC, feature_map, longest)
 
 
-def unclipped_partial_order(criterion, feature_map, longest):
-    """Make the oracle for MAP and NDCG-NC with the partial-order map: O(n- + n+ log n-) after the sort."""
-    return CompiledOracle.of(compiled.UNCLIPPED, feature_map, longest, criterion, convex_from=criterion.convex_from)
+def discounted_partial_order(criterion, feature_map, longest):
+    """Make the oracle for discounted losses with the partial-order map.
 
-
-def ndcg_partial_order(criterion, feature_map, longest):
-    """Make the oracle for NDCG@k with the partial-order map: O(k^2 + n) after the sort."""
-    if criterion.k is None:
-        return unclipped_partial_order(criterion, feature_map, longest)
-    return CompiledOracle.of(compiled.NDCG, feature_map, longest, criterion, cut=min(criterion.k, longest + 1))
+    With a cut at `k`, as NDCG@k: O(k^2 + n) after the sort. Without, as MAP and NDCG-NC: O(n- + n+ log n-).
+    """
+    k, convex_from = getattr(criterion, "k", None), getattr(criterion, "convex_from", 0)
+    if k is None:
+        oracle = CompiledOracle.of(compiled.UNCLIPPED, feature_map, longest, criterion, convex_from=convex_from)
+        bends = np.diff(oracle.table[0, convex_from:], 2)
+        exact = convex_from in (0, 1) and (bends >= -_ROUNDING * oracle.table[0, 0]).all()
+        condition = f"its discount is not convex from rank {convex_from} on"
+    else:
+        oracle = CompiledOracle.of(compiled.NDCG, feature_map, longest, criterion, cut=min(k, longest + 1))
+        exact = not oracle.table[0, k:].any() and np.ptp(oracle.table[1]) == 0.0
+        condition = f"its discount is not 0 from rank k={k} on, or its credits differ"
+    if not exact:
+        raise ValueError(
+            f"criterion {criterion.name!r} has no exact oracle with feature_map 'po', as {condition}; use feature_map='dorm'."
+        )
+    return oracle
 
 
 def mrr_partial_order(criterion, feature_map, longest):
@@ -152,6 +176,10 @@ def mrr_first_relevant(criterion, feature_map, longest):
     """Make the oracle for MRR@k with the first-relevant map: O(n) after the sort."""
     cut = longest + 1 if criterion.k is None else min(criterion.k, longest + 1)
     return CompiledOracle.of(compiled.MRR_FIRST, feature_map, longest, criterion, cut)
+
+
+# By which second differences of a convex discount may fall below 0.
+_ROUNDING = 1e-12
 
 
 def _depth(discount, decay):

@@ -1,5 +1,6 @@
 """What others add to the package: criteria, measures, feature maps, oracles, and what is said of parts that are missing."""
 
+import itertools
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import ClassVar
@@ -7,7 +8,20 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from structrank import StructRankSVM, _requirements, compare, metrics
+from structrank import (
+    StructRankSVM,
+    _requirements,
+    compare,
+    criteria,
+    datasets,
+    metrics,
+    most_violated,
+    register,
+    train_for,
+)
+from structrank.data import RankingData
+from structrank.feature_maps import PartialOrder, Permutation
+from structrank.polish import LineSearch, polish
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,6 +34,66 @@ class RBP(metrics.Discounted, metrics.Binary):
 
     def discounts(self, n):
         return self.p ** np.arange(n)
+
+
+@dataclass(frozen=True)
+class Geometric(criteria.Discounted):
+    """One minus `RBP`."""
+
+    k: int | None = None
+    p: float = 0.8
+
+    name: ClassVar[str] = "geometric"
+
+    def discounts(self, n):
+        return np.where(np.arange(n) < (n if self.k is None else self.k), self.p ** np.arange(n), 0.0)
+
+
+@dataclass(frozen=True)
+class Discounts(criteria.Discounted):
+    """Discounts and credits of any kind."""
+
+    table: tuple = (1.0,)
+    weights: tuple = ()
+    k: int | None = None
+    convex_from: int = 0
+
+    name: ClassVar[str] = "any"
+
+    def discounts(self, n):
+        return np.concatenate([self.table, np.zeros(n)])[:n]
+
+    def credits(self, n):
+        return np.concatenate([self.weights, np.ones(n)])[:n]
+
+    def measure(self, relevant_from=1):
+        return metrics.MAP(relevant_from=relevant_from)
+
+
+@dataclass(frozen=True)
+class Short(criteria.MAP):
+    name: ClassVar[str] = "short"
+
+    def discounts(self, n):
+        return np.ones(1)
+
+
+def random_query(rng, n):
+    """Scores at scales where neither loss nor score decides alone; a third of the queries have ties."""
+    labels = np.zeros(n, int)
+    labels[rng.permutation(n)[: rng.integers(1, n)]] = 1
+    if rng.integers(3) == 0:
+        return rng.integers(-2, 3, n) / 4.0, labels
+    return rng.normal(size=n) * 10 ** rng.uniform(-2, 1), labels
+
+
+def brute_force(scores, relevant, criterion, feature_map):
+    """The largest value over all rankings."""
+    ideal = scores @ feature_map.ideal_coefficients(relevant)
+    return max(
+        scores @ feature_map.coefficients(ranking, relevant) - ideal + criterion.loss(ranking, relevant)
+        for ranking in map(np.array, itertools.permutations(range(len(scores))))
+    )
 
 
 # ---- What each role requires
@@ -122,3 +196,266 @@ def test_a_measure_says_what_it_lacks():
         metrics.evaluate([1, 0], [2.0, 1.0], None, Half())
     with pytest.raises(ValueError, match=r"^Gainless is not usable as a discounted measure.*Missing: gains\(labels\)\.$"):
         metrics.evaluate([1, 0], [2.0, 1.0], None, Gainless())
+
+
+# ---- Discounted losses
+
+
+@pytest.mark.parametrize("feature_map", [PartialOrder(), Permutation()], ids=["po", "dorm"])
+@pytest.mark.parametrize("kind", ["clipped", "convex", "convex from 1", "credits"])
+def test_the_oracles_of_a_discounted_loss_are_exact(kind, feature_map):
+    rng = np.random.default_rng(sum(map(ord, kind)))
+    for _ in range(40):
+        n = int(rng.integers(2, 7))
+        scores, labels = random_query(rng, n)
+        falls = np.sort(rng.uniform(size=n + 2))[::-1]
+        convex = np.cumsum(falls[::-1])[::-1]
+        if kind == "clipped":
+            k = int(rng.integers(1, n + 2))
+            criterion = Discounts(tuple(falls[:k]), k=k)
+        elif kind == "convex from 1":
+            criterion = Discounts((convex[0], *convex), convex_from=1)
+        else:
+            criterion = Discounts(tuple(convex), tuple(rng.uniform(0.1, 1, n + 2)) if kind == "credits" else ())
+        found = most_violated(scores, labels, criterion, feature_map=feature_map)
+        tolerance = 1e-12 * max(1.0, n * np.abs(scores).max())
+        assert found.value == pytest.approx(brute_force(scores, labels, criterion, feature_map), abs=tolerance)
+        assert found.loss == pytest.approx(criterion.loss(found.ranking, labels), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "reason"),
+    [
+        (Discounts((1.0, 0.9, 0.2, 0.1)), "its discount is not convex from rank 0 on"),
+        (Discounts((1.0, 1.0, 0.9, 0.2, 0.1), convex_from=1), "its discount is not convex from rank 1 on"),
+        (Discounts((1.0, 0.9, 0.2, 0.1, 0.1), convex_from=2), "its discount is not convex from rank 2 on"),
+        (Discounts((1.0, 0.5), k=1), "its discount is not 0 from rank k=1 on, or its credits differ"),
+        (Discounts((1.0, 0.5), (1.0, 2.0), k=2), "its discount is not 0 from rank k=2 on, or its credits differ"),
+    ],
+)
+def test_where_an_oracle_would_not_be_exact_it_is_refused(criterion, reason):
+    scores, labels = np.array([0.3, 0.2, 0.1, 0.0]), np.array([0, 1, 0, 1])
+    text = rf"^criterion 'any' has no exact oracle with feature_map 'po', as {reason}; use feature_map='dorm'\.$"
+    with pytest.raises(ValueError, match=text):
+        most_violated(scores, labels, criterion)
+    found = most_violated(scores, labels, criterion, feature_map="dorm")
+    assert found.value == pytest.approx(brute_force(scores, labels, criterion, Permutation()), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "text"),
+    [
+        (Discounts((0.5, 1.0)), r"the discount of criterion 'any' has D\(1\) = 1 after D\(0\) = 0.5; .*never rise"),
+        (Discounts((0.0,)), r"discounts\(4\) of criterion 'any' has shape \(4,\) and begins with \[0.*the first above 0"),
+        (Discounts((1.0, np.nan)), r"discounts\(4\) of criterion 'any' .* begins with \[ 1. nan .* finite numbers"),
+        (Discounts((1.0,), (1.0, -1.0)), r"credits\(4\) of criterion 'any' .* expected 4 finite numbers of at least 0"),
+        (Short(), r"discounts\(4\) of criterion 'short' has shape \(1,\) and begins with \[1.\]; expected 4"),
+    ],
+)
+def test_discounts_and_credits_are_checked(criterion, text):
+    with pytest.raises(ValueError, match=text):
+        most_violated([0.1, 0.2], [0, 1], criterion)
+
+
+# ---- Registering
+
+
+def test_a_registered_criterion_is_known_by_its_name_everywhere(fold):
+    assert register(Geometric, RBP) is Geometric
+    train = fold.train
+    assert criteria.parse("geometric", k=3) == Geometric(k=3)
+    assert metrics.parse("RBP@3") == RBP(k=3)
+    scores, labels = np.array([0.3, 0.2, 0.1]), np.array([0, 1, 0])
+    found = most_violated(scores, labels, criterion="geometric", k=2)
+    assert found.value == pytest.approx(brute_force(scores, labels, Geometric(2), PartialOrder()), abs=1e-12)
+    by_name = StructRankSVM("geometric", k=3).fit(train.X, train.y, qid=train.qid)
+    by_object = StructRankSVM(Geometric(3)).fit(train.X, train.y, qid=train.qid)
+    assert np.array_equal(by_name.coef_, by_object.coef_)
+    reached = metrics.evaluate(train.y, by_name.predict(train.X), train.qid, RBP(3))["rbp@3"]
+    assert by_name.score(train.X, train.y, qid=train.qid) == reached
+    assert "geometric: po, dorm" in criteria.exact_pairs()
+
+
+def test_fields_that_criterion_and_measure_share_go_both_ways():
+    register(Geometric, RBP)
+    assert criteria.matched_criterion(RBP(4, 0.5)) == Geometric(4, 0.5)
+    assert Geometric(4, 0.5).measure(2) == RBP(4, 0.5, relevant_from=2)
+
+    class Finer(Geometric):
+        """Unregistered, and judged by the measure of its base class."""
+
+    assert Finer(4).measure() == RBP(4)
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return datasets.make_ranking(n_queries=60, n_docs=12, n_features=5, noise=0.7, random_state=1)
+
+
+def test_the_measure_of_a_registered_pair_can_be_polished_and_trained_for(noisy):
+    with pytest.raises(ValueError, match=r"measure 'rbp@3' has no criterion to train on; choose one of: 'auc'.*register"):
+        train_for(RBP(3), noisy.train, noisy.validation)
+    register(Geometric, RBP)
+    model = StructRankSVM("auc", C=0.01).fit(noisy.train.X, noisy.train.y, qid=noisy.train.qid)
+    polished = polish(model, noisy.train, noisy.validation, "rbp@3")
+    assert polished.polish_.steps > 0
+    assert polished.polish_.train[1] > polished.polish_.train[0]
+    assert polished.polish_.validation[1] >= polished.polish_.validation[0]
+    trained = train_for("rbp@3", noisy.train, noisy.validation, Cs=[1.0])
+    assert {trial.name for trial in trained.selection_.trials} >= {"RBP@3", "RBP@3, ramp", "AUC", "MAP"}
+    assert trained.polish_.measure == "rbp@3"
+
+
+def test_a_line_search_sees_the_gains_of_the_measure(fold):
+    @dataclass(frozen=True, repr=False)
+    class Squares(metrics.Discounted):
+        short: ClassVar[str] = "squares"
+        k: int | None = None
+        p: float = 0.8
+
+        def discounts(self, n):
+            return self.p ** np.arange(n)
+
+        def gains(self, labels):
+            return labels**2
+
+    register(Geometric, Squares)
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 4, len(fold.train.y))
+    search = LineSearch(RankingData(fold.train.X, y, fold.train.qid), Squares(k=3))
+    w, direction = rng.normal(size=(2, fold.train.X.shape[1]))
+    better, gain = search.along(w, direction, reach=1.0)
+    values = [metrics.evaluate(y, fold.train.X @ v, fold.train.qid, Squares(k=3))["squares@3"] for v in (w, better)]
+    assert gain > 0
+    assert gain == pytest.approx(values[1] - values[0], abs=1e-9)
+
+
+def test_a_measure_whose_lines_cannot_be_searched_is_trained_for_all_the_same(fold):
+    @dataclass(frozen=True, repr=False)
+    class Opaque(metrics.Measure):
+        short: ClassVar[str] = "opaque"
+        k: int | None = None
+        relevant_from: float = 1
+
+        def values(self, ranking):
+            return RBP(self.k).values(ranking)
+
+    register(Geometric, Opaque)
+    trained = train_for("opaque@3", fold.train, fold.validation, Cs=[1.0])
+    assert not hasattr(trained, "polish_")
+    with pytest.raises(ValueError, match=r"measure 'opaque@3' cannot be polished"):
+        polish(trained, fold.train, fold.validation, "opaque@3")
+
+
+def test_a_criterion_with_a_measure_method_is_registered_alone():
+    @dataclass(frozen=True)
+    class Half(criteria.AUC):
+        name: ClassVar[str] = "half"
+
+    register(Half)
+    assert criteria.parse("half") == Half()
+    assert criteria.matched_criterion(metrics.AUC()) == criteria.AUC(), "that of the package comes first"
+
+
+def test_a_class_that_is_defined_anew_replaces_the_earlier_one():
+    def cell():
+        @dataclass(frozen=True)
+        class Cell(Geometric):
+            name: ClassVar[str] = "cell"
+
+        return register(Cell, RBP)
+
+    first, second = cell(), cell()
+    assert first is not second
+    assert type(criteria.parse("cell")) is second
+    assert [one for one, _ in criteria.registered()] == [second]
+
+
+def test_names_that_are_taken_are_refused():
+    @dataclass(frozen=True)
+    class Rank(Geometric):
+        name: ClassVar[str] = "map"
+
+    @dataclass(frozen=True, repr=False)
+    class Other(RBP):
+        short: ClassVar[str] = "mrr"
+
+    with pytest.raises(ValueError, match=r"the name 'map' is taken by structrank.criteria.MAP; give .*Rank another\.$"):
+        register(Rank, RBP)
+    with pytest.raises(ValueError, match=r"the name 'mrr' is taken by structrank.metrics.MRR; give .*Other another\.$"):
+        register(Geometric, Other)
+    MAP = dataclass(frozen=True)(type("MAP", (Geometric,), {}))
+    with pytest.raises(ValueError, match=r"the class name 'MAP' is taken by structrank.criteria.MAP"):
+        register(MAP, RBP)
+    assert "geometric" not in criteria.CRITERIA
+
+
+@pytest.mark.parametrize("name", ["NDCG@3", "my loss", "Geometric", "", 3])
+def test_names_that_could_not_be_written_are_refused(name):
+    Named = dataclass(frozen=True)(type("Named", (Geometric,), {"name": name}))
+    with pytest.raises(ValueError, match=r"Named has the name .*; expected small letters, digits"):
+        register(Named, RBP)
+
+
+def test_register_says_what_is_wrong_with_a_class():
+    class Undecorated(Geometric):
+        q: int = 3
+
+    @dataclass(frozen=True)
+    class Bare(criteria.Criterion):
+        pass
+
+    @dataclass(frozen=True)
+    class Undiscounted(criteria.Discounted):
+        name: ClassVar[str] = "undiscounted"
+
+    @dataclass(frozen=True)
+    class Demanding(criteria.Discounted):
+        steepness: float
+        name: ClassVar[str] = "demanding"
+
+        def discounts(self, n):
+            return np.ones(n)
+
+    @dataclass(frozen=True, repr=False)
+    class Valueless(metrics.Measure):
+        short: ClassVar[str] = "valueless"
+
+    for arguments, text in {
+        (Geometric(), RBP): r"^Geometric\(k=None, p=0.8\) is not valid: expected a class derived from structrank.criteria.Crit",
+        (RBP, RBP): r"^the class RBP is not valid: expected a class derived from structrank.criteria.Criterion\.$",
+        (Geometric, Geometric): r"^the class Geometric is not valid: expected a class derived from structrank.metrics.Measure",
+        (Geometric, RBP()): r"^rbp\(p=0.8\) is not valid: expected a class derived from structrank.metrics.Measure\.$",
+        (Undecorated, RBP): r"^Undecorated is not a frozen dataclass; write @dataclass\(frozen=True\) above the class\.$",
+        (Demanding, RBP): r"^Demanding has no default for 'steepness', which it needs to be made from its name\.$",
+        (Bare, RBP): r"^Bare is not usable as a criterion\. It must have .* Missing: name, loss\(ranking, relevant\) and \(or",
+        (Undiscounted, RBP): r"^Undiscounted is not usable as a discounted criterion.* Missing: discounts\(n\)\.$",
+        (Geometric, Valueless): r"^Valueless is not usable as a measure.* Missing: values\(ranking\)\.$",
+    }.items():
+        with pytest.raises(ValueError, match=text):
+            register(*arguments)
+    with pytest.raises(ValueError, match=r"Missing: measure\(relevant_from\)\. structrank.register\(Undecided, MEASURE\)"):
+        register(dataclass(frozen=True)(type("Undecided", (criteria.Discounted,), {"name": "u", "discounts": len})))
+    assert not criteria.registered()
+
+
+def test_criteria_that_lack_something_are_refused_before_training(fold):
+    @dataclass(frozen=True)
+    class Unjudged(criteria.Criterion):
+        name: ClassVar[str] = "unjudged"
+        oracles: ClassVar[dict] = {"po": len}
+
+        def loss(self, ranking, relevant):
+            return 0.0
+
+    text = r"^Unjudged is not usable as a criterion.* Missing: measure\(relevant_from\)\. structrank.register\(Unjudged, MEAS"
+    with pytest.raises(ValueError, match=text):
+        StructRankSVM(Unjudged()).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    with pytest.raises(ValueError, match=text):
+        most_violated([0.1, 0.2], [0, 1], Unjudged())
+    with pytest.raises(ValueError, match=r"^Unjudged is a class; expected an object of it, such as Unjudged\(\)"):
+        most_violated([0.1, 0.2], [0, 1], Unjudged)
+    with pytest.raises(ValueError, match=r"^criterion=3 is not valid: expected one of 'auc', .*derived from structrank.crit"):
+        most_violated([0.1, 0.2], [0, 1], 3)
+    with pytest.raises(ValueError, match=r"^criterion='geometric' is not known; .*structrank.register\(.*--import"):
+        StructRankSVM("geometric").fit(fold.train.X, fold.train.y, qid=fold.train.qid)

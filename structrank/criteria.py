@@ -6,6 +6,7 @@ measure that belongs to it, known by name everywhere; the criteria of the packag
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -495,4 +496,4 @@ def find_oracle(criterion, feature_map, graded=False, decay="sqrt"):
             f"criterion {criterion.name!r} with feature_map {chosen.name!r} has no exact oracle for {labels}. "
             f"{advice}Exact pairs: {exact_pairs()}."
         )
-    return chosen, maker
+    return chosen, functools.partial(exact.make, maker)

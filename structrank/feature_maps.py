@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from structrank import _validation
+from structrank import _requirements, _validation
 from structrank._kernels import feature_maps as kernels
 from structrank._kernels import oracles as compiled
 
@@ -210,7 +210,8 @@ def parse(feature_map, decay="sqrt"):
     >>> parse("dorm", decay="sqrt@30")
     Permutation(decay='sqrt', cut=30)
     """
-    if hasattr(feature_map, "prepare"):
+    if not isinstance(feature_map, str):
+        _requirements.check(feature_map, "feature map")
         return feature_map
     _validation.check_choice("feature_map", feature_map, ("auto", *FEATURE_MAPS))
     return Permutation(decay) if feature_map == "dorm" else FEATURE_MAPS[feature_map]()

@@ -91,9 +91,9 @@ class CompiledOracle:
     @classmethod
     def of(cls, method, feature_map, longest, criterion=None, cut=0, convex_from=0):
         """Make the oracle of a method for a feature map and, where the loss is of the discounted kind, a criterion."""
+        _requirements.check(feature_map, "feature map of compiled oracles and the ramp bound")
         table = np.zeros((4, longest + 2))
         if criterion is not None:
-            _requirements.check(criterion, "criterion of compiled oracles")
             table[0], table[1] = (_by_rank(criterion, name, longest + 2) for name in ("discounts", "credits"))
             _validation.check_falling(table[0], f"the discount of criterion {criterion.name!r}", "D")
         if hasattr(feature_map, "decays"):
@@ -130,6 +130,7 @@ def as_grades(labels, starts):
 
 def _by_rank(criterion, name, n):
     """Return the first n discounts or credits of a criterion, checked."""
+    _requirements.check(criterion, "criterion of compiled oracles")
     found = np.asarray(getattr(criterion, name)(n), dtype=np.float64)
     if found.shape != (n,) or not (np.isfinite(found) & (found >= 0)).all() or found[0] == 0:
         raise ValueError(
@@ -137,6 +138,44 @@ def _by_rank(criterion, name, n):
             "finite numbers of at least 0, the first above 0."
         )
     return found
+
+
+def make(maker, criterion, feature_map, longest):
+    """Make the oracle of a criterion and a feature map; what it is and what it returns is checked.
+
+    Parameters
+    ----------
+    maker : callable
+        Function of `criterion`, `feature_map` and `longest`.
+    criterion : Criterion
+    feature_map : feature map
+    longest : int
+        Documents of the longest query.
+
+    Returns
+    -------
+    callable
+        From `Queries` to `Violated`.
+    """
+    oracle = maker(criterion, feature_map, longest)
+    whose = f"criterion {criterion.name!r} with feature_map {feature_map.name!r}"
+    _requirements.check(oracle, "oracle", f"It was made for {whose}.")
+    if isinstance(oracle, CompiledOracle):
+        return oracle
+
+    def checked(queries):
+        found = oracle(queries)
+        _requirements.check(found, "result of an oracle", f"It was returned for {whose}.")
+        n_docs, n_queries = queries.scores.shape[0], queries.n_good.shape[0]
+        for name, n, each in (
+            ("coefficients", n_docs, "document"), ("losses", n_queries, "query"), ("values", n_queries, "query")
+        ):  # fmt: skip
+            shape = np.shape(getattr(found, name))
+            if shape != (n,):
+                raise ValueError(f"the oracle of {whose} returned {name} of shape {shape}; expected ({n},): one per {each}.")
+        return found
+
+    return checked
 
 
 def auc_partial_order(criterion, feature_map, longest):
@@ -193,7 +232,7 @@ def permutation(criterion, feature_map, longest):
 
     O(n+ n-), or O(cut^2) where discount and decay are both cut.
     """
-    depth = _depth(criterion.discounts(longest + 2), feature_map.decays(longest + 2))
+    depth = _depth(_by_rank(criterion, "discounts", longest + 2), feature_map.decays(longest + 2))
     return CompiledOracle.of(compiled.LATTICE, feature_map, longest, criterion, cut=depth)
 
 

@@ -1,7 +1,7 @@
 """What others add to the package: criteria, measures, feature maps, oracles, and what is said of parts that are missing."""
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from structrank import (
 )
 from structrank.data import RankingData
 from structrank.feature_maps import PartialOrder, Permutation
+from structrank.oracles import auc_partial_order, discounted_partial_order, permutation
 from structrank.polish import LineSearch, polish
 
 
@@ -459,3 +460,127 @@ def test_criteria_that_lack_something_are_refused_before_training(fold):
         most_violated([0.1, 0.2], [0, 1], 3)
     with pytest.raises(ValueError, match=r"^criterion='geometric' is not known; .*structrank.register\(.*--import"):
         StructRankSVM("geometric").fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+
+
+# ---- Feature maps and oracles
+
+
+@dataclass(frozen=True)
+class LoudPairs:
+    """Pairs as in phi_po, but p pairs of a query count as p ** power, not as 1."""
+
+    power: float = 0.5
+    name: ClassVar[str] = "loud"
+
+    def loudness(self, n_relevant, n_irrelevant):
+        return (n_relevant * n_irrelevant) ** self.power
+
+    def coefficients(self, ranking, relevant):
+        loudness = self.loudness(np.sum(relevant), len(relevant) - np.sum(relevant))
+        return loudness * PartialOrder().coefficients(ranking, relevant)
+
+    def ideal_coefficients(self, relevant):
+        loudness = self.loudness(np.sum(relevant), len(relevant) - np.sum(relevant))
+        return loudness * PartialOrder().ideal_coefficients(relevant)
+
+
+def loud_oracle(criterion, feature_map, longest):
+    quiet = discounted_partial_order(criterion, PartialOrder(), longest)
+
+    def oracle(queries):
+        sizes = np.diff(queries.starts)
+        loudness = np.repeat(feature_map.loudness(queries.n_good, sizes - queries.n_good), sizes)
+        found = quiet(replace(queries, scores=loudness * queries.scores))
+        return replace(found, coefficients=loudness * found.coefficients)
+
+    return oracle
+
+
+@dataclass(frozen=True)
+class Loud(Geometric):
+    name: ClassVar[str] = "loud"
+    oracles: ClassVar[dict] = {LoudPairs(): loud_oracle, **criteria.Discounted.oracles}
+
+
+def test_a_feature_map_and_an_oracle_of_ones_own_train_exactly(fold):
+    register(Loud, RBP)
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        scores, labels = random_query(rng, int(rng.integers(2, 6)))
+        found = most_violated(scores, labels, "loud", k=2, feature_map=LoudPairs(1.0))
+        expected = brute_force(scores, labels, Loud(2), LoudPairs(1.0))
+        assert found.value == pytest.approx(expected, abs=1e-12 * max(1.0, 9 * np.abs(scores).max()))
+    assert criteria.find_oracle(Loud(), "auto")[0] == LoudPairs()
+    assert "loud: loud, po, dorm" in criteria.exact_pairs()
+    plain, quiet, loud = (
+        StructRankSVM("loud", k=3, feature_map=one, tol=1e-6).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+        for one in ("po", LoudPairs(0.0), "auto")
+    )
+    assert quiet.certificate_.primal == pytest.approx(plain.certificate_.primal, abs=1e-5)
+    assert loud.certificate_.primal < 0.95 * plain.certificate_.primal, "where phi is larger, a shorter w will do"
+
+
+def test_a_feature_map_says_what_it_lacks(fold):
+    @dataclass(frozen=True)
+    class Incomplete:
+        name: ClassVar[str] = "po"
+
+        def coefficients(self, ranking, relevant):
+            return np.zeros(len(ranking))
+
+    with pytest.raises(ValueError, match=r"^Incomplete is not usable as a feature map.*Missing: ideal_coefficients\(rel"):
+        most_violated([0.1, 0.2], [0, 1], feature_map=Incomplete())
+    with pytest.raises(ValueError, match=r"^5 is not usable as a feature map\. It must have name, coefficients"):
+        StructRankSVM(feature_map=5).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    register(Loud, RBP)
+    with pytest.raises(ValueError, match=r"^LoudPairs is not usable as a feature map of compiled oracles and the ramp bound"):
+        StructRankSVM(Loud(3), feature_map=LoudPairs(), bound="ramp").fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ({"coefficients": 1, "losses": 1}, r"^SimpleNamespace is not usable as a result of an oracle.*Missing: values\. .*'x'"),
+        ({"coefficients": 0, "losses": 1, "values": 1}, r"'x' with feature_map 'po' returned coefficients of shape \(\d+,\);"),
+        ({"coefficients": 1, "losses": 0, "values": 1}, r"returned losses of shape \(\d+,\); expected \(\d+,\): one per query"),
+        ({"coefficients": 1, "losses": 1, "values": 0}, r"returned values of shape \(\d+,\); expected \(\d+,\): one per query"),
+    ],
+)
+def test_what_an_oracle_returns_is_checked(fold, answer, text):
+    def maker(criterion, feature_map, longest):
+        def oracle(queries):
+            lengths = {"coefficients": len(queries.scores), "losses": len(queries.n_good), "values": len(queries.n_good)}
+            return SimpleNamespace(**{name: np.zeros(lengths[name] if whole else 9999) for name, whole in answer.items()})
+
+        return oracle
+
+    X = dataclass(frozen=True)(type("X", (criteria.AUC,), {"name": "x", "oracles": {"po": maker}}))
+    with pytest.raises(ValueError, match=text):
+        most_violated([0.1, 0.2], [0, 1], X())
+    with pytest.raises(ValueError, match=text):
+        StructRankSVM(X()).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+
+
+def test_an_oracle_maker_that_makes_no_oracle_and_compiled_oracles_without_discounts_are_refused():
+    def nothing(criterion, feature_map, longest):
+        return None
+
+    X = dataclass(frozen=True)(type("X", (criteria.AUC,), {"name": "x", "oracles": {"po": nothing}}))
+    with pytest.raises(ValueError, match=r"^None is not usable as an oracle\. It must have __call__\(queries\)\..*'x'"):
+        most_violated([0.1, 0.2], [0, 1], X())
+    Y = dataclass(frozen=True)(type("Y", (criteria.AUC,), {"name": "y", "oracles": {"dorm": permutation}}))
+    with pytest.raises(ValueError, match=r"^Y is not usable as a criterion of compiled oracles.*Missing: discounts\(n\) and"):
+        most_violated([0.1, 0.2], [0, 1], Y())
+
+
+def test_any_object_with_the_three_results_is_an_answer():
+    def maker(criterion, feature_map, longest):
+        found = auc_partial_order(criterion, feature_map, longest)
+        return lambda queries: SimpleNamespace(
+            **{name: getattr(found(queries), name) for name in ("coefficients", "losses", "values")}
+        )
+
+    X = dataclass(frozen=True)(type("X", (criteria.AUC,), {"name": "x", "oracles": {"po": maker}}))
+    scores, labels = [0.3, 0.1, 0.2], [0, 1, 1]
+    found, expected = most_violated(scores, labels, X()), most_violated(scores, labels, "auc")
+    assert (found.value, found.ranking) == (expected.value, None)

@@ -127,6 +127,10 @@ class Permutation:
         function of an array of ranks. Must be at least 0 and never rise. "sqrt@30" also cuts, see `cut`.
     cut : int, default None
         A(r) = 0 from this rank on; None for no cut.
+    assignment : {"lattice", "scipy"}, default "lattice"
+        How the most violated ranking is found where relevance is binary: by a lattice path, or as an assignment of documents to
+        ranks by ``scipy.optimize.linear_sum_assignment``, which is slower and takes any number of grades. Graded labels always
+        take the latter.
 
     Examples
     --------
@@ -138,6 +142,7 @@ class Permutation:
 
     decay: str | tuple | Callable = "sqrt"
     cut: int | None = None
+    assignment: str = "lattice"
 
     name: ClassVar[str] = "dorm"
     kernel: ClassVar[int] = compiled.PERMUTATION
@@ -159,6 +164,7 @@ class Permutation:
             if values.ndim != 1 or values.size == 0:
                 raise ValueError(f"decay has shape {values.shape}; expected the values A(0), A(1), ... as a 1-d array.")
             decay = tuple(values.tolist())
+        _validation.check_choice("assignment", self.assignment, ("lattice", "scipy"))
         object.__setattr__(self, "decay", decay)
         object.__setattr__(self, "cut", cut)
 
@@ -208,7 +214,7 @@ def parse(feature_map, decay="sqrt"):
     Examples
     --------
     >>> parse("dorm", decay="sqrt@30")
-    Permutation(decay='sqrt', cut=30)
+    Permutation(decay='sqrt', cut=30, assignment='lattice')
     """
     if not isinstance(feature_map, str):
         _requirements.check(feature_map, "feature map")

@@ -228,10 +228,13 @@ def _depth(discount, decay):
 
 
 def permutation(criterion, feature_map, longest):
-    """Make the oracle for any discounted loss with the permutation map, labels good or bad.
+    """Make the oracle for any discounted loss with the permutation map, for binary relevance.
 
-    O(n+ n-), or O(cut^2) where discount and decay are both cut.
+    By a lattice path: O(n+ n-), or O(cut^2) where discount and decay are both cut. With ``assignment="scipy"`` of the map as an
+    assignment of documents to ranks, for credits that never fall.
     """
+    if feature_map.assignment == "scipy":
+        return _binary_assignment(criterion, feature_map, longest)
     depth = _depth(_by_rank(criterion, "discounts", longest + 2), feature_map.decays(longest + 2))
     return CompiledOracle.of(compiled.LATTICE, feature_map, longest, criterion, cut=depth)
 
@@ -267,8 +270,40 @@ def graded_auc_partial_order(criterion, feature_map, longest):
 
 def graded_ndcg_permutation(criterion, feature_map, longest):
     """Make the oracle for NDCG@k with the permutation map and graded gains: an assignment of documents to ranks."""
+
+    def judge(queries, q):
+        labels = queries.labels[queries.starts[q] : queries.starts[q + 1]]
+        credit = criterion.gains(labels)
+        return labels, credit, np.sort(credit)[::-1]
+
+    return _assignment(criterion, feature_map, longest, judge)
+
+
+def _binary_assignment(criterion, feature_map, longest):
+    """Make the oracle that assigns relevant and irrelevant documents to ranks."""
+    credits = _by_rank(criterion, "credits", longest + 2)
+    if (np.diff(credits) < 0).any():
+        # The i-th relevant document by score would earn credit i wherever it is ranked, and fall behind the next for it.
+        raise ValueError(
+            f"assignment='scipy' is not exact for criterion {criterion.name!r}, as its credits fall; use assignment='lattice'."
+        )
+
+    def judge(queries, q):
+        relevant = np.arange(queries.starts[q + 1] - queries.starts[q]) < queries.n_good[q]
+        credit = np.where(relevant, credits[: relevant.shape[0]], 0.0)
+        return relevant, credit, credit
+
+    return _assignment(criterion, feature_map, longest, judge)
+
+
+def _assignment(criterion, feature_map, longest, judge):
+    """Make an oracle that solves an assignment problem for each query.
+
+    `judge` is a function of the queries and the number of one; it returns the labels of the documents, their credits, and
+    their credits in the order of the ideal ranking.
+    """
     decay = feature_map.decays(longest + 2)
-    discount = criterion.discounts(longest + 2)
+    discount = _by_rank(criterion, "discounts", longest + 2)
     depth = _depth(discount, decay)
 
     def oracle(queries):
@@ -277,10 +312,10 @@ def graded_ndcg_permutation(criterion, feature_map, longest):
         all_ranks = np.empty(queries.scores.shape[0], dtype=np.int64)
         for q in range(losses.shape[0]):
             span = slice(queries.starts[q], queries.starts[q + 1])
-            scores, labels = queries.scores[span], queries.labels[span]
+            scores = queries.scores[span]
+            labels, credit, ideal_credit = judge(queries, q)
             n_ranks = min(depth, scores.shape[0])
-            credit = criterion.gains(labels)
-            ideal = np.sort(credit)[::-1] @ discount[: credit.shape[0]]
+            ideal = ideal_credit @ discount[: scores.shape[0]]
             ranks = best_assignment(np.outer(scores, decay[:n_ranks]) - np.outer(credit / ideal, discount[:n_ranks]))
             losses[q] = 1.0 - credit @ discount[ranks] / ideal
             c = decay[ranks] - feature_map.ideal_coefficients(labels)

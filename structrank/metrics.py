@@ -479,7 +479,7 @@ class CNDCG(Discounted):
         return discounts(self.discount, n)
 
 
-_MEASURES = {measure.short: measure for measure in (AUC, MAP, MRR, NDCG, P, CNDCG, PairAccuracy)}
+MEASURES = {measure.short: measure for measure in (AUC, MAP, MRR, NDCG, P, CNDCG, PairAccuracy)}
 
 
 def parse(
@@ -511,8 +511,8 @@ def parse(
     given: dict[str, Any] = {"gain": gain, "discount": discount, "relevant_from": relevant_from}
     NDCG(**given)  # judges the settings, whether the measure reads them or not
     short, at, cut = name.lower().partition("@") if isinstance(name, str) else (None, "", "")
-    if short not in _MEASURES:
-        choices = ", ".join(map(_usage, _MEASURES))
+    if short not in MEASURES:
+        choices = ", ".join(map(_usage, MEASURES))
         raise ValueError(f"measure {name!r} is not known; choose one of: {choices}.")
     if at:
         if "@" not in _usage(short):
@@ -525,18 +525,18 @@ def parse(
         given["k"] = int(cut)
     elif _usage(short) == f"{short}@k":
         raise ValueError(f"measure {name!r} needs a cut, as in '{short}@10'.")
-    return _validation.make(_MEASURES[short], given)
+    return _validation.make(MEASURES[short], given)
 
 
 def _register(measure):
     """Make a measure known by its name; `structrank.register` does it."""
-    _validation.check_name_is_free(measure.short, measure, _MEASURES)
-    _MEASURES[measure.short] = measure
+    _validation.check_name_is_free(measure.short, measure, MEASURES)
+    MEASURES[measure.short] = measure
 
 
 def _usage(short):
     """Return a measure's name with its cut as it is written: "auc", "ndcg[@k]", "p@k"."""
-    default = {setting.name: setting.default for setting in fields(_MEASURES[short])}
+    default = {setting.name: setting.default for setting in fields(MEASURES[short])}
     if "k" not in default:
         return short
     return f"{short}@k" if default["k"] is MISSING else f"{short}[@k]"

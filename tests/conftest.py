@@ -27,7 +27,7 @@ def rng():
 @pytest.fixture(autouse=True)
 def registries_are_restored():
     """Leave no name to the next test that this one registered."""
-    registries = (criteria.CRITERIA, criteria._MEASURE_OF, metrics._MEASURES)
+    registries = (criteria.CRITERIA, criteria._MEASURE_OF, metrics.MEASURES)
     earlier = [dict(registry) for registry in registries]
     yield
     for registry, content in zip(registries, earlier, strict=True):

@@ -14,6 +14,7 @@ from structrank import (
     compare,
     criteria,
     datasets,
+    load_model,
     metrics,
     most_violated,
     register,
@@ -21,6 +22,7 @@ from structrank import (
 )
 from structrank.data import RankingData
 from structrank.feature_maps import PartialOrder, Permutation
+from structrank.lambdas import SPSARanker
 from structrank.oracles import auc_partial_order, discounted_partial_order, permutation
 from structrank.polish import LineSearch, polish
 
@@ -584,3 +586,42 @@ def test_any_object_with_the_three_results_is_an_answer():
     scores, labels = [0.3, 0.1, 0.2], [0, 1, 1]
     found, expected = most_violated(scores, labels, X()), most_violated(scores, labels, "auc")
     assert (found.value, found.ranking) == (expected.value, None)
+
+
+# ---- Files
+
+
+def test_models_of_a_registered_criterion_load_where_it_is_registered_and_nowhere_else(fold, tmp_path):
+    register(Geometric, RBP)
+    train = fold.train
+    models = {
+        "by name": StructRankSVM("geometric", k=3),
+        "by object": StructRankSVM(Geometric(3, p=0.5)),
+        "combo": StructRankSVM(["map", "geometric"]),
+        "searched": SPSARanker(measure=RBP(3, p=0.5), max_evaluations=50),
+    }
+    for name, model in models.items():
+        model.fit(train.X, train.y, qid=train.qid).save(tmp_path / name)
+        loaded = load_model(tmp_path / name)
+        assert repr(loaded) == repr(model)
+        assert loaded.score(train.X, train.y, qid=train.qid) == model.score(train.X, train.y, qid=train.qid)
+    del criteria.CRITERIA["geometric"], metrics.MEASURES["rbp"]
+    for name in models:
+        with pytest.raises(ValueError, match=r"structrank\.register\("):
+            load_model(tmp_path / name)
+    with pytest.raises(ValueError, match=r"the class Geometric is not known here.*structrank.register\(CRITERION, MEASURE\)"):
+        load_model(tmp_path / "by object")
+    with pytest.raises(ValueError, match=r"criterion='geometric' is not known"):
+        load_model(tmp_path / "by name")
+    with pytest.raises(ValueError, match=r"the class RBP is not known here"):
+        load_model(tmp_path / "searched")
+
+
+def test_a_criterion_that_is_not_registered_cannot_be_saved(fold, tmp_path):
+    @dataclass(frozen=True)
+    class Unregistered(criteria.AUC):
+        name: ClassVar[str] = "unregistered"
+
+    model = StructRankSVM(Unregistered()).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    with pytest.raises(ValueError, match=r"criterion is an object of class Unregistered.* to structrank.register where"):
+        model.save(tmp_path / "m")

@@ -353,16 +353,16 @@ def _register(criterion, measure=None, **settings):
     CRITERIA[made.name] = criterion, settings
 
 
-def registered() -> list[tuple[type[Criterion], type[Measure]]]:
-    """Return the pairs that `register` was given, so that another process can register them.
+def registered() -> dict[str, tuple[type[Criterion], type[Measure]]]:
+    """Return the criteria that are not of the package, with their measures, by name.
 
     Examples
     --------
-    >>> all(issubclass(criterion, Criterion) for criterion, measure in registered())
-    True
+    >>> "map" in registered()
+    False
     """
-    own = [criterion for criterion, _ in CRITERIA.values() if criterion.__module__ != __name__]
-    return [(criterion, _MEASURE_OF[criterion]) for criterion in own]
+    own = {name: criterion for name, (criterion, _) in CRITERIA.items() if criterion.__module__ != __name__}
+    return {name: (criterion, _MEASURE_OF[criterion]) for name, criterion in own.items()}
 
 
 _register(AUC)

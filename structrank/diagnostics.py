@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.base import clone
 
 from structrank import _validation, criteria, metrics, significance
-from structrank.comparison import compare, default_trainers, fit_whole_path
+from structrank.comparison import as_trainers, compare, fit_whole_path
 from structrank.feature_maps import Permutation
 from structrank.svm import StructRankSVM
 
@@ -40,8 +40,8 @@ def health_path(
     data : Dataset
         To train on; anything with ``X``, ``y`` and ``qid``.
     trainers : dict, list of names, StructRankSVM, or None
-        From names to untrained `StructRankSVM`; a list names some of `structrank.comparison.default_trainers`,
-        None takes all of them. Nothing that is passed is changed.
+        From names to untrained `StructRankSVM`; a list names some of `structrank.comparison.default_trainers`, or criteria of
+        your own; None takes all of the former. Nothing that is passed is changed.
     Cs : sequence of float
         The values of C.
     test : Dataset, default None
@@ -271,18 +271,11 @@ def _timed(trainer, data):
 def _as_trainers(trainers, relevant_from):
     if isinstance(trainers, StructRankSVM):
         trainers = {name_of(trainers): trainers}
-    if not isinstance(trainers, Mapping):
-        default = default_trainers(relevant_from, bound="convex")
-        names = list(default) if trainers is None else [trainers] if isinstance(trainers, str) else list(trainers)
-        for name in names:
-            _validation.check_choice("trainer", name, tuple(default))
-        trainers = {name: default[name] for name in names}
-    if not trainers:
-        raise ValueError("trainers is empty; expected at least one.")
-    for name, trainer in trainers.items():
+    chosen = as_trainers(trainers, relevant_from, bound="convex")
+    for name, trainer in chosen.items():
         if not isinstance(trainer, StructRankSVM):
             raise ValueError(f"trainer {name!r} is {trainer!r}; expected a StructRankSVM.")
-    return dict(trainers)
+    return chosen
 
 
 def name_of(trainer):

@@ -21,6 +21,7 @@ from structrank import (
     train_for,
 )
 from structrank.data import RankingData
+from structrank.diagnostics import health_path
 from structrank.feature_maps import PartialOrder, Permutation
 from structrank.lambdas import SPSARanker
 from structrank.oracles import auc_partial_order, discounted_partial_order, permutation
@@ -371,7 +372,7 @@ def test_a_class_that_is_defined_anew_replaces_the_earlier_one():
     first, second = cell(), cell()
     assert first is not second
     assert type(criteria.parse("cell")) is second
-    assert [one for one, _ in criteria.registered()] == [second]
+    assert criteria.registered() == {"cell": (second, RBP)}
 
 
 def test_names_that_are_taken_are_refused():
@@ -586,6 +587,55 @@ def test_any_object_with_the_three_results_is_an_answer():
     scores, labels = [0.3, 0.1, 0.2], [0, 1, 1]
     found, expected = most_violated(scores, labels, X()), most_violated(scores, labels, "auc")
     assert (found.value, found.ranking) == (expected.value, None)
+
+
+# ---- Comparisons
+
+
+def test_registered_criteria_are_rows_by_name_in_any_number_of_processes(fold):
+    @dataclass(frozen=True)
+    class Hits(criteria.Discounted):
+        k: int = 5
+        name: ClassVar[str] = "hits"
+
+        def discounts(self, n):
+            return (np.arange(n) < self.k).astype(float)
+
+    @dataclass(frozen=True, repr=False)
+    class PossibleHits(metrics.Discounted, metrics.Binary):
+        short: ClassVar[str] = "hits"
+        k: int = 5
+
+        def discounts(self, n):
+            return np.ones(n)
+
+    with pytest.raises(ValueError, match="trainer='hits' is not known; choose one of: 'AUC'"):
+        compare({"made": fold}, ["hits"], "map")
+    register(Hits, PossibleHits)
+    tables = [
+        compare({"made": fold}, ["auc", "Hits"], ["hits@3", "map"], [0.1, 1.0], n_jobs=n_jobs).to_frame() for n_jobs in (1, 2)
+    ]
+    assert tables[0].index.tolist() == ["AUC", "hits"]
+    assert tables[0].columns.tolist() == [("made", "hits@3"), ("made", "map")]
+    assert tables[0].equals(tables[1])
+    by_object = compare({"made": fold}, {"hits": StructRankSVM(Hits(10), bound="auto")}, "map", [0.1, 1.0]).to_frame()
+    assert by_object.loc["hits", ("made", "map")] == tables[0].loc["hits", ("made", "map")]
+    assert health_path(fold.train, ["hits"], [1.0]).index.tolist() == [("hits", 1.0)]
+
+
+def test_stored_cells_know_the_settings_of_a_criterion_that_is_given_by_name(fold, tmp_path):
+    def define(default):
+        @dataclass(frozen=True)
+        class Redefined(Geometric):
+            name: ClassVar[str] = "redefined"
+            p: float = default
+
+        register(Redefined, RBP)
+
+    for n_cells, p in ((1, 0.5), (1, 0.5), (2, 0.9)):
+        define(p)
+        compare({"made": fold}, {"mine": StructRankSVM("redefined", k=3)}, "map", [1.0], tmp_path)
+        assert len(list(tmp_path.iterdir())) == n_cells
 
 
 # ---- Files

@@ -122,8 +122,8 @@ def compare(
         all folds are pooled per query, so they should not overlap.
     trainers : dict, list of names, or None
         Rows. None for all of `default_trainers`, a list of names (in any case) for some of these and for criteria of your own
-        (`structrank.register`), or a dict from names to objects with ``fit(X, y, qid=...)`` and ``predict(X)``; they are
-        copied, never trained themselves. To set others beside the defaults:
+        (`structrank.register`; with k = 10), or a dict from names to objects with ``fit(X, y, qid=...)`` and ``predict(X)``;
+        they are copied, never trained themselves. To set others beside the defaults:
         ``{**default_trainers(), "LightGBM": LightGBMRanker()}``, see `structrank.trees`.
     measures : str, Measure, or a list of them
         Columns, as `structrank.metrics.evaluate` takes them. Those given by name have the paper's conventions: binary

@@ -1,6 +1,12 @@
 """What others add to the package: criteria, measures, feature maps, oracles, and what is said of parts that are missing."""
 
 import itertools
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import ClassVar
@@ -11,6 +17,7 @@ import pytest
 from structrank import (
     StructRankSVM,
     _requirements,
+    cli,
     compare,
     criteria,
     datasets,
@@ -675,3 +682,97 @@ def test_a_criterion_that_is_not_registered_cannot_be_saved(fold, tmp_path):
     model = StructRankSVM(Unregistered()).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
     with pytest.raises(ValueError, match=r"criterion is an object of class Unregistered.* to structrank.register where"):
         model.save(tmp_path / "m")
+
+
+# ---- The command line
+
+MODULE = """
+from dataclasses import dataclass
+from typing import ClassVar
+import numpy as np
+from structrank import criteria, metrics, register
+
+@dataclass(frozen=True)
+class Precision(criteria.Discounted):
+    k: int = 5
+    name: ClassVar[str] = "precision"
+
+    def discounts(self, n):
+        return (np.arange(n) < self.k).astype(float)
+
+@dataclass(frozen=True, repr=False)
+class PossiblePrecision(metrics.Discounted, metrics.Binary):
+    short: ClassVar[str] = "possible_p"
+    k: int = 5
+
+    def discounts(self, n):
+        return np.ones(n)
+
+register(Precision, PossiblePrecision)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, noisy):
+    """A user's folder, with data and a module of their own; it is where commands run."""
+    (tmp_path / "my_criteria.py").write_text(MODULE)
+    (tmp_path / "made" / "Fold1").mkdir(parents=True)
+    for name in ("train", "test"):
+        part = getattr(noisy, name)
+        rows = zip(part.y, part.qid, part.X.tolist(), strict=True)
+        lines = [f"{y:g} qid:{q} {' '.join(f'{i}:{v!r}' for i, v in enumerate(x, 1))}" for y, q, x in rows]
+        (tmp_path / "made" / "Fold1" / f"{name}.txt").write_text("\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    sys.modules.pop("my_criteria", None)
+
+
+@pytest.fixture
+def run(folder, capsys):
+    """Run a command in this process; return its exit code, stdout and stderr."""
+
+    def run(command):
+        code = cli.main(command.split())
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_a_module_named_by_import_is_used_by_every_command(run):
+    train = "train made/Fold1/train.txt --criterion precision --k 3 -o m"
+    code, _, said = run(train)
+    assert code == 2
+    assert re.search(r"--criterion precision is not known; .* --import\.\n", said)
+    assert run(f"{train} --import my_criteria")[0] == 0
+    assert load_model("m").criterion == "precision"
+    assert sys.path.index(os.getcwd()) == len(sys.path) - 1, "no file of the folder takes the place of a library"
+    facts = json.loads(run("evaluate made/Fold1/test.txt m --measures possible_p@3 --json --import my_criteria")[1])
+    data = datasets.load_letor("made/Fold1/test.txt")
+    expected = metrics.evaluate(data.y, load_model("m").predict(data.X), data.qid, "possible_p@3")["possible_p@3"]
+    assert facts["measures"]["possible_p@3"]["mean"] == expected
+    assert "criterion='precision'" in run("inspect m --import my_criteria")[1]
+    assert run("predict m made/Fold1/test.txt --import my_criteria")[1].startswith("qid\tdocid\tscore\trank\n")
+
+
+def test_the_installed_command_imports_from_the_current_folder_also_in_its_processes(folder):
+    command = "compare made --trainers auc precision --measures possible_p@3 map --Cs 1 10 --jobs 2 --import my_criteria"
+    script = pathlib.Path(sys.executable).parent / "structrank"
+    done = subprocess.run([script, *command.split()], capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^precision +0\.\d+", done.stdout, re.MULTILINE)
+    assert "possible_p@3 (relevant_from=1)" in done.stdout
+
+
+def test_a_model_of_an_unregistered_criterion_is_refused_in_one_line(run):
+    assert run("train made/Fold1/train.txt --criterion precision --import my_criteria -o m")[0] == 0
+    del criteria.CRITERIA["precision"]
+    code, out, said = run("inspect m")
+    assert (code, out, said.count("\n")) == (2, "", 1)
+    assert "structrank.register(" in said
+
+
+def test_a_module_that_cannot_be_imported_is_an_error_in_one_line(run):
+    said = "structrank inspect: error: --import my_criterai: No module named 'my_criterai'.\n"
+    assert run("inspect m --import my_criterai") == (2, "", said)

@@ -58,7 +58,7 @@ def most_violated(
     relevant : array-like of shape (n_docs,)
         Labels; at least `relevant_from` is good.
     criterion : str or Criterion, default "map"
-        "auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm".
+        "auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm", or one given to `structrank.register`.
     k : int or None, default 10
         Where "ndcg", "mrr" and "dorm" clip, None for nowhere.
     feature_map : str or feature map, default "auto"

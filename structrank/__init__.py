@@ -13,6 +13,7 @@ _HOME = {
     "cross_validate": "model_selection",
     "train_for": "selection",
     "load_model": "model_file",
+    "register": "criteria",
     "StructRankWarning": "_validation",
     **dict.fromkeys(("clicks", "criteria", "datasets", "feature_maps", "lambdas", "metrics", "solvers")),
 }

@@ -9,6 +9,7 @@ from structrank import metrics as metrics
 from structrank import solvers as solvers
 from structrank._validation import StructRankWarning as StructRankWarning
 from structrank.comparison import compare as compare
+from structrank.criteria import register as register
 from structrank.model_file import load_model as load_model
 from structrank.model_selection import cross_validate as cross_validate
 from structrank.selection import train_for as train_for

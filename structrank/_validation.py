@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import numbers
 import os
+import re
 
 import numpy as np
 import scipy.sparse
 
 from structrank._kernels.linear import first_not_finite
+from structrank.discounts import DISCOUNTS, GAINS
 
 # Weights of queries, if not 0: sums of them, and shares in these, are numbers that can be computed with.
 _WEIGHTS = 1e-100, 1e100
@@ -81,6 +84,81 @@ def check_cut(name, value, none="no cut"):
         raise ValueError(
             f"{name}={value!r} is not valid: expected an integer of at least 1, or None for {none}."
         ) from None
+
+
+# The fields of criteria and measures that mean the same in all of them.
+SETTINGS = {
+    "k": check_cut,
+    "gain": lambda name, value: check_choice(name, value, GAINS),
+    "discount": lambda name, value: check_choice(name, value, tuple(DISCOUNTS)),
+    "relevant_from": check_number,
+}
+
+
+def check_settings(thing):
+    """Check those fields of a criterion or measure that are among `SETTINGS`."""
+    for setting in dataclasses.fields(thing):
+        if setting.name in SETTINGS:
+            SETTINGS[setting.name](setting.name, getattr(thing, setting.name))
+
+
+def make(cls, settings):
+    """Make an object of a dataclass from those of the settings that are fields of it."""
+    names = {setting.name for setting in dataclasses.fields(cls) if setting.init}
+    return cls(**{name: value for name, value in settings.items() if name in names})
+
+
+def check_extension(cls, base):
+    """Raise unless `cls` is a frozen dataclass derived from `base` that `make` can make from a few settings."""
+    if not isinstance(cls, type) or not issubclass(cls, base):
+        found = f"the class {cls.__name__}" if isinstance(cls, type) else f"{cls!r}"
+        raise ValueError(f"{found} is not valid: expected a class derived from {base.__module__}.{base.__name__}.")
+    parameters = vars(cls).get("__dataclass_params__")
+    if parameters is None or not parameters.frozen:
+        raise ValueError(f"{cls.__name__} is not a frozen dataclass; write @dataclass(frozen=True) above the class.")
+    for field in dataclasses.fields(cls):
+        if field.default is field.default_factory is dataclasses.MISSING and field.name not in SETTINGS:
+            raise ValueError(f"{cls.__name__} has no default for {field.name!r}, which it needs to be made from its name.")
+
+
+def check_name_is_free(name, cls, taken):
+    """Raise if a name, or that of the class, belongs to another class; the same class may be defined anew.
+
+    Parameters
+    ----------
+    name : str
+    cls : class
+    taken : dict
+        From names to the classes that have them.
+    """
+    if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_-]*", name):
+        raise ValueError(
+            f"{cls.__name__} has the name {name!r}; expected small letters, digits, '-' and '_', with a letter first."
+        )
+    for other_name, other in taken.items():
+        if (other.__module__, other.__qualname__) == (cls.__module__, cls.__qualname__):
+            continue
+        for what, one, another in (("name", name, other_name), ("class name", cls.__name__, other.__name__)):
+            if one == another:
+                raise ValueError(
+                    f"the {what} {one!r} is taken by {other.__module__}.{other.__qualname__}; give "
+                    f"{cls.__module__}.{cls.__qualname__} another."
+                )
+
+
+def check_falling(values, what, symbol):
+    """Raise unless values by rank are finite, at least 0, and never rise.
+
+    `what` and `symbol` name them in the error, as in "decay has A(1) = 2 after A(0) = 1".
+    """
+    wrong = np.flatnonzero(~(values >= 0) | ~np.isfinite(values) | (np.diff(values, prepend=np.inf) > 0))
+    if wrong.size:
+        r = int(wrong[0])
+        raise ValueError(
+            f"{what} has {symbol}({r}) = {values[r]:g}"
+            + (f" after {symbol}({r - 1}) = {values[r - 1]:g}" if r else "")
+            + "; expected finite values of at least 0 that never rise with the rank."
+        )
 
 
 def check_empty(value):

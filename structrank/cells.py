@@ -110,7 +110,8 @@ def cell_files(tasks, folder):
         # The learners of this package give the same model for any number of threads.
         what += [describe(task.trainer, leave_out=("n_jobs", "verbose") if isinstance(task.trainer, Ranker) else ())]
         if isinstance(task.trainer, StructRankSVM):
-            what += [describe(task.choice)]
+            # A criterion that is given by name may be one of the user's own, with settings that the name does not tell.
+            what += [describe(task.choice), describe(task.trainer._criteria())]
         key = hashlib.sha256("\n".join(what).encode()).hexdigest()
         dataset, trainer = map(as_file_name, (task.dataset, task.name))
         files.append(_CellFile(folder / f"{dataset}-fold{task.number + 1}-{trainer}-{key[:16]}.npz", key))

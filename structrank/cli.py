@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import json
 import math
 import os
@@ -56,6 +57,7 @@ def main(argv=None):
         with warnings.catch_warnings():
             warnings.simplefilter("default", structrank.StructRankWarning)
             warnings.showwarning = lambda message, *_, **__: say(f"warning: {_as_options(str(message))}")
+            _import(arguments.imports)
             arguments.run(arguments, say)
             print(end="", flush=True)
     except KeyboardInterrupt as stop:
@@ -79,6 +81,17 @@ def main(argv=None):
         say(f"error: {_as_options(str(error))}")
         return _BAD_INPUT
     return _DONE
+
+
+def _import(names):
+    """Import modules of the user, for what they register; the current folder is searched last."""
+    if names and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            raise ValueError(f"--import {name}: {error}.") from error
 
 
 # ---- The commands
@@ -635,6 +648,10 @@ def _parser():
         )
         made.set_defaults(run=run)
         made.add_argument("--json", action="store_true", default=False, help="print the result as JSON")
+        made.add_argument(
+            "--import", action="append", default=[], dest="imports", metavar="MODULE",
+            help="import a Python module first, such as one that calls structrank.register; may be repeated",
+        )  # fmt: skip
         reading = made.add_argument_group("reading data")
         reading.add_argument("--null", metavar="POLICY", help="for missing values (NULL): error, min or zero")
         reading.add_argument("--sparse", action="store_true", help="keep data in memory without their zeros")
@@ -666,12 +683,13 @@ def _add_compare(command):
           structrank compare ohsumed=data/OHSUMED td2004=data/TD2004 --measures ndcg@5 map --csv table.csv
           structrank compare MQ2008/ --trainers auc map "mrr (map po)" --Cs 0.1 1 10 --report report.html
           structrank compare MQ2008/ --trees lightgbm xgboost --runs runs/
+          structrank compare MQ2008/ --import my_criteria --trainers map precision --measures possible_p@5 map
         """,
     )  # fmt: skip
     parser.add_argument(
         "folders", nargs="+", metavar="[NAME=]FOLDER", help="Fold1, Fold2, ... with train, test and perhaps vali files"
     )
-    parser.add_argument("--trainers", nargs="+", default=None, metavar="NAME", help="rows of the table (default: all)")
+    parser.add_argument("--trainers", nargs="+", default=None, metavar="NAME", help="rows (default: all of the package)")
     parser.add_argument(
         "--trees", nargs="+", default=[], choices=["lightgbm", "xgboost"],
         help="rows of boosted trees beside these, 100 trees each; they need pip install structrank[trees]",
@@ -705,13 +723,14 @@ def _add_train(command):
           structrank train train.txt -o map.structrank
           structrank train train.txt --criterion ndcg --k 5 -C 0.1 1 10 100 --validation vali.txt -o ndcg.structrank
           structrank train train.txt --criterion map --criterion ndcg-nc --slack shared -o combo.structrank
+          structrank train train.txt --import my_criteria --criterion precision --k 5 -o precision.structrank
         """,
     )  # fmt: skip
     parser.add_argument("data", metavar="DATA", help="file in LETOR format")
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="where to save the model")
     parser.add_argument(
         "--criterion", action="append", metavar="NAME",
-        help="auc, map (default), ndcg, ndcg-nc, mrr or dorm; give it again to train on several at once",
+        help="auc, map (default), ndcg, ndcg-nc, mrr, dorm, or one that --import registers; repeat it to train on several",
     )  # fmt: skip
     parser.add_argument(
         "-C", nargs="+", type=float, default=[1.0],
@@ -769,7 +788,8 @@ def _add_evaluate(command):
     )
     parser.add_argument(
         "--measures", nargs="+", default=_MEASURES, metavar="MEASURE",
-        help=f"auc, map, mrr@k, ndcg@k, p@k, cndcg@k, pair_accuracy (default: {' '.join(_MEASURES)})",
+        help=f"auc, map, mrr@k, ndcg@k, p@k, cndcg@k, pair_accuracy, or one that --import registers "
+        f"(default: {' '.join(_MEASURES)})",
     )  # fmt: skip
     parser.add_argument("--gain", metavar="NAME", help="of ndcg: exp2 (default), linear or binary")
     parser.add_argument("--discount", metavar="NAME", help="of ndcg and cndcg: log2 (default) or kdd08")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from structrank import _validation, metrics
+from structrank import _validation, criteria, metrics
 from structrank._progress import ProgressLine
 from structrank.cells import Cell, cell_files
 from structrank.criterion_table import CriterionTable
@@ -78,9 +78,7 @@ def default_trainers(
     #   AUC + MAP + NDCG-NC    .787 / .785   .677 / .674   .619 / .619   .588 / .586   .459 / .456   .626 / .624
     # With shared slacks MRR, whose maximum is the largest of most queries, leaves the others little say, even with the map `po`
     # and not clipped; phi_mrr drowns them in either case.
-    make = functools.partial(
-        StructRankSVM, relevant_from=relevant_from, discount=discount, decay="sqrt@30", bound=bound
-    )
+    make = _row_maker(relevant_from, discount, bound)
     combo = functools.partial(make, ["auc", "map", "ndcg-nc"])
     return {
         "AUC": make("auc"),
@@ -93,6 +91,12 @@ def default_trainers(
         "COMBO (shared slacks)": combo(slack="shared"),
         "DORM": make("dorm"),
     }
+
+
+def _row_maker(relevant_from, discount, bound):
+    return functools.partial(
+        StructRankSVM, relevant_from=relevant_from, discount=discount, decay="sqrt@30", bound=bound
+    )
 
 
 def compare(
@@ -117,9 +121,10 @@ def compare(
         From names to a `structrank.datasets.Fold` or a list of them, as ``load_letor_folds`` gives. The test parts of
         all folds are pooled per query, so they should not overlap.
     trainers : dict, list of names, or None
-        Rows. None for all of `default_trainers`, a list of names (in any case) for some of these, or a dict from names to
-        objects with ``fit(X, y, qid=...)`` and ``predict(X)``; they are copied, never trained themselves. To set others beside
-        the defaults: ``{**default_trainers(), "LightGBM": LightGBMRanker()}``, see `structrank.trees`.
+        Rows. None for all of `default_trainers`, a list of names (in any case) for some of these and for criteria of your own
+        (`structrank.register`; with k = 10), or a dict from names to objects with ``fit(X, y, qid=...)`` and ``predict(X)``;
+        they are copied, never trained themselves. To set others beside the defaults:
+        ``{**default_trainers(), "LightGBM": LightGBMRanker()}``, see `structrank.trees`.
     measures : str, Measure, or a list of them
         Columns, as `structrank.metrics.evaluate` takes them. Those given by name have the paper's conventions: binary
         gain, `discount` and `relevant_from` as here.
@@ -226,15 +231,15 @@ def _as_name(what, given, others):
     return name
 
 
-def as_trainers(trainers, relevant_from=1, discount="kdd08") -> dict[str, Any]:
-    """Give what `compare` takes as trainers as a dict from names to objects.
+def as_trainers(trainers, relevant_from=1, discount="kdd08", bound="auto") -> dict[str, Any]:
+    """Return what `compare` takes as trainers as a dict from names to objects.
 
     Examples
     --------
     >>> list(as_trainers(["auc", "MRR (map po)"]))
     ['AUC', 'MRR (map po)']
     """
-    default = default_trainers(relevant_from, discount)
+    default = default_trainers(relevant_from, discount, bound)
     if trainers is None:
         chosen = default
     elif isinstance(trainers, Mapping):
@@ -242,11 +247,13 @@ def as_trainers(trainers, relevant_from=1, discount="kdd08") -> dict[str, Any]:
         for name, trainer in trainers.items():
             chosen[_as_name("trainer", name, chosen)] = trainer
     else:
-        chosen, by_name = {}, {name.lower(): name for name in default}
+        make = _row_maker(relevant_from, discount, bound)
+        known = default | {name: make(name) for name in criteria.registered()}
+        chosen, by_name = {}, {name.lower(): name for name in known}
         for given in [trainers] if isinstance(trainers, str) else trainers:
             name = by_name.get(str(given).lower(), given)
-            _validation.check_choice("trainer", name, tuple(default))
-            chosen[name] = default[name]
+            _validation.check_choice("trainer", name, tuple(known))
+            chosen[name] = known[name]
     if not chosen:
         raise ValueError("trainers is empty; expected at least one.")
     for name, trainer in chosen.items():
@@ -492,7 +499,8 @@ def _run_all(tasks, files, n_jobs, verbose):
     progress = _Progress(len(cells) - len(missing), len(missing)) if verbose else None
     # Writable maps of large arrays: for arrays that are read-only, numba would compile everything anew.
     parallel = joblib.Parallel(min(n_jobs, max(1, len(missing))), mmap_mode="c", return_as="generator_unordered")
-    for number, cell in parallel(joblib.delayed(_run_one)(number, tasks[number], files[number]) for number in missing):
+    run = functools.partial(joblib.delayed(_run_one), list(criteria.registered().values()))
+    for number, cell in parallel(run(number, tasks[number], files[number]) for number in missing):
         cells[number] = cell
         if progress is not None:
             progress.advance(cell)
@@ -501,7 +509,9 @@ def _run_all(tasks, files, n_jobs, verbose):
     return cells
 
 
-def _run_one(number, task, file):
+def _run_one(registered, number, task, file):
+    for pair in registered:  # perhaps this is another process
+        criteria.register(*pair)
     return number, task.run(file)
 
 

@@ -1,20 +1,21 @@
 """Criteria: the losses that training can bound, as small value objects.
 
-A criterion names its loss, the measure it stands for, and the feature maps for which it has an exact oracle. To add one,
-write a class here; nothing else changes.
+A criterion names its loss and the feature maps for which it has an exact oracle. `register` makes one of your own, with the
+measure that belongs to it, known by name everywhere; the criteria of the package are registered in the same way.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from structrank import _validation, feature_maps, metrics
+from structrank import _requirements, _validation, feature_maps, metrics
 from structrank import oracles as exact
-from structrank.discounts import DISCOUNTS, discounts, gains
+from structrank.discounts import discounts, gains
 
 if TYPE_CHECKING:
     from structrank.metrics import Measure
@@ -22,43 +23,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Criterion:
-    """What all criteria share.
+    """Base class of the criteria.
+
+    A subclass is a frozen dataclass that defines `name`, ``loss(ranking, relevant)``, and `oracles` or `graded_oracles`; for a
+    loss by discounted ranks, `Discounted` defines most of it. `register` adds the measure. Where a criterion is given by its
+    name, the parameters `k` and `discount` of `StructRankSVM` are passed to fields of these names; other fields need a default.
 
     Attributes
     ----------
     name : str
-    oracles : mapping from feature map name to oracle maker
-        For labels that are good or bad; the first is what ``feature_map="auto"`` means.
-    graded_oracles : mapping from feature map name to oracle maker
+    oracles : mapping from feature map to oracle maker
+        For binary relevance. A key is the name of a feature map, or an object where the map is one of your own; the first is
+        what ``feature_map="auto"`` means. An oracle maker is a function of criterion, feature map and length of the longest
+        query, see `structrank.oracles`.
+    graded_oracles : mapping from feature map to oracle maker
         For graded labels (``relevant_from=None``).
     """
 
     name: ClassVar[str]
-    oracles: ClassVar[Mapping[str, Callable]] = {}
-    graded_oracles: ClassVar[Mapping[str, Callable]] = {}
+    oracles: ClassVar[Mapping[Any, Callable]] = {}
+    graded_oracles: ClassVar[Mapping[Any, Callable]] = {}
 
-    def loss(self, ranking, relevant):
-        """Compute Delta(y*, y).
+    def __post_init__(self):
+        _validation.check_settings(self)
 
-        Parameters
-        ----------
-        ranking : (n_docs,) array of int
-            Document numbers, best first.
-        relevant : (n_docs,) array of bool
-
-        Returns
-        -------
-        float
-        """
-        good_ranks = np.flatnonzero(np.asarray(relevant, dtype=bool)[np.asarray(ranking)])
-        return float(1.0 - self._reached(good_ranks, len(ranking)))
+    @property
+    def measure(self) -> Callable[..., Measure] | None:
+        """Function from `relevant_from` to the measure that is 1 - loss; None until `register` is given its class."""
+        paired = next((_MEASURE_OF[cls] for cls in type(self).__mro__ if cls in _MEASURE_OF), None)
+        if paired is None:
+            return None
+        return lambda relevant_from=1: _validation.make(paired, vars(self) | {"relevant_from": relevant_from})
 
     def check_grades(self, labels: np.ndarray) -> None:
         """Raise if graded labels are of a size that the loss cannot take."""
 
-    def measure(self, relevant_from: Any = 1) -> Measure:
-        """Give the measure (higher is better) that is 1 - loss."""
-        raise NotImplementedError(f"{type(self).__name__} must say which measure it stands for.")
+
+def _relevant_ranks(ranking, relevant):
+    """Return the ranks of the relevant documents, in increasing order."""
+    return np.flatnonzero(np.asarray(relevant, dtype=bool)[np.asarray(ranking)])
 
 
 @dataclass(frozen=True)
@@ -79,28 +82,72 @@ class AUC(Criterion):
     oracles: ClassVar[Mapping] = {"po": exact.auc_partial_order}
     graded_oracles: ClassVar[Mapping] = {"po": exact.graded_auc_partial_order}
 
-    def _reached(self, good_ranks, n_docs):
-        n_good = good_ranks.shape[0]
-        return 1.0 - (good_ranks - np.arange(n_good)).sum() / (n_good * (n_docs - n_good))
+    def loss(self, ranking, relevant):
+        """Compute Delta(y*, y), see `Discounted.loss`."""
+        ranks = _relevant_ranks(ranking, relevant)
+        n_relevant = ranks.shape[0]
+        return float((ranks - np.arange(n_relevant)).sum() / (n_relevant * (len(ranking) - n_relevant)))
 
     def measure(self, relevant_from: Any = 1) -> Measure:
-        """Give the measure (higher is better) that is 1 - loss."""
+        """Return the measure (higher is better) that is 1 - loss."""
         return metrics.PairAccuracy() if relevant_from is None else metrics.AUC(relevant_from=relevant_from)
 
 
-class _Discounted(Criterion):
-    """Losses 1 - sum_g credit_g D(rank_g) / sum_g credit_g D(g), g numbering the good documents as they are ranked."""
+class Discounted(Criterion):
+    r"""Base class of the losses in which the relevant documents earn a credit, discounted by rank.
 
-    convex_from: ClassVar[int] = 0  # the rank from which D is convex; the unclipped oracle rests on it
+    .. math:: \Delta = 1 - \sum_{i=0}^{n^+ - 1} c_i D(\mathrm{rank}_i) \Big/ \sum_{i=0}^{n^+ - 1} c_i D(i)
 
-    def _reached(self, good_ranks, n_docs):
-        n_good = good_ranks.shape[0]
-        discounts, credits = self.discounts(n_docs), self.credits(n_good)
-        return credits @ discounts[good_ranks] / (credits @ discounts[:n_good])
+    over the relevant documents i = 0, 1, ... in the order of the ranking, with ranks counted from 0, a discount D that never
+    rises and credits c.
+
+    A subclass is a frozen dataclass that defines `name` and ``discounts(n)``, which returns D(0), ..., D(n - 1); and
+    ``credits(n)``, which returns the first n credits, unless they are all 1. The oracles come with it, exact and compiled: for
+    the feature map "dorm" with any discount and credits; for "po" if D is 0 from rank `k` on and all credits are equal, or, for
+    a criterion without `k`, if D is convex from rank `convex_from` (0 or 1) on. Making an oracle checks these conditions.
+
+    Examples
+    --------
+    Precision in the first k ranks, over the largest that is possible:
+
+    >>> @dataclass(frozen=True)
+    ... class Precision(Discounted):
+    ...     k: int = 5
+    ...     name: ClassVar[str] = "precision"
+    ...
+    ...     def discounts(self, n):
+    ...         return (np.arange(n) < self.k).astype(float)
+    >>> Precision(k=2).loss([1, 0, 2], [1, 0, 1])
+    0.5
+    """
+
+    oracles: ClassVar[Mapping] = {"po": exact.discounted_partial_order, "dorm": exact.permutation}
+    convex_from: ClassVar[int] = 0
+
+    def credits(self, n: int) -> np.ndarray:
+        """Return 1 for each of the first n relevant documents."""
+        return np.ones(n)
+
+    def loss(self, ranking, relevant):
+        """Compute Delta(y*, y).
+
+        Parameters
+        ----------
+        ranking : (n_docs,) array of int
+            Document numbers, best first.
+        relevant : (n_docs,) array of bool
+
+        Returns
+        -------
+        float
+        """
+        ranks = _relevant_ranks(ranking, relevant)
+        discounts, credits = self.discounts(len(ranking)), self.credits(ranks.shape[0])
+        return float(1.0 - credits @ discounts[ranks] / (credits @ discounts[: ranks.shape[0]]))
 
 
 @dataclass(frozen=True)
-class MAP(_Discounted):
+class MAP(Discounted):
     r"""One minus average precision, ranks counted from 0.
 
     .. math:: \Delta = 1 - \frac{1}{n^+} \sum_{i=0}^{n^+ - 1} \frac{1 + i}{1 + \mathrm{rank}_i}
@@ -112,23 +159,18 @@ class MAP(_Discounted):
     """
 
     name: ClassVar[str] = "map"
-    oracles: ClassVar[Mapping] = {"po": exact.unclipped_partial_order, "dorm": exact.permutation}
 
     def discounts(self, n: int) -> np.ndarray:
-        """Give 1/(1 + r) for the first n ranks."""
+        """Return 1/(1 + r) for the first n ranks."""
         return 1.0 / np.arange(1.0, n + 1)
 
     def credits(self, n: int) -> np.ndarray:
-        """Give 1 + i for the first n good documents."""
+        """Return 1 + i for the first n relevant documents."""
         return np.arange(1.0, n + 1)
-
-    def measure(self, relevant_from: Any = 1) -> Measure:
-        """Give the measure (higher is better) that is 1 - loss."""
-        return metrics.MAP(relevant_from=relevant_from)
 
 
 @dataclass(frozen=True)
-class NDCG(_Discounted):
+class NDCG(Discounted):
     r"""One minus the normalised discounted cumulative gain of good documents in the top k; k=None does not clip (NDCG-NC).
 
     .. math:: \Delta = 1 - \sum_{g: \mathrm{rank}_g < k} D(\mathrm{rank}_g) \Big/ \sum_{i < \min(n^+, k)} D(i)
@@ -145,12 +187,7 @@ class NDCG(_Discounted):
     k: int | None = 10
     discount: str = "kdd08"
 
-    oracles: ClassVar[Mapping] = {"po": exact.ndcg_partial_order, "dorm": exact.permutation}
     graded_oracles: ClassVar[Mapping] = {"dorm": exact.graded_ndcg_permutation}
-
-    def __post_init__(self):
-        _validation.check_cut("k", self.k)
-        _validation.check_choice("discount", self.discount, DISCOUNTS)
 
     @property
     def name(self):
@@ -163,12 +200,8 @@ class NDCG(_Discounted):
         return 1 if self.discount == "kdd08" else 0
 
     def discounts(self, n: int) -> np.ndarray:
-        """Give D(r) for the first n ranks."""
+        """Return D(r) for the first n ranks."""
         return discounts(self.discount, n, self.k)
-
-    def credits(self, n: int) -> np.ndarray:
-        """Give 1 for every good document."""
-        return np.ones(n)
 
     def check_grades(self, labels: np.ndarray) -> None:
         """Raise if 2^label would overflow, or not differ from 1."""
@@ -179,11 +212,11 @@ class NDCG(_Discounted):
             raise ValueError(f"y contains {labels[row]} at row {row}, whose gain 2^label - 1 is 0; round such labels to 0.")
 
     def gains(self, labels: np.ndarray) -> np.ndarray:
-        """Give the gain of graded labels, 2^label - 1."""
+        """Return the gain of graded labels, 2^label - 1."""
         return gains("exp2", labels)
 
     def measure(self, relevant_from: Any = 1) -> Measure:
-        """Give the measure (higher is better) that is 1 - loss."""
+        """Return the measure (higher is better) that is 1 - loss."""
         if relevant_from is None:
             return metrics.NDCG(self.k, gain="exp2", discount=self.discount)
         return metrics.NDCG(self.k, gain="binary", discount=self.discount, relevant_from=relevant_from)
@@ -204,7 +237,7 @@ class DORM(NDCG):
 
 
 @dataclass(frozen=True)
-class MRR(_Discounted):
+class MRR(Discounted):
     r"""One minus the reciprocal rank of the first good document, no credit from rank k on (k=None: no clip).
 
     .. math:: \Delta = 1 - \frac{[r < k]}{1 + r}, \quad r = \mathrm{rank}_{g_0}
@@ -224,52 +257,186 @@ class MRR(_Discounted):
         "dorm": exact.permutation,
     }
 
-    def __post_init__(self):
-        _validation.check_cut("k", self.k)
-
     def discounts(self, n: int) -> np.ndarray:
-        """Give 1/(1 + r) for the first n ranks, 0 from k on."""
+        """Return 1/(1 + r) for the first n ranks, 0 from k on."""
         discounts = 1.0 / np.arange(1.0, n + 1)
         if self.k is not None:
             discounts[self.k :] = 0.0
         return discounts
 
     def credits(self, n: int) -> np.ndarray:
-        """Give 1 for the first good document, 0 for the others."""
+        """Return 1 for the first relevant document, 0 for the others."""
         return (np.arange(n) == 0).astype(np.float64)
 
-    def measure(self, relevant_from: Any = 1) -> Measure:
-        """Give the measure (higher is better) that is 1 - loss."""
-        return metrics.MRR(self.k, relevant_from=relevant_from)
+
+# By name: the class, and the settings that the name stands for.
+CRITERIA: dict[str, tuple[type[Criterion], dict[str, Any]]] = {}
+_MEASURE_OF: dict[type[Criterion], type[Measure]] = {}
+_Class = TypeVar("_Class", bound=type[Criterion])
 
 
-CRITERIA = {
-    "auc": lambda k, discount: AUC(),
-    "map": lambda k, discount: MAP(),
-    "ndcg": lambda k, discount: NDCG(k, discount),
-    "ndcg-nc": lambda k, discount: NDCG(None, discount),
-    "mrr": lambda k, discount: MRR(k),
-    "dorm": lambda k, discount: DORM(k, discount),
-}
+def register(criterion: _Class, measure: type[Measure] | None = None) -> _Class:
+    """Make a criterion, and the measure that belongs to it, known by name everywhere.
+
+    `StructRankSVM`, `most_violated` and `compare` then take the criterion by its `name`; `structrank.metrics`, `train_for` and
+    `structrank.polish` the measure by its `short` name; model files hold objects of both. On the command line, ``--import``
+    names a module that calls this. Names belong to the process that registered them, and to those that `compare` starts.
+
+    Parameters
+    ----------
+    criterion : class
+        Derived from `Criterion`, most easily from `Discounted`.
+    measure : class, default None
+        Derived from `structrank.metrics.Measure`: 1 - loss. Fields that both classes have are passed from one to the other.
+        None for a criterion that defines ``measure(relevant_from)`` itself.
+
+    Returns
+    -------
+    criterion
+        Unchanged.
+
+    Raises
+    ------
+    ValueError
+        If something is missing, or a name is taken by another class. A class that is defined anew, as by a notebook cell that
+        runs again, replaces the earlier one.
+
+    Examples
+    --------
+    >>> from structrank import most_violated, register
+    >>> @dataclass(frozen=True)
+    ... class Hits(Discounted):
+    ...     k: int = 5
+    ...     name: ClassVar[str] = "hits"
+    ...
+    ...     def discounts(self, n):
+    ...         return (np.arange(n) < self.k).astype(float)
+    >>> @dataclass(frozen=True, repr=False)
+    ... class PossibleHits(metrics.Discounted, metrics.Binary):
+    ...     short: ClassVar[str] = "hits"
+    ...     k: int = 5
+    ...
+    ...     def discounts(self, n):
+    ...         return np.ones(n)
+    >>> register(Hits, PossibleHits) is Hits
+    True
+    >>> most_violated([0.3, 0.2, 0.1], [0, 1, 0], criterion="hits", k=1).loss
+    1.0
+    """
+    _register(criterion, measure)
+    return criterion
+
+
+def _check(criterion):
+    if not isinstance(criterion, (Criterion, type)):
+        raise ValueError(
+            f"criterion={criterion!r} is not valid: expected one of {', '.join(map(repr, CRITERIA))}, or an object of a class "
+            "derived from structrank.criteria.Criterion."
+        )
+    role = "discounted criterion" if isinstance(criterion, Discounted) else "criterion"
+    adding = f"structrank.register({type(criterion).__name__}, MEASURE) adds measure."
+    _requirements.check(criterion, role, "" if getattr(criterion, "measure", None) else adding)
+
+
+def _register(criterion, measure=None, **settings):
+    _validation.check_extension(criterion, Criterion)
+    made = _validation.make(criterion, {"k": 10, "discount": "kdd08", **settings})
+    if measure is None and made.measure is not None:
+        measure = type(made.measure(1))
+    if measure is not None:
+        _validation.check_extension(measure, metrics.Measure)
+        _MEASURE_OF[criterion] = measure
+    _check(made)
+    metrics.parse(made.measure(1))
+    _validation.check_name_is_free(made.name, criterion, {name: cls for name, (cls, _) in CRITERIA.items()})
+    metrics._register(measure)
+    CRITERIA[made.name] = criterion, settings
+
+
+def registered() -> dict[str, tuple[type[Criterion], type[Measure]]]:
+    """Return the criteria that are not of the package, with their measures, by name.
+
+    Examples
+    --------
+    >>> "map" in registered()
+    False
+    """
+    own = {name: criterion for name, (criterion, _) in CRITERIA.items() if criterion.__module__ != __name__}
+    return {name: (criterion, _MEASURE_OF[criterion]) for name, criterion in own.items()}
+
+
+_register(AUC)
+_register(MAP, metrics.MAP)
+_register(NDCG)
+_register(NDCG, k=None)
+_register(MRR, metrics.MRR)
+_register(DORM)
 
 
 def parse(criterion: str | Criterion, k: int | None = 10, discount: str = "kdd08") -> Criterion:
-    """Give a criterion object from its name (or the object itself).
+    """Return a criterion from its name (or the object itself, checked).
 
     Examples
     --------
     >>> parse("ndcg", k=5)
     NDCG(k=5, discount='kdd08')
     """
-    if isinstance(criterion, Criterion):
+    if not isinstance(criterion, str):
+        _check(criterion)
         return criterion
-    if isinstance(criterion, str) and criterion not in CRITERIA:
+    if criterion not in CRITERIA:
         name, _, cut = criterion.lower().partition("@")
         if name in CRITERIA:
             where = f", k={cut}" if cut else ""
             raise ValueError(f"criterion={criterion!r} is not known; write it as criterion={name!r}{where}.")
-    _validation.check_choice("criterion", criterion, CRITERIA)
-    return CRITERIA[criterion](k, discount)
+        raise ValueError(
+            f"criterion={criterion!r} is not known; choose one of: {', '.join(map(repr, CRITERIA))}. One of your own must be "
+            "registered first: structrank.register(ITS_CLASS, ITS_MEASURE), on the command line in a module named by --import."
+        )
+    cls, settings = CRITERIA[criterion]
+    return _validation.make(cls, {"k": k, "discount": discount, **settings})
+
+
+def matched_criterion(measure: Measure) -> Criterion:
+    """Return the criterion whose loss is 1 - measure; of a measure with graded gains, that of its binary kin.
+
+    Parameters
+    ----------
+    measure : Measure
+
+    Returns
+    -------
+    Criterion
+
+    Examples
+    --------
+    >>> matched_criterion(metrics.parse("mrr@5"))
+    MRR(k=5)
+    """
+    for criterion, _ in CRITERIA.values():
+        if _MEASURE_OF[criterion] is type(measure):
+            return _validation.make(criterion, vars(measure))
+    raise ValueError(
+        f"measure {measure.name!r} has no criterion to train on; choose one of: {measures_of(Criterion)}. "
+        "structrank.register(CRITERION, MEASURE) adds one."
+    )
+
+
+def measures_of(base: type) -> str:
+    """Return the names of the measures whose criteria are of a class, as text for people.
+
+    Examples
+    --------
+    >>> measures_of(AUC)
+    "'auc'"
+    """
+    found = {_MEASURE_OF[criterion].short for criterion, _ in CRITERIA.values() if issubclass(criterion, base)}
+    return ", ".join(repr(metrics._usage(short)) for short in sorted(found))
+
+
+def _by_map_name(makers):
+    """Return oracle makers by the name of their feature map; a map of one's own is its own key."""
+    return {getattr(key, "name", key): maker for key, maker in makers.items()}
 
 
 def exact_pairs():
@@ -281,9 +448,9 @@ def exact_pairs():
     ['auc: po', 'map: po, dorm', 'ndcg: po, dorm']
     """
     criteria = {name: parse(name) for name in CRITERIA}
-    binary = [f"{name}: {', '.join(criterion.oracles)}" for name, criterion in criteria.items()]
+    binary = [f"{name}: {', '.join(_by_map_name(criterion.oracles))}" for name, criterion in criteria.items()]
     graded = [
-        f"{name}: {', '.join(criterion.graded_oracles)}"
+        f"{name}: {', '.join(_by_map_name(criterion.graded_oracles))}"
         for name, criterion in criteria.items()
         if criterion.graded_oracles
     ]
@@ -299,7 +466,7 @@ def find_oracle(criterion, feature_map, graded=False, decay="sqrt"):
     feature_map : str or feature map
         "auto" takes the criterion's first.
     graded : bool
-        Whether labels are grades rather than good or bad.
+        Whether labels are grades rather than relevant or not.
     decay : str, array-like or callable
         Decay of the permutation map, where `feature_map` is a name.
 
@@ -317,15 +484,16 @@ def find_oracle(criterion, feature_map, graded=False, decay="sqrt"):
     >>> find_oracle(MRR(), "auto")[0]
     FirstRelevant()
     """
-    table = criterion.graded_oracles if graded else criterion.oracles
+    makers = criterion.graded_oracles if graded else criterion.oracles
     if isinstance(feature_map, str) and feature_map == "auto":
-        feature_map = next(iter(table or criterion.oracles))
+        feature_map = next(iter(makers or criterion.oracles or criterion.graded_oracles))
     chosen = feature_maps.parse(feature_map, decay)
-    if chosen.name not in table:
+    maker = _by_map_name(makers).get(chosen.name)
+    if maker is None:
         labels = "graded labels (relevant_from=None)" if graded else "good and bad labels"
         advice = "Give relevant_from the least label of a good document, or take another pair. " if graded else ""
         raise ValueError(
             f"criterion {criterion.name!r} with feature_map {chosen.name!r} has no exact oracle for {labels}. "
             f"{advice}Exact pairs: {exact_pairs()}."
         )
-    return chosen, table[chosen.name]
+    return chosen, functools.partial(exact.make, maker)

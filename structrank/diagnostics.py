@@ -7,6 +7,7 @@ map for MRR?) and `time_breakdown` Figure 8 (where does the time go?).
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,8 @@ import numpy as np
 from sklearn.base import clone
 
 from structrank import _validation, criteria, metrics, significance
-from structrank.comparison import compare, default_trainers, fit_whole_path
+from structrank.comparison import as_trainers, compare, fit_whole_path
+from structrank.feature_maps import Permutation
 from structrank.svm import StructRankSVM
 
 if TYPE_CHECKING:
@@ -38,8 +40,8 @@ def health_path(
     data : Dataset
         To train on; anything with ``X``, ``y`` and ``qid``.
     trainers : dict, list of names, StructRankSVM, or None
-        From names to untrained `StructRankSVM`; a list names some of `structrank.comparison.default_trainers`,
-        None takes all of them. Nothing that is passed is changed.
+        From names to untrained `StructRankSVM`; a list names some of `structrank.comparison.default_trainers`, or criteria of
+        your own; None takes all of the former. Nothing that is passed is changed.
     Cs : sequence of float
         The values of C.
     test : Dataset, default None
@@ -190,20 +192,20 @@ def time_breakdown(
     """Train, and tell where the time went: in the oracle or in the QP (Figure 8 of the KDD 2008 paper).
 
     By default three trainers of the same measure, NDCG@k: DORM with the Hungarian method, as in the paper; DORM with the
-    lattice path, which finds the same rankings where labels are good or bad; and NDCG.
+    lattice path, which finds the same rankings; and NDCG.
 
     Parameters
     ----------
     data : Dataset
-        To train on; anything with ``X``, ``y`` and ``qid``. Labels are made good (1) or bad (0) before training.
-    trainers : dict, default None
-        From names to untrained `StructRankSVM` with the convex bound, in place of the three; they see the labels 1 and 0.
+        To train on; anything with ``X``, ``y`` and ``qid``.
+    trainers : dict, list of names, StructRankSVM, or None
+        Trainers with the convex bound, in place of the three; as for `health_path`.
     C : float, default 1.0
         Of the default trainers.
     k, decay
         Of the default trainers, see `StructRankSVM`; the paper cuts the decay after 30 ranks, which makes DORM faster.
     relevant_from : float, default 1
-        Least label of a good document.
+        Lowest label that counts as relevant, for the default trainers and those given by name.
     repeats : int, default 1
         Train this often, and give the quickest run.
 
@@ -229,30 +231,29 @@ def time_breakdown(
     _validation.check_number("relevant_from", relevant_from)
     _validation.check_number("repeats", repeats, at_least=1, integer=True)
     if trainers is None:
+        make = functools.partial(StructRankSVM, C=C, k=k, relevant_from=relevant_from)
         trainers = {
-            # Labels taken as grades: the oracle for any number of grades is an assignment problem.
-            "DORM (Hungarian)": StructRankSVM("dorm", C=C, k=k, decay=decay, relevant_from=None),
-            "DORM (lattice)": StructRankSVM("dorm", C=C, k=k, decay=decay),
-            "NDCG": StructRankSVM("ndcg", C=C, k=k),
+            "DORM (Hungarian)": make("dorm", feature_map=Permutation(decay, assignment="scipy")),
+            "DORM (lattice)": make("dorm", feature_map=Permutation(decay)),
+            "NDCG": make("ndcg"),
         }
-    good = (_validation.as_labels(data.y, _validation.count_rows(data.X, "X")) >= relevant_from).astype(np.float64)
     rows = {}
-    for name, trainer in _as_trainers(trainers, relevant_from=1).items():
+    for name, trainer in _as_trainers(trainers, relevant_from).items():
         if trainer.bound != "convex":
             raise ValueError(
                 f"trainer {name!r} has bound={trainer.bound!r}; expected 'convex': what is timed is the one convex problem "
                 "that it solves."
             )
         with _without_warnings():
-            clone(trainer).set_params(max_iter=1).fit(data.X, good, qid=data.qid)  # compiles
-            runs = [_timed(clone(trainer), data, good) for _ in range(repeats)]
+            clone(trainer).set_params(max_iter=1).fit(data.X, data.y, qid=data.qid)  # compiles
+            runs = [_timed(clone(trainer), data) for _ in range(repeats)]
         rows[name] = min(runs, key=lambda row: row["total"])
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("trainer")
 
 
-def _timed(trainer, data, labels):
+def _timed(trainer, data):
     started = time.perf_counter()
-    trainer.fit(data.X, labels, qid=data.qid)
+    trainer.fit(data.X, data.y, qid=data.qid)
     total = time.perf_counter() - started
     qp = sum(step.seconds["qp"] for step in trainer.history_)
     oracle = sum(step.seconds["oracle"] for step in trainer.history_)
@@ -270,18 +271,11 @@ def _timed(trainer, data, labels):
 def _as_trainers(trainers, relevant_from):
     if isinstance(trainers, StructRankSVM):
         trainers = {name_of(trainers): trainers}
-    if not isinstance(trainers, Mapping):
-        default = default_trainers(relevant_from, bound="convex")
-        names = list(default) if trainers is None else [trainers] if isinstance(trainers, str) else list(trainers)
-        for name in names:
-            _validation.check_choice("trainer", name, tuple(default))
-        trainers = {name: default[name] for name in names}
-    if not trainers:
-        raise ValueError("trainers is empty; expected at least one.")
-    for name, trainer in trainers.items():
+    chosen = as_trainers(trainers, relevant_from, bound="convex")
+    for name, trainer in chosen.items():
         if not isinstance(trainer, StructRankSVM):
             raise ValueError(f"trainer {name!r} is {trainer!r}; expected a StructRankSVM.")
-    return dict(trainers)
+    return chosen
 
 
 def name_of(trainer):

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from structrank import _validation
+from structrank import _requirements, _validation
 from structrank._kernels import feature_maps as kernels
 from structrank._kernels import oracles as compiled
 
@@ -127,6 +127,10 @@ class Permutation:
         function of an array of ranks. Must be at least 0 and never rise. "sqrt@30" also cuts, see `cut`.
     cut : int, default None
         A(r) = 0 from this rank on; None for no cut.
+    assignment : {"lattice", "scipy"}, default "lattice"
+        How the most violated ranking is found where relevance is binary: by a lattice path, or as an assignment of documents to
+        ranks by ``scipy.optimize.linear_sum_assignment``, which is slower and takes any number of grades. Graded labels always
+        take the latter.
 
     Examples
     --------
@@ -138,6 +142,7 @@ class Permutation:
 
     decay: str | tuple | Callable = "sqrt"
     cut: int | None = None
+    assignment: str = "lattice"
 
     name: ClassVar[str] = "dorm"
     kernel: ClassVar[int] = compiled.PERMUTATION
@@ -159,6 +164,7 @@ class Permutation:
             if values.ndim != 1 or values.size == 0:
                 raise ValueError(f"decay has shape {values.shape}; expected the values A(0), A(1), ... as a 1-d array.")
             decay = tuple(values.tolist())
+        _validation.check_choice("assignment", self.assignment, ("lattice", "scipy"))
         object.__setattr__(self, "decay", decay)
         object.__setattr__(self, "cut", cut)
 
@@ -173,14 +179,7 @@ class Permutation:
             values[:] = function(np.arange(n))
         if self.cut is not None:
             values[self.cut :] = 0.0
-        wrong = np.flatnonzero(~(values >= 0) | ~np.isfinite(values) | (np.diff(values, prepend=np.inf) > 0))
-        if wrong.size:
-            r = int(wrong[0])
-            raise ValueError(
-                f"decay has A({r}) = {values[r]:g}"
-                + (f" after A({r - 1}) = {values[r - 1]:g}" if r else "")
-                + "; expected finite values of at least 0 that never rise with the rank."
-            )
+        _validation.check_falling(values, "decay", "A")
         return values
 
     def coefficients(self, ranking: np.ndarray, relevant: np.ndarray) -> np.ndarray:
@@ -210,14 +209,15 @@ FEATURE_MAPS = {"po": PartialOrder, "mrr": FirstRelevant, "dorm": Permutation}
 
 
 def parse(feature_map, decay="sqrt"):
-    """Give a feature map object from its name (or the object itself).
+    """Return a feature map from its name (or the object itself, checked).
 
     Examples
     --------
     >>> parse("dorm", decay="sqrt@30")
-    Permutation(decay='sqrt', cut=30)
+    Permutation(decay='sqrt', cut=30, assignment='lattice')
     """
-    if hasattr(feature_map, "prepare"):
+    if not isinstance(feature_map, str):
+        _requirements.check(feature_map, "feature map")
         return feature_map
     _validation.check_choice("feature_map", feature_map, ("auto", *FEATURE_MAPS))
     return Permutation(decay) if feature_map == "dorm" else FEATURE_MAPS[feature_map]()

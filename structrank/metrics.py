@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from structrank import _validation
+from structrank import _requirements, _validation
 from structrank._kernels import measures as kernels
 from structrank.data import group_by_query
-from structrank.discounts import DISCOUNTS, GAINS, discounts, gains
+from structrank.discounts import discounts, gains
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -28,24 +28,20 @@ __all__ = [
     "MAP",
     "MRR",
     "NDCG",
+    "Binary",
+    "Discounted",
     "Evaluation",
     "Measure",
     "P",
     "PairAccuracy",
+    "Ranking",
     "evaluate",
     "parse",
 ]
 
-_CHECKS = {
-    "k": _validation.check_cut,
-    "gain": lambda name, value: _validation.check_choice(name, value, GAINS),
-    "discount": lambda name, value: _validation.check_choice(name, value, tuple(DISCOUNTS)),
-    "relevant_from": _validation.check_number,
-}
-
 
 @dataclass(frozen=True)
-class _Ranking:
+class Ranking:
     """The labels of all queries, each query by decreasing score: what every measure is computed from.
 
     Attributes
@@ -58,6 +54,13 @@ class _Ranking:
         The labels of each query, largest first.
     indptr : (n_queries + 1,) array of int
         Query q holds the places ``indptr[q]`` to ``indptr[q + 1]``.
+
+    Examples
+    --------
+    >>> one_query = Ranking(np.array([0.0, 2.0]), np.array([5.0, 4.0]), np.array([2.0, 0.0]), np.array([0, 2]))
+    >>> reached, ideal = one_query.discounted_gains(lambda labels: labels, np.array([1.0, 0.5]))
+    >>> reached.tolist(), ideal.tolist()
+    ([1.0], [2.0])
     """
 
     labels: np.ndarray
@@ -66,7 +69,7 @@ class _Ranking:
     indptr: np.ndarray
 
     def n_ranks(self, k):
-        """Give the number of ranks that count under a cut at `k` (None: no cut) in the longest query."""
+        """Return the number of ranks that count under a cut at `k` (None: no cut) in the longest query."""
         longest = int(np.diff(self.indptr).max())
         return longest if k is None else min(k, longest)
 
@@ -77,7 +80,15 @@ class _Ranking:
         return out
 
     def discounted_gains(self, gain, discount):
-        """Give the discounted gain of each query, and that of the ideal ranking; nan for the latter if 0."""
+        """Return the discounted gain of each query, and that of its ideal ranking, nan if 0.
+
+        Parameters
+        ----------
+        gain : callable
+            Function from an array of labels to their gains.
+        discount : (n_ranks,) array
+            Discount of each rank, 0 beyond.
+        """
         by_label = replace(self, labels=self.ideal, scores=_untied(self.ideal.shape[0]))
         ranked = self.values(kernels.discounted_gains, gain(self.labels), discount)
         ideal = by_label.values(kernels.discounted_gains, gain(by_label.labels), discount)
@@ -92,7 +103,7 @@ def _rank(y, scores, grouping, ties, measures):
     labels = _validation.as_number_column(y, n_rows, "y", "numbers, larger is more relevant", "qid")
     scores = _validation.as_scores(scores, n_rows)
     for measure in measures:
-        measure._check_labels(labels)
+        measure.check_labels(labels)
 
     labels, scores, indptr = labels[grouping.rows], scores[grouping.rows], grouping.indptr
     known = ~np.isnan(labels)
@@ -104,10 +115,10 @@ def _rank(y, scores, grouping, ties, measures):
     by_label, ideal = _sorted(labels, indptr, by_row)
     if ties == "stable":
         order, _ = _sorted(scores, indptr, by_row)
-        return _Ranking(labels[order], _untied(labels.shape[0]), ideal, indptr)
+        return Ranking(labels[order], _untied(labels.shape[0]), ideal, indptr)
     # Sorted by label first, tied documents are added up in the same order however the rows came.
     order, ranked_scores = _sorted(scores, indptr, by_label)
-    return _Ranking(labels[order], ranked_scores, ideal, indptr)
+    return Ranking(labels[order], ranked_scores, ideal, indptr)
 
 
 def _untied(n_docs):
@@ -125,8 +136,9 @@ def _sorted(keys, indptr, start):
 class Measure:
     """A measure of a ranking: a value object that compares by its settings and prints as its name.
 
-    A subclass is a frozen dataclass. It has the name without the cut as `short`, says in `_check_labels`
-    which labels it takes, and gives in `_values` one value per query, nan where undefined.
+    A subclass is a frozen dataclass that defines `short`, the name without the cut, and ``values(ranking)``, which
+    returns one value per query, nan where undefined. Fields named `k`, `gain`, `discount` and `relevant_from` have the
+    meaning that they have in `NDCG`; fields of its own need a default. `structrank.register` makes it known by name.
 
     Examples
     --------
@@ -139,8 +151,7 @@ class Measure:
     short: ClassVar[str]
 
     def __post_init__(self):
-        for setting in fields(self):
-            _CHECKS[setting.name](setting.name, getattr(self, setting.name))
+        _validation.check_settings(self)
 
     @property
     def name(self):
@@ -154,9 +165,11 @@ class Measure:
         return ", ".join(f"{s.name}={getattr(self, s.name)}" for s in fields(self) if s.name != "k")
 
     def __repr__(self):
-        return self.name
+        own = [f"{s.name}={getattr(self, s.name)!r}" for s in fields(self) if s.name not in _validation.SETTINGS]
+        return f"{self.name}({', '.join(own)})" if own else self.name
 
-    def _check_labels(self, labels):
+    def check_labels(self, labels: np.ndarray) -> None:
+        """Raise if the measure does not take these labels; by default they must be finite and at least 0."""
         _validation.as_labels(labels, labels.shape[0])
 
     def per_query(self, labels, scores, grouping, ties="average"):
@@ -182,18 +195,28 @@ class Measure:
         >>> MRR().per_query([0, 1, 0], [3.0, 2.0, 1.0], group_by_query(["a", "a", "b"], 3)).tolist()
         [0.5, nan]
         """
-        return self._values(_rank(labels, scores, grouping, ties, [self]))
+        return self.values(_rank(labels, scores, grouping, ties, [self]))
 
 
 @dataclass(frozen=True, repr=False)
-class _Binary(Measure):
-    """A measure that sees only whether ``label >= relevant_from``."""
+class Binary(Measure):
+    """Base class of the measures that see only whether ``label >= relevant_from``.
+
+    Examples
+    --------
+    >>> MAP(relevant_from=2).gains(np.array([0.0, 1.0, 2.0]))
+    array([0., 0., 1.])
+    """
 
     relevant_from: float = field(default=1, kw_only=True)
 
+    def gains(self, labels: np.ndarray) -> np.ndarray:
+        """Return 1 for relevant documents, 0 for the others."""
+        return gains("binary", labels, self.relevant_from)
+
 
 @dataclass(frozen=True, repr=False)
-class AUC(_Binary):
+class AUC(Binary):
     """Fraction of (relevant, irrelevant) pairs in the right order; tied scores count half.
 
     ``AUC = 1 / (n+ n-) sum_{g,b} ([s_g > s_b] + [s_g = s_b] / 2)`` over the n+ relevant documents g and the
@@ -212,7 +235,8 @@ class AUC(_Binary):
 
     short: ClassVar[str] = "auc"
 
-    def _values(self, ranking):
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
         relevant = (ranking.labels >= self.relevant_from).astype(np.int64)
         return ranking.values(kernels.ordered_pairs, relevant, 2)
 
@@ -232,13 +256,14 @@ class PairAccuracy(Measure):
 
     short: ClassVar[str] = "pair_accuracy"
 
-    def _values(self, ranking):
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
         distinct, grades = np.unique(ranking.labels, return_inverse=True)
         return ranking.values(kernels.ordered_pairs, grades, distinct.shape[0])
 
 
 @dataclass(frozen=True, repr=False)
-class MAP(_Binary):
+class MAP(Binary):
     """Average precision: the mean over relevant documents of the precision at their rank, over all ranks.
 
     ``AP = 1/n+ sum_g (number of relevant documents at or above g) / (1 + rank_g)`` over the n+ relevant
@@ -257,12 +282,13 @@ class MAP(_Binary):
 
     short: ClassVar[str] = "map"
 
-    def _values(self, ranking):
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
         return ranking.values(kernels.average_precisions, ranking.labels >= self.relevant_from)
 
 
 @dataclass(frozen=True, repr=False)
-class MRR(_Binary):
+class MRR(Binary):
     """Reciprocal rank of the first relevant document.
 
     ``RR@k = 1 / (1 + r)`` with r the rank of the first relevant document of a query, 0 if r >= k; undefined
@@ -284,13 +310,14 @@ class MRR(_Binary):
     short: ClassVar[str] = "mrr"
     k: int | None = None
 
-    def _values(self, ranking):
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
         relevant = ranking.labels >= self.relevant_from
         return ranking.values(kernels.reciprocal_ranks, relevant, ranking.n_ranks(self.k))
 
 
 @dataclass(frozen=True, repr=False)
-class P(_Binary):
+class P(Binary):
     """Precision in the first k ranks.
 
     ``P@k = (number of relevant documents of rank below k) / k``, also where a query has fewer than k
@@ -316,25 +343,47 @@ class P(_Binary):
         _validation.check_number("k", self.k, at_least=1, integer=True)
         super().__post_init__()
 
-    def _values(self, ranking):
-        def relevant(labels):
-            return gains("binary", labels, self.relevant_from)
-
-        found, findable = ranking.discounted_gains(relevant, np.ones(ranking.n_ranks(self.k)))
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
+        found, findable = ranking.discounted_gains(self.gains, np.ones(ranking.n_ranks(self.k)))
         return np.where(np.isnan(findable), np.nan, found / self.k)
 
 
-class _Discounted(Measure):
-    """A discounted gain over its ideal; subclasses have `k`, `discount` and a method ``_gains(labels)``."""
+class Discounted(Measure):
+    """Base class of the measures that are a discounted gain over that of the ideal ranking.
 
-    def _values(self, ranking):
-        discount = discounts(self.discount, ranking.n_ranks(self.k))
-        ranked, ideal = ranking.discounted_gains(self._gains, discount)
+    ``sum_{i: r_i < k} G(l_i) D(r_i)``, divided by the same sum for the ideal ranking, over the documents i of a
+    query with label l_i and rank r_i, counted from 0. Undefined where the ideal is 0.
+
+    A subclass defines ``discounts(n)``, which returns D(0), ..., D(n - 1), and ``gains(labels)``, which returns G;
+    `Binary` as a second base class provides the latter. Where it has a field `k`, that is the cut.
+
+    Examples
+    --------
+    Rank-biased precision, normalised:
+
+    >>> @dataclass(frozen=True, repr=False)
+    ... class RBP(Discounted, Binary):
+    ...     short: ClassVar[str] = "rbp"
+    ...     p: float = 0.8
+    ...
+    ...     def discounts(self, n):
+    ...         return self.p ** np.arange(n)
+    >>> evaluate([0, 1, 0], [3.0, 2.0, 1.0], None, RBP(p=0.5))
+    {'rbp': 0.5}
+    1 query
+    rbp: relevant_from=1, p=0.5
+    """
+
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
+        discount = self.discounts(ranking.n_ranks(getattr(self, "k", None)))
+        ranked, ideal = ranking.discounted_gains(self.gains, discount)
         return np.minimum(ranked / ideal, 1.0)  # the mean of a tie group may round up
 
 
 @dataclass(frozen=True, repr=False)
-class NDCG(_Discounted):
+class NDCG(Discounted):
     """Normalised discounted cumulative gain.
 
     ``NDCG@k = DCG@k / ideal DCG@k``, ``DCG@k = sum_{i: r_i < k} G(l_i) D(r_i)`` over the documents i of a
@@ -374,17 +423,23 @@ class NDCG(_Discounted):
         text = f"gain={self.gain}, discount={self.discount}"
         return f"{text}, relevant_from={self.relevant_from}" if self.gain == "binary" else text
 
-    def _check_labels(self, labels):
-        super()._check_labels(labels)
+    def check_labels(self, labels):
+        """Raise if the gain does not take these labels."""
+        super().check_labels(labels)
         if self.gain == "exp2":
             _validation.check_exp2_labels(labels)
 
-    def _gains(self, labels):
+    def gains(self, labels: np.ndarray) -> np.ndarray:
+        """Return G of each label."""
         return gains(self.gain, labels, self.relevant_from)
+
+    def discounts(self, n: int) -> np.ndarray:
+        """Return D of the first n ranks."""
+        return discounts(self.discount, n)
 
 
 @dataclass(frozen=True, repr=False)
-class CNDCG(_Discounted):
+class CNDCG(Discounted):
     """NDCG over labels c in [0, 1] that are derived from clicks, such as click-through rates.
 
     ``CNDCG@k = 1/N sum_{i: r_i < k} (2 ** (4 c_i) - 1) D(r_i)`` with N the same sum for the ideal ranking
@@ -411,14 +466,20 @@ class CNDCG(_Discounted):
     k: int | None = None
     discount: str = "log2"
 
-    def _check_labels(self, labels):
+    def check_labels(self, labels):
+        """Raise unless every label lies in [0, 1] or is nan."""
         _validation.check_click_labels(labels)
 
-    def _gains(self, labels):
+    def gains(self, labels: np.ndarray) -> np.ndarray:
+        """Return 2 ** (4 c) - 1 for each click label c."""
         return np.exp2(4 * labels) - 1
 
+    def discounts(self, n: int) -> np.ndarray:
+        """Return D of the first n ranks."""
+        return discounts(self.discount, n)
 
-_MEASURES = {measure.short: measure for measure in (AUC, MAP, MRR, NDCG, P, CNDCG, PairAccuracy)}
+
+MEASURES = {measure.short: measure for measure in (AUC, MAP, MRR, NDCG, P, CNDCG, PairAccuracy)}
 
 
 def parse(
@@ -445,12 +506,13 @@ def parse(
     2
     """
     if isinstance(name, Measure):
+        _requirements.check(name, "discounted measure" if isinstance(name, Discounted) else "measure")
         return name
     given: dict[str, Any] = {"gain": gain, "discount": discount, "relevant_from": relevant_from}
     NDCG(**given)  # judges the settings, whether the measure reads them or not
     short, at, cut = name.lower().partition("@") if isinstance(name, str) else (None, "", "")
-    if short not in _MEASURES:
-        choices = ", ".join(map(_usage, _MEASURES))
+    if short not in MEASURES:
+        choices = ", ".join(map(_usage, MEASURES))
         raise ValueError(f"measure {name!r} is not known; choose one of: {choices}.")
     if at:
         if "@" not in _usage(short):
@@ -463,13 +525,18 @@ def parse(
         given["k"] = int(cut)
     elif _usage(short) == f"{short}@k":
         raise ValueError(f"measure {name!r} needs a cut, as in '{short}@10'.")
-    names = {setting.name for setting in fields(_MEASURES[short])}
-    return _MEASURES[short](**{name: value for name, value in given.items() if name in names})
+    return _validation.make(MEASURES[short], given)
+
+
+def _register(measure):
+    """Make a measure known by its name; `structrank.register` does it."""
+    _validation.check_name_is_free(measure.short, measure, MEASURES)
+    MEASURES[measure.short] = measure
 
 
 def _usage(short):
-    """Give a measure's name with its cut as it is to be written: "auc", "ndcg[@k]", "p@k"."""
-    default = {setting.name: setting.default for setting in fields(_MEASURES[short])}
+    """Return a measure's name with its cut as it is written: "auc", "ndcg[@k]", "p@k"."""
+    default = {setting.name: setting.default for setting in fields(MEASURES[short])}
     if "k" not in default:
         return short
     return f"{short}@k" if default["k"] is MISSING else f"{short}[@k]"
@@ -594,7 +661,7 @@ def evaluate(
     ranking = _rank(y, scores, grouping, ties, chosen.values())
     values, undefined = {}, {}
     for name, measure in chosen.items():
-        value = measure._values(ranking)
+        value = measure.values(ranking)
         missing = np.isnan(value)
         undefined[name] = int(missing.sum())
         value[missing] = empty

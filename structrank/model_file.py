@@ -8,7 +8,8 @@ A file holds, one after another,
 - the SHA-256 of all that, 32 bytes.
 
 None, numbers, text and lists stand in the header as they are, all else as ``{kind: content}``, such as ``{"array": 0}`` or
-``{"MRR": {"k": 10}}``. Reading makes objects of the classes in `_HOMES`, of those given to `register`, and of no others.
+``{"MRR": {"k": 10}}``. Reading makes objects of the classes in `_HOMES`, of criteria and measures that `structrank.register`
+was given, of classes that `register` was given, and of no others.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import numpy as np
 import scipy.sparse
 
 import structrank
+from structrank import criteria, metrics
 from structrank._files import replace_file
 
 if TYPE_CHECKING:
@@ -48,8 +50,8 @@ _DTYPES = {np.dtype(letter).newbyteorder("<").str: np.dtype(letter) for letter i
 _NOT_FINITE = ("nan", "inf", "-inf")
 _PACKAGES = ("numpy", "scipy", "numba", "osqp", "scikit-learn")
 
-# The classes that may stand in a file, and where they live. A learner has get_params and attributes that end in "_";
-# everything else is a dataclass, but for History. A new one of this package is a line here.
+# The classes that may stand in a file beside criteria and measures, and where they live. A learner has get_params and
+# attributes that end in "_"; everything else is a dataclass, but for History. A new one of this package is a line here.
 _HOMES = {
     "StructRankSVM": "structrank.svm",
     **dict.fromkeys(("LightGBMRanker", "XGBoostRanker"), "structrank.trees"),
@@ -60,10 +62,6 @@ _HOMES = {
     **dict.fromkeys(("Exponential", "Linear"), "structrank.lambdas.schedules"),
     **dict.fromkeys(("RankNet", "LambdaRank"), "structrank.lambdas.rankers"),
     "SPSARanker": "structrank.lambdas.direct",
-    **dict.fromkeys(("AUC", "MAP", "NDCG", "DORM", "MRR"), "structrank.criteria"),
-    # Measures share names with criteria.
-    **dict.fromkeys(("metrics.AUC", "metrics.MAP", "metrics.MRR", "metrics.NDCG", "metrics.P"), "structrank.metrics"),
-    **dict.fromkeys(("metrics.CNDCG", "metrics.PairAccuracy"), "structrank.metrics"),
     **dict.fromkeys(("PartialOrder", "FirstRelevant", "Permutation"), "structrank.feature_maps"),
     **dict.fromkeys(("Certificate", "Iteration"), "structrank.solvers.results"),
     "Health": "structrank.health",
@@ -85,12 +83,13 @@ _Class = TypeVar("_Class", bound=type)
 def register(cls: _Class) -> _Class:
     """Let objects of a class of your own stand in model files.
 
-    A file that holds one loads wherever a class of the same name has been registered before.
+    A file that holds one loads wherever a class of the same name has been registered before. Criteria and measures are
+    registered by `structrank.register`.
 
     Parameters
     ----------
     cls : class
-        A learner (with ``get_params`` and fitted attributes that end in "_"), or a dataclass, such as a criterion.
+        A learner (with ``get_params`` and fitted attributes that end in "_"), or a dataclass, such as a feature map.
 
     Returns
     -------
@@ -99,14 +98,13 @@ def register(cls: _Class) -> _Class:
 
     Examples
     --------
-    >>> from structrank import criteria
+    >>> from structrank import StructRankSVM
     >>> @register
-    ... @dataclasses.dataclass(frozen=True)
-    ... class HalfAUC(criteria.AUC):
-    ...     weight: float = 0.5
+    ... class Patient(StructRankSVM):
+    ...     pass
     """
     name = cls.__name__
-    if name in _HOMES:
+    if name in _HOMES or name in _criteria_and_measures():
         raise ValueError(f"{name} is the name of a class of structrank; give yours another.")
     if not dataclasses.is_dataclass(cls) and not hasattr(cls, "get_params"):
         raise ValueError(f"{name} is neither a dataclass nor a learner with get_params; only these can be saved.")
@@ -277,23 +275,32 @@ def _is_fitted_name(name):
     return name.isidentifier() and name.endswith("_") and not name.startswith("_")
 
 
+def _criteria_and_measures():
+    """Return the registered classes by their names in files, where those of measures have a prefix: some share their names."""
+    found = {cls.__name__: cls for cls, _ in criteria.CRITERIA.values()}
+    return found | {f"metrics.{cls.__name__}": cls for cls in metrics.MEASURES.values()}
+
+
 def _class_named(name):
     if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name.rpartition(".")[2])
-    if name in _registered:
-        return _registered[name]
-    raise ValueError(
-        f"the class {name} is not known here; if it is yours, import it and give it to model_file.register"
-    )
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    try:
+        return (_criteria_and_measures() | _registered)[name]
+    except KeyError:
+        name = name.rpartition(".")[2]
+        raise ValueError(
+            f"the class {name} is not known here; if it is yours, import the module that registers it: a criterion and its "
+            f"measure with structrank.register(CRITERION, MEASURE), others with structrank.model_file.register({name})"
+        ) from None
 
 
 def _name_of(value):
-    """Give the name under which objects of this class stand in files; None if they cannot."""
+    """Return the name under which objects of this class stand in files; None if they cannot."""
     cls = type(value)
-    for name in (cls.__name__, f"metrics.{cls.__name__}"):
-        if (name in _HOMES or name in _registered) and _class_named(name) is cls:
-            return name
-    return None
+    if cls.__name__ in _HOMES and _class_named(cls.__name__) is cls:
+        return cls.__name__
+    known = _criteria_and_measures() | _registered
+    return next((name for name in (cls.__name__, f"metrics.{cls.__name__}") if known.get(name) is cls), None)
 
 
 def _encode(value, where, arrays):
@@ -335,8 +342,8 @@ def _encode(value, where, arrays):
             f"{where} is a function, which a model file cannot hold. Give its values instead: decay=[A(0), A(1), ...]."
         )
     raise ValueError(
-        f"{where} is an object of class {type(value).__name__}, which a model file cannot hold. "
-        "If it is a dataclass of yours, give the class to structrank.model_file.register."
+        f"{where} is an object of class {type(value).__name__}, which a model file cannot hold. If it is a dataclass of yours, "
+        "give the class to structrank.register where it is a criterion or a measure, else to structrank.model_file.register."
     )
 
 
@@ -357,6 +364,8 @@ def _decode_learner(cls, content, arrays):
             raise ValueError(f"{name!r} is not the name of a fitted attribute")
         setattr(model, name, _decode(value, arrays))
     _check_weights(model)
+    if hasattr(model, "_criteria"):
+        model._criteria()  # raises where it is trained on one, by name, that is not registered
     return model
 
 

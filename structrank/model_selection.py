@@ -130,7 +130,7 @@ def cross_validate(
     chosen = list(metrics._choose(measures).values())
     data = RankingData(X, y, qid)
     for measure in chosen:
-        measure._check_labels(data.labels)
+        measure.check_labels(data.labels)
     if data.grouping.n_queries < n_splits:
         raise ValueError(
             f"n_splits={n_splits} but there are {data.grouping.n_queries} queries; a query is never split. "

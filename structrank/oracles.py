@@ -2,8 +2,8 @@
 
 An oracle is made once for a training set (`criterion`, `feature_map`, length of the longest query) and then called with
 one block of sorted queries after another. It chooses; the criterion's loss and the feature map's coefficients then judge
-and weigh the chosen ranking, so that a value is always that of a real ranking. Any function from `Queries` to `Violated` will
-do; a `CompiledOracle` can also be run by the compiled pass over the data, without Python in between.
+and weigh the chosen ranking, so that a value is always that of a real ranking. Any function from `Queries` to `Violated` is
+accepted; a `CompiledOracle` can also be run by the compiled pass over the data, without Python in between.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structrank import _requirements, _validation
 from structrank._kernels import oracles as compiled
 from structrank._kernels.feature_maps import values
 from structrank._kernels.sorting import make_room, sort_queries
@@ -90,9 +91,11 @@ class CompiledOracle:
     @classmethod
     def of(cls, method, feature_map, longest, criterion=None, cut=0, convex_from=0):
         """Make the oracle of a method for a feature map and, where the loss is of the discounted kind, a criterion."""
+        _requirements.check(feature_map, "feature map of compiled oracles and the ramp bound")
         table = np.zeros((4, longest + 2))
         if criterion is not None:
-            table[0], table[1] = criterion.discounts(longest + 2), criterion.credits(longest + 2)
+            table[0], table[1] = (_by_rank(criterion, name, longest + 2) for name in ("discounts", "credits"))
+            _validation.check_falling(table[0], f"the discount of criterion {criterion.name!r}", "D")
         if hasattr(feature_map, "decays"):
             table[2] = feature_map.decays(longest + 2)
             table[3, 1:] = np.cumsum(table[2])[:-1]
@@ -125,21 +128,81 @@ def as_grades(labels, starts):
     return grades
 
 
+def _by_rank(criterion, name, n):
+    """Return the first n discounts or credits of a criterion, checked."""
+    _requirements.check(criterion, "criterion of compiled oracles")
+    found = np.asarray(getattr(criterion, name)(n), dtype=np.float64)
+    if found.shape != (n,) or not (np.isfinite(found) & (found >= 0)).all() or found[0] == 0:
+        raise ValueError(
+            f"{name}({n}) of criterion {criterion.name!r} has shape {found.shape} and begins with {found[:5]}; expected {n} "
+            "finite numbers of at least 0, the first above 0."
+        )
+    return found
+
+
+def make(maker, criterion, feature_map, longest):
+    """Make the oracle of a criterion and a feature map; what it is and what it returns is checked.
+
+    Parameters
+    ----------
+    maker : callable
+        Function of `criterion`, `feature_map` and `longest`.
+    criterion : Criterion
+    feature_map : feature map
+    longest : int
+        Documents of the longest query.
+
+    Returns
+    -------
+    callable
+        From `Queries` to `Violated`.
+    """
+    oracle = maker(criterion, feature_map, longest)
+    whose = f"criterion {criterion.name!r} with feature_map {feature_map.name!r}"
+    _requirements.check(oracle, "oracle", f"It was made for {whose}.")
+    if isinstance(oracle, CompiledOracle):
+        return oracle
+
+    def checked(queries):
+        found = oracle(queries)
+        _requirements.check(found, "result of an oracle", f"It was returned for {whose}.")
+        n_docs, n_queries = queries.scores.shape[0], queries.n_good.shape[0]
+        for name, n, each in (
+            ("coefficients", n_docs, "document"), ("losses", n_queries, "query"), ("values", n_queries, "query")
+        ):  # fmt: skip
+            shape = np.shape(getattr(found, name))
+            if shape != (n,):
+                raise ValueError(f"the oracle of {whose} returned {name} of shape {shape}; expected ({n},): one per {each}.")
+        return found
+
+    return checked
+
+
 def auc_partial_order(criterion, feature_map, longest):
     """Make the oracle for AUC with the partial-order map: O(n log n+) after the sort."""
     return CompiledOracle.of(compiled.AUC, feature_map, longest)
 
 
-def unclipped_partial_order(criterion, feature_map, longest):
-    """Make the oracle for MAP and NDCG-NC with the partial-order map: O(n- + n+ log n-) after the sort."""
-    return CompiledOracle.of(compiled.UNCLIPPED, feature_map, longest, criterion, convex_from=criterion.convex_from)
+def discounted_partial_order(criterion, feature_map, longest):
+    """Make the oracle for discounted losses with the partial-order map.
 
-
-def ndcg_partial_order(criterion, feature_map, longest):
-    """Make the oracle for NDCG@k with the partial-order map: O(k^2 + n) after the sort."""
-    if criterion.k is None:
-        return unclipped_partial_order(criterion, feature_map, longest)
-    return CompiledOracle.of(compiled.NDCG, feature_map, longest, criterion, cut=min(criterion.k, longest + 1))
+    With a cut at `k`, as NDCG@k: O(k^2 + n) after the sort. Without, as MAP and NDCG-NC: O(n- + n+ log n-).
+    """
+    k, convex_from = getattr(criterion, "k", None), getattr(criterion, "convex_from", 0)
+    if k is None:
+        oracle = CompiledOracle.of(compiled.UNCLIPPED, feature_map, longest, criterion, convex_from=convex_from)
+        bends = np.diff(oracle.table[0, convex_from:], 2)
+        exact = convex_from in (0, 1) and (bends >= -_ROUNDING * oracle.table[0, 0]).all()
+        condition = f"its discount is not convex from rank {convex_from} on"
+    else:
+        oracle = CompiledOracle.of(compiled.NDCG, feature_map, longest, criterion, cut=min(k, longest + 1))
+        exact = not oracle.table[0, k:].any() and np.ptp(oracle.table[1]) == 0.0
+        condition = f"its discount is not 0 from rank k={k} on, or its credits differ"
+    if not exact:
+        raise ValueError(
+            f"criterion {criterion.name!r} has no exact oracle with feature_map 'po', as {condition}; use feature_map='dorm'."
+        )
+    return oracle
 
 
 def mrr_partial_order(criterion, feature_map, longest):
@@ -154,6 +217,10 @@ def mrr_first_relevant(criterion, feature_map, longest):
     return CompiledOracle.of(compiled.MRR_FIRST, feature_map, longest, criterion, cut)
 
 
+# By which second differences of a convex discount may fall below 0.
+_ROUNDING = 1e-12
+
+
 def _depth(discount, decay):
     """Give the number of ranks at which a document's place still matters."""
     seen = np.flatnonzero((discount != 0) | (decay != 0))
@@ -161,11 +228,14 @@ def _depth(discount, decay):
 
 
 def permutation(criterion, feature_map, longest):
-    """Make the oracle for any discounted loss with the permutation map, labels good or bad.
+    """Make the oracle for any discounted loss with the permutation map, for binary relevance.
 
-    O(n+ n-), or O(cut^2) where discount and decay are both cut.
+    By a lattice path: O(n+ n-), or O(cut^2) where discount and decay are both cut. With ``assignment="scipy"`` of the map as an
+    assignment of documents to ranks, for credits that never fall.
     """
-    depth = _depth(criterion.discounts(longest + 2), feature_map.decays(longest + 2))
+    if feature_map.assignment == "scipy":
+        return _binary_assignment(criterion, feature_map, longest)
+    depth = _depth(_by_rank(criterion, "discounts", longest + 2), feature_map.decays(longest + 2))
     return CompiledOracle.of(compiled.LATTICE, feature_map, longest, criterion, cut=depth)
 
 
@@ -200,8 +270,40 @@ def graded_auc_partial_order(criterion, feature_map, longest):
 
 def graded_ndcg_permutation(criterion, feature_map, longest):
     """Make the oracle for NDCG@k with the permutation map and graded gains: an assignment of documents to ranks."""
+
+    def judge(queries, q):
+        labels = queries.labels[queries.starts[q] : queries.starts[q + 1]]
+        credit = criterion.gains(labels)
+        return labels, credit, np.sort(credit)[::-1]
+
+    return _assignment(criterion, feature_map, longest, judge)
+
+
+def _binary_assignment(criterion, feature_map, longest):
+    """Make the oracle that assigns relevant and irrelevant documents to ranks."""
+    credits = _by_rank(criterion, "credits", longest + 2)
+    if (np.diff(credits) < 0).any():
+        # The i-th relevant document by score would earn credit i wherever it is ranked, and fall behind the next for it.
+        raise ValueError(
+            f"assignment='scipy' is not exact for criterion {criterion.name!r}, as its credits fall; use assignment='lattice'."
+        )
+
+    def judge(queries, q):
+        relevant = np.arange(queries.starts[q + 1] - queries.starts[q]) < queries.n_good[q]
+        credit = np.where(relevant, credits[: relevant.shape[0]], 0.0)
+        return relevant, credit, credit
+
+    return _assignment(criterion, feature_map, longest, judge)
+
+
+def _assignment(criterion, feature_map, longest, judge):
+    """Make an oracle that solves an assignment problem for each query.
+
+    `judge` is a function of the queries and the number of one; it returns the labels of the documents, their credits, and
+    their credits in the order of the ideal ranking.
+    """
     decay = feature_map.decays(longest + 2)
-    discount = criterion.discounts(longest + 2)
+    discount = _by_rank(criterion, "discounts", longest + 2)
     depth = _depth(discount, decay)
 
     def oracle(queries):
@@ -210,10 +312,10 @@ def graded_ndcg_permutation(criterion, feature_map, longest):
         all_ranks = np.empty(queries.scores.shape[0], dtype=np.int64)
         for q in range(losses.shape[0]):
             span = slice(queries.starts[q], queries.starts[q + 1])
-            scores, labels = queries.scores[span], queries.labels[span]
+            scores = queries.scores[span]
+            labels, credit, ideal_credit = judge(queries, q)
             n_ranks = min(depth, scores.shape[0])
-            credit = criterion.gains(labels)
-            ideal = np.sort(credit)[::-1] @ discount[: credit.shape[0]]
+            ideal = ideal_credit @ discount[: scores.shape[0]]
             ranks = best_assignment(np.outer(scores, decay[:n_ranks]) - np.outer(credit / ideal, discount[:n_ranks]))
             losses[q] = 1.0 - credit @ discount[ranks] / ideal
             c = decay[ranks] - feature_map.ideal_coefficients(labels)

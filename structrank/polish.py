@@ -73,8 +73,8 @@ def polish(model, train, validation, measure, *, rounds=5, random_state=0):
     train, validation : Dataset
         Have ``X``, ``y`` and ``qid``.
     measure : str or Measure
-        "map", "mrr[@k]" or "ndcg[@k]". Those given by name have the conventions of `structrank.compare`: binary gain, and
-        `discount` and `relevant_from` of the model.
+        "map", "mrr[@k]", "ndcg[@k]", or one registered with a criterion that discounts ranks (`structrank.register`). Those
+        given by name have the conventions of `structrank.compare`: binary gain, and the model's `discount` and `relevant_from`.
     rounds : int, default 5
         Most rounds.
     random_state : int, default 0
@@ -149,33 +149,15 @@ def polish(model, train, validation, measure, *, rounds=5, random_state=0):
     return polished
 
 
-def matched_criterion(measure):
-    """Give the criterion whose loss is 1 - measure; of a measure with graded gains, that of its binary kin.
-
-    Parameters
-    ----------
-    measure : Measure
-
-    Returns
-    -------
-    Criterion
+def is_polishable(measure):
+    """Return whether lines can be searched on a measure: its criterion discounts ranks, and it has gains.
 
     Examples
     --------
-    >>> matched_criterion(metrics.parse("mrr@5"))
-    MRR(k=5)
+    >>> is_polishable(metrics.MAP()), is_polishable(metrics.AUC())
+    (True, False)
     """
-    known = {
-        metrics.AUC: lambda: criteria.AUC(),
-        metrics.MAP: lambda: criteria.MAP(),
-        metrics.MRR: lambda: criteria.MRR(measure.k),
-        metrics.NDCG: lambda: criteria.NDCG(measure.k, measure.discount),
-    }
-    if type(measure) not in known:
-        raise ValueError(
-            f"measure {measure.name!r} has no criterion to train on; choose one of: 'auc', 'map', 'mrr[@k]', 'ndcg[@k]'."
-        )
-    return known[type(measure)]()
+    return hasattr(criteria.matched_criterion(measure), "credits") and hasattr(measure, "gains")
 
 
 class LineSearch:
@@ -185,7 +167,7 @@ class LineSearch:
     ----------
     data : RankingData
     measure : Measure
-        One that `matched_criterion` knows, with good and bad documents or with gains.
+        For which `is_polishable` is true.
 
     Attributes
     ----------
@@ -201,14 +183,13 @@ class LineSearch:
     """
 
     def __init__(self, data, measure):
-        criterion = matched_criterion(measure)
-        if not hasattr(criterion, "credits"):
-            raise ValueError(
-                f"measure {measure.name!r} cannot be polished; choose one of: 'map', 'mrr[@k]', 'ndcg[@k]'."
-            )
+        criterion = criteria.matched_criterion(measure)
+        if not is_polishable(measure):
+            known = criteria.measures_of(criteria.Discounted)
+            raise ValueError(f"measure {measure.name!r} cannot be polished; choose one of: {known}.")
         self._data, grouping = data, data.grouping
         self._yardstick = Yardstick(measure, data.labels, grouping)
-        measure._check_labels(data.labels)
+        measure.check_labels(data.labels)
         self._rows, self._starts = grouping.rows, grouping.indptr
         self._query_of = np.repeat(np.arange(grouping.n_queries), grouping.sizes)
         longest = int(grouping.sizes.max())
@@ -223,13 +204,9 @@ class LineSearch:
 
         For G(l) = sum_m (G_m - G_{m-1}) [l >= label_m] the discounted gain is the same sum of binary ones, and so is the ideal.
         """
-        if getattr(measure, "gain", "binary") == "binary":
-            labels = (labels >= measure.relevant_from).astype(np.float64)
-            levels, heights = np.ones(1), np.ones(1)
-        else:
-            levels = np.unique(labels)
-            heights = np.diff(measure._gains(levels), prepend=0.0)
-            levels, heights = levels[heights > 0], heights[heights > 0]
+        levels = np.unique(labels)
+        heights = np.diff(measure.gains(levels), prepend=0.0)
+        levels, heights = levels[heights > 0], heights[heights > 0]
         firsts = self._starts[:-1]
         reached = np.concatenate([[0.0], np.cumsum(self._credits * self._discounts)])
         relevant = [labels >= level for level in levels]

@@ -24,9 +24,10 @@ from sklearn.utils.validation import check_is_fitted
 from structrank import _validation, metrics
 from structrank._progress import ProgressLine
 from structrank.comparison import default_trainers, fit_whole_path, inner_folds, usable_queries
+from structrank.criteria import matched_criterion
 from structrank.data import RankingData, score_rows
 from structrank.datasets.containers import Dataset
-from structrank.polish import LineSearch, Polish, matched_criterion
+from structrank.polish import LineSearch, Polish, is_polishable
 from structrank.ranker import Ranker
 from structrank.significance import paired_randomisation_test, standard_error_ratio
 from structrank.svm import StructRankSVM
@@ -141,7 +142,7 @@ def _candidates(measure, relevant_from, discount):
     chosen = {name: rows[name] for name in ("AUC", "MAP", "NDCG-NC", "COMBO (separate slacks)")}
     make = functools.partial(StructRankSVM, own, relevant_from=relevant_from, discount=discount)
     name = measure.name.upper()
-    convex = chosen.pop(name, None) or make(feature_map="po")
+    convex = chosen.pop(name, None) or make(feature_map="po" if "po" in own.oracles else "auto")
     return {**chosen, name: convex, f"{name}, ramp": make(bound="ramp")}
 
 
@@ -168,9 +169,9 @@ def train_for(
     Parameters
     ----------
     measure : str or Measure
-        "map", "mrr[@k]", "ndcg[@k]" or "auc". Those given by name have the conventions of `structrank.compare`: binary gain,
-        `discount` and `relevant_from` as here. A `Measure` keeps its own, and its `relevant_from`, if it reads one, is that of
-        training too.
+        "map", "mrr[@k]", "ndcg[@k]", "auc", or one that `structrank.register` was given with its criterion. Those given by
+        name have the conventions of `structrank.compare`: binary gain, `discount` and `relevant_from` as here. A `Measure`
+        keeps its own, and its `relevant_from`, if it reads one, is that of training too.
     train : Dataset
         Has ``X``, ``y`` and ``qid``.
     validation : Dataset, default None
@@ -241,7 +242,7 @@ def train_for(
         paired_randomisation_test(winner.values, other.values, random_state=random_state),
         "" if judge is measure else judge.name,
     )
-    if not isinstance(measure, metrics.AUC):
+    if is_polishable(measure):
         if line is not None:
             line.update(f"{len(candidates)} criteria  polishing {winner.trial.name}")
         _polish(model, winner.models, train, splits, measure, random_state)

@@ -59,7 +59,8 @@ class StructRankSVM(LinearMethods, Ranker):
     Parameters
     ----------
     criterion : str, Criterion, or list of these, default "map"
-        Delta: "auc", "map", "ndcg", "ndcg-nc" (not clipped), "mrr" or "dorm"; a list trains on several at once (COMBO).
+        Delta: "auc", "map", "ndcg", "ndcg-nc" (not clipped), "mrr", "dorm" or one given to `structrank.register`; a list trains
+        on several at once (COMBO).
     C : float or list of float, default 1.0
         Weight of the training loss; for separate slacks may be a list with one C_l for each criterion.
     k : int or None, default 10

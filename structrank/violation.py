@@ -58,7 +58,7 @@ def most_violated(
     relevant : array-like of shape (n_docs,)
         Labels; at least `relevant_from` is good.
     criterion : str or Criterion, default "map"
-        "auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm".
+        "auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm", or one given to `structrank.register`.
     k : int or None, default 10
         Where "ndcg", "mrr" and "dorm" clip, None for nowhere.
     feature_map : str or feature map, default "auto"
@@ -105,11 +105,12 @@ def most_violated(
     coefficients = np.empty(n_docs)
     coefficients[order] = found.coefficients
     ranking = None
-    if found.ranks is not None:
-        ranking = order[np.argsort(found.ranks)]
-    elif found.before is not None:
-        good_order = order[:n_good][::-1] if chosen_map.worst_good_first else order[:n_good]
-        before = found.before[:n_good]
+    ranks, before = getattr(found, "ranks", None), getattr(found, "before", None)
+    if ranks is not None:
+        ranking = order[np.argsort(ranks)]
+    elif before is not None:
+        good_order = order[:n_good][::-1] if getattr(chosen_map, "worst_good_first", False) else order[:n_good]
+        before = before[:n_good]
         ranking = np.empty(n_docs, dtype=np.int64)
         good_ranks = np.arange(n_good) + before
         is_good = np.zeros(n_docs, dtype=bool)

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from structrank import datasets
+from structrank import criteria, datasets, metrics
 
 
 @pytest.fixture(scope="session")
@@ -22,6 +22,17 @@ def train(fold):
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def registries_are_restored():
+    """Leave no name to the next test that this one registered."""
+    registries = (criteria.CRITERIA, criteria._MEASURE_OF, metrics.MEASURES)
+    earlier = [dict(registry) for registry in registries]
+    yield
+    for registry, content in zip(registries, earlier, strict=True):
+        registry.clear()
+        registry.update(content)
 
 
 @pytest.fixture(autouse=True)

@@ -41,12 +41,18 @@ def test_examples_in_docstrings_run(module):
 
 
 @pytest.mark.parametrize("folder", ["solvers", "datasets", "structrank/_kernels"])
-def test_solvers_data_sets_and_kernels_know_only_themselves_and_the_compiler(folder):
+def test_solvers_data_sets_and_kernels_know_only_themselves_the_compiler_and_requirements(folder):
     own = f"structrank.{folder.rpartition('/')[2]}"
     for path in (ROOT / folder).rglob("*.py"):
         for name in imports_of(path):
             if name.split(".")[0] == "structrank":
-                assert name.startswith((own, "structrank._compile")), f"{path.name} imports {name}"
+                shared = ("structrank._compile", "structrank._requirements")
+                assert name.startswith((own, *shared)), f"{path.name} imports {name}"
+
+
+def test_the_table_of_requirements_can_be_imported_from_everywhere():
+    names = {name.split(".")[0] for name in imports_of(ROOT / "structrank" / "_requirements.py")}
+    assert names <= set(sys.stdlib_module_names)
 
 
 @pytest.mark.parametrize(("library", "home"), [("osqp", "solvers/backends/osqp.py"), ("cvxpy", "solvers/backends/cvxpy.py")])

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import structrank
-from structrank import datasets, metrics, model_file
+from structrank import criteria, datasets, metrics, model_file
 
 ROOT = pathlib.Path(__file__).parent.parent
 FILES = sorted(path for folder in ("structrank", "solvers", "datasets") for path in (ROOT / folder).rglob("*.py"))
@@ -182,6 +182,7 @@ def test_every_package_and_file_of_the_tree_is_installed(setup):
 
 PUBLIC = [
     *(structrank.compare, structrank.cross_validate, structrank.train_for, structrank.most_violated, structrank.load_model),
+    *(structrank.register, criteria.matched_criterion, criteria.parse),
     *(metrics.evaluate, metrics.parse, model_file.save_model, model_file.read_header, model_file.register),
     *(datasets.load_letor, datasets.load_letor_folds, datasets.load, datasets.available),
     *(datasets.make_ranking, datasets.load_digits_retrieval),

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from structrank import most_violated
+from structrank import StructRankSVM, most_violated
 from structrank._kernels.pairs import are_few
 from structrank.criteria import MRR, find_oracle, parse
+from structrank.feature_maps import Permutation
 from structrank.feature_maps import parse as parse_map
 from structrank.risk import Risk
 from structrank.shard import Objective, Part
@@ -232,17 +233,38 @@ def test_the_oracle_equals_the_full_dynamic_programme_on_long_lists(criterion, d
         assert found.value == pytest.approx(best, abs=1e-10 * max(1, np.abs(scores).max()))
 
 
+@pytest.mark.parametrize("criterion", ["dorm", "ndcg-nc", "map"])
 @pytest.mark.parametrize("cut", [None, 7])
-def test_the_lattice_equals_the_assignment_problem(cut):
+def test_the_lattice_equals_the_assignment_problem(cut, criterion):
     rng = np.random.default_rng(8)
-    decay = "sqrt" if cut is None else f"sqrt@{cut}"
     for _ in range(60):
         n = int(rng.integers(8, 80))
         scores, labels = random_query(rng, n)
         k = int(rng.integers(1, n + 3))
-        lattice = most_violated(scores, labels, "dorm", k, decay=decay)
-        hungarian = most_violated(scores, labels, "dorm", k, decay=decay, relevant_from=None)
-        assert lattice.value == pytest.approx(hungarian.value, abs=1e-9)
+        lattice, assigned = (
+            most_violated(scores, labels, criterion, k, Permutation(cut=cut, assignment=assignment))
+            for assignment in ("lattice", "scipy")
+        )
+        assert lattice.value == pytest.approx(assigned.value, abs=1e-9)
+        assert assigned.loss == pytest.approx(parse(criterion, k).loss(assigned.ranking, labels), abs=1e-12)
+        assert assigned.value == pytest.approx(scores @ assigned.coefficients + assigned.loss, abs=1e-9)
+        if criterion == "dorm":  # two grades are the same problem
+            graded = most_violated(scores, labels, criterion, k, Permutation(cut=cut), relevant_from=None)
+            assert graded.value == pytest.approx(assigned.value, abs=1e-9)
+
+
+def test_the_assignment_problem_can_be_trained_on_and_is_refused_where_it_is_not_exact(train):
+    by_lattice, by_assignment = (
+        StructRankSVM("dorm", feature_map=Permutation(cut=30, assignment=assignment), tol=1e-5).fit(
+            train.X, train.y, qid=train.qid
+        )
+        for assignment in ("lattice", "scipy")
+    )
+    assert by_assignment.certificate_.primal == pytest.approx(by_lattice.certificate_.primal, abs=2e-5)
+    with pytest.raises(ValueError, match=r"assignment='scipy' is not exact for criterion 'mrr', as its credits fall; use"):
+        most_violated([0.1, 0.2], [0, 1], "mrr", feature_map=Permutation(assignment="scipy"))
+    with pytest.raises(ValueError, match=r"assignment='hungarian' is not known; choose one of: 'lattice', 'scipy'"):
+        Permutation(assignment="hungarian")
 
 
 @pytest.mark.parametrize(("criterion", "feature_map"), PAIRS)

@@ -8,8 +8,8 @@ from sklearn.base import clone
 
 from structrank import StructRankSVM, StructRankWarning, compare, datasets, load_model, metrics, train_for
 from structrank.comparison import default_trainers
+from structrank.criteria import matched_criterion
 from structrank.datasets import Dataset, Fold
-from structrank.polish import matched_criterion
 from structrank.selection import MeasureMatched, Selection, Trial
 from structrank.significance import standard_error_ratio
 

@@ -140,5 +140,5 @@ def _as_labels(labels, n_docs, measure, name):
     else:
         labels = _validation.as_labels(labels, n_docs, against=name, name=name)
     if measure is not None:
-        measure._check_labels(labels)
+        measure.check_labels(labels)
     return labels

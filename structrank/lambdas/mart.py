@@ -357,13 +357,13 @@ def check_label_sources(labels, objective, data):
         if term.measure is None:
             continue
         if term.source is None:
-            term.measure._check_labels(data.labels)
+            term.measure.check_labels(data.labels)
             continue
         column = found[term.source]
         if np.isnan(column).all():
             raise ValueError(f"labels[{term.source!r}] is nan at every row; expected a label for some documents.")
         try:
-            term.measure._check_labels(np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf))
+            term.measure.check_labels(np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf))
         except ValueError as error:  # which speaks of y
             raise ValueError(f"labels[{term.source!r}] {str(error).removeprefix('y ')}") from None
     return found

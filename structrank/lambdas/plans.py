@@ -7,7 +7,6 @@ import numpy as np
 from structrank import _validation, metrics
 from structrank._kernels import lambdas as kernels
 from structrank._kernels.lambdas import Plan
-from structrank.discounts import discounts
 
 CONSTRUCTIONS = {
     "ranknet-weight-pairs": kernels.WEIGHT_PAIRS,
@@ -101,8 +100,8 @@ def make_plan(
         scales = _reciprocals(n_relevant) if kind == kernels.PRECISION else (n_relevant > 0).astype(np.float64)
     elif measure is not None:
         kind = kernels.DISCOUNTED
-        gains = np.where(known, measure._gains(np.where(known, labels, 0.0)), 0.0)
-        by_rank = discounts(measure.discount, longest)
+        gains = np.where(known, measure.gains(np.where(known, labels, 0.0)), 0.0)
+        by_rank = measure.discounts(longest)
         _, ideal = metrics._sorted(gains, indptr, np.arange(gains.shape[0]))
         rank = np.arange(gains.shape[0]) - indptr[query]
         seen = np.where(rank < cut, by_rank[rank], 0.0)

@@ -291,7 +291,7 @@ class LambdaRank(_GradientRanker):
         return parse_target(super()._check_parameters())
 
     def _plan(self, measure, labels, indptr, query_weights):
-        measure._check_labels(labels)
+        measure.check_labels(labels)
         return make_plan(measure, labels, indptr, query_weights=query_weights, construction=self.construction)
 
     def _loss(self, scores, plan):

@@ -15,7 +15,6 @@ from structrank._kernels.measures import discounted_gains
 from structrank._progress import ProgressLine
 from structrank.data import RankingData
 from structrank.datasets import Dataset
-from structrank.discounts import discounts
 from structrank.history import History
 from structrank.ranker import Ranker
 
@@ -148,7 +147,7 @@ class Yardstick:
     """
 
     def __init__(self, measure, labels, grouping, query_weights=None):
-        measure._check_labels(labels)
+        measure.check_labels(labels)
         self.measure = measure
         known = ~np.isnan(labels[grouping.rows])
         rows = grouping.rows[known]
@@ -159,11 +158,11 @@ class Yardstick:
         self._weights = np.ones(grouping.n_queries) if query_weights is None else query_weights
         # The value of an ideal ranking is the most of the work for discounted gains, and does not change either.
         self._gains = None
-        if isinstance(measure, metrics._Discounted):
-            ranking = metrics._Ranking(self._ideal, metrics._untied(rows.shape[0]), self._ideal, self._indptr)
-            self._discounts = discounts(measure.discount, ranking.n_ranks(measure.k))
-            self._best = ranking.discounted_gains(measure._gains, self._discounts)[1]
-            self._gains = measure._gains(self._ideal)
+        if isinstance(measure, metrics.Discounted):
+            ranking = metrics.Ranking(self._ideal, metrics._untied(rows.shape[0]), self._ideal, self._indptr)
+            self._discounts = measure.discounts(ranking.n_ranks(getattr(measure, "k", None)))
+            self._best = ranking.discounted_gains(measure.gains, self._discounts)[1]
+            self._gains = measure.gains(self._ideal)
 
     def per_query(self, scores):
         """Give the measure of each query, nan where undefined; `scores` in the caller's row order, without nan."""
@@ -172,7 +171,7 @@ class Yardstick:
             values = np.empty(self._weights.shape[0])
             discounted_gains(ranked, self._indptr, self._gains[order], self._discounts, values)
             return np.minimum(values / self._best, 1.0)
-        return self.measure._values(metrics._Ranking(self._ideal[order], ranked, self._ideal, self._indptr))
+        return self.measure.values(metrics.Ranking(self._ideal[order], ranked, self._ideal, self._indptr))
 
     def __call__(self, scores):
         """Give the mean over the queries for which the measure is defined."""

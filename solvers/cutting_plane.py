@@ -18,7 +18,7 @@ from structrank.solvers.vectors import combine
 from structrank.solvers.working_set import WorkingSet
 
 # The price of each rule, in passes and time without it, is in notebook 16. C is large where C |R'(0)|^2 is LARGE times R(0).
-ONE_SLACK_PASSES = 10  # a run that needs more, twice as many where C is not large, goes on with many slacks
+ONE_SLACK_PASSES = 16  # a run that needs more goes on with many slacks; a third, where it is hard from the start
 QP_SHARE = 0.15  # accuracy of a QP, as a share of the gap
 FIRST_STAGE, STAGE_FACTOR = 60.0, 10.0  # continuation in C: C |R'(0)|^2 / R(0) of the first stage, factor between stages
 STAGE_GAP, SLOW = 0.015, 0.3  # a stage ends at this relative gap, or where a step leaves more than this share of the gap
@@ -67,9 +67,9 @@ class CuttingPlanes:
         Stop when the gap is at most C tol.
     solver : str, default "auto"
         Backend for the QPs, see `structrank.solvers.backends`. "auto" is OSQP for one slack and the compiled backends for many.
-    one_slack_passes : int or float, default 10
-        Evaluations of R (twice as many where C is not large) after which the QP has a slack for each part of R rather than one
-        for all; 0 for never one, ``math.inf`` for always one.
+    one_slack_passes : int or float, default 16
+        Evaluations of R after which the QP has a slack for each part of R rather than one for all; 0 for never one, ``math.inf``
+        for always one. A third of them, where C is so large that it takes a continuation, or w = 0 is still the best point.
 
     Attributes
     ----------
@@ -114,18 +114,19 @@ class CuttingPlanes:
         if start is not None or not self.points:
             self._evaluate(np.zeros(self.risk.n_features) if start is None else start)
         large, stages = self._continuation(C)
-        n_merged = self.one_slack_passes * (1 if large else 2)
         bound, history, reason = 0.0, [], ""  # R is at least 0, and so is the optimum
+        planes = self._merged
         try:
             for stage in stages:
                 if reason:
                     break
                 best, step, last_gap = self._best(stage), None, math.inf
-                w, planes = best.w, self._working_set(n_merged)
+                w, planes = best.w, self._working_set(planes, best, stages)
                 stage_bound = max(planes.feasible_dual(stage, planes.multipliers)[1], bound if stage == C else 0.0)
                 ended = False
                 while not (ended or reason or len(history) >= max_iter):
-                    started, planes = time.perf_counter(), self._working_set(n_merged)
+                    started, before = time.perf_counter(), planes
+                    planes = self._working_set(planes, best, stages)
                     # Solve the working-set QP, no finer than the gap asks for.
                     missing = best.objective(stage) - stage_bound
                     accuracy = QP_SHARE * max(missing, stage * self.tol)
@@ -138,10 +139,11 @@ class CuttingPlanes:
                     bound = max(bound, dual)
                     # Step from the best point towards its solution.
                     direction, w = solution.w - best.w, solution.w
-                    step = self._first_step(best, stage, direction) if step is None else step
+                    if step is None or planes is not before:
+                        step = self._first_step(best, stage, direction)
                     target, spare = best.w + step * direction, C * self.tol - (best.objective(C) - bound)
                     if spare > 0.0 and history and not best.w.any():
-                        # w = 0 is within the tolerance but ranks nothing; R is convex, so some way towards the last point is, too.
+                        # w = 0 is within the tolerance but ranks nothing. R is convex: so is a point towards the last one.
                         last = self.points[-1]
                         target = spare / max(last.objective(C) - best.objective(C), spare) * last.w
                     expected, n_planes = float(planes.weights @ planes.slacks(target)), len(planes)
@@ -150,17 +152,10 @@ class CuttingPlanes:
                     enough = spare >= 0.0 and best.w.any()
                     point, seconds["oracle"] = (best, 0.0) if enough else self._evaluate(target)
                     objective, violation = point.objective(C), point.risk - expected
-                    gap = max(objective - bound, 0.0)
-                    history.append(
-                        Iteration(
-                            len(history) + 1, objective, bound, gap, violation, n_planes, seconds, solution.backend, solution.note
-                        )
-                    )
+                    line = (objective, bound, max(objective - bound, 0.0), violation, n_planes, seconds)
+                    history.append(Iteration(len(history) + 1, *line, solution.backend, solution.note))
                     uninformative = violation <= QP_SHARE * self.tol and point.objective(stage) >= best.objective(stage)
-                    if len(self.points) == n_merged + 1:
-                        step = None  # the next QP has many slacks
-                    else:
-                        step = 1.0 if uninformative else self._next_step(step, best, point, stage, direction, large)
+                    step = 1.0 if uninformative else self._next_step(step, best, point, stage, direction, large)
                     # Stop by the certified gap.
                     good_enough = objective - bound <= C * self.tol
                     if good_enough or point.objective(stage) <= best.objective(stage):
@@ -202,8 +197,11 @@ class CuttingPlanes:
     def _best(self, C):
         return min(self.points, key=lambda point: point.objective(C))
 
-    def _working_set(self, n_merged):
-        return self._merged if len(self.points) <= n_merged else self._separate
+    def _working_set(self, planes, best, stages):
+        """Return the planes of one slack, or of many where the run is hard: then for good."""
+        hard = len(stages) > 1 or not best.w.any()
+        stay = planes is self._merged and len(self.points) <= self.one_slack_passes / (3 if hard else 1)
+        return self._merged if stay else self._separate
 
     def _backend(self, planes, central):
         if self.solver != "auto":

@@ -19,7 +19,7 @@ REQUIRED = {
     "oracle": ("__call__(queries)",),
     "result of an oracle": ("coefficients", "losses", "values"),
     # Returns w, the multipliers of the planes and a status.
-    "QP backend": ("__call__(problem, accuracy, warm)",),
+    "QP backend": ("__call__(planes, C, accuracy, w)",),
 }
 
 

@@ -10,8 +10,8 @@ P(w) = max_y w.phi(y) - w.phi(y*), averaged likewise, it is R(w) - P(w), a diffe
 procedure puts a plane of P in its place, solves the convex rest, and repeats: the objective falls with every round.
 
 The ranking does not depend on the length of w, but the bound does: it tightens as w grows, and becomes rugged. So there
-is a continuation in C, the second stage starting where the first ended, and the w whose predictions have the least training loss
-of all rounds is kept.
+is a continuation in C, the second stage starting where the first ended, and the w whose predictions have the least training
+loss of all rounds is kept.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from structrank._threads import Threads
 from structrank.shard import Shard
 from structrank.solvers import Plane
 
-# Groups of queries: the more, the fewer passes and the larger QPs. A long pass is worth a larger QP, so there is one for so many
-# entries of X, within limits ...
+# Groups of queries: the more, the fewer passes and the larger QPs. A long pass is worth a larger QP, so there is one group for
+# so many entries of X, within limits ...
 _ENTRIES_PER_GROUP, _LEAST_GROUPS, _MOST_GROUPS = 16_000, 128, 512
 # ... but planes are dense: where X is sparse and wide, the planes of a pass must have fewer entries than X by this factor,
 # within these limits.

@@ -225,7 +225,8 @@ class Shard:
         cuts = _even_cuts(self._starts[bounds], min(most, n_groups))
         # A chunk is what one thread works on at a time: whole groups, and the blocks of their queries.
         self._chunks = [
-            (slice(low, high), self._cut_into_blocks(bounds[low], bounds[high])) for low, high in itertools.pairwise(cuts.tolist())
+            (slice(low, high), self._cut_into_blocks(bounds[low], bounds[high]))
+            for low, high in itertools.pairwise(cuts.tolist())
         ]
         # Slots count from the first of their chunk, so that a chunk's sums are small arrays.
         self._slots = np.empty((self._kinds, group_of.shape[0]), dtype=np.int64)

@@ -79,7 +79,7 @@ class StructRankSVM(LinearMethods, Ranker):
     formulation : {"auto", "one-slack", "grouped", "n-slack"}, default "auto"
         Slacks of the QP, and so planes of each pass: one; one for each group of queries, 128 to 512 groups by the size of X,
         fewer where X is sparse and wide; or one for each query (eq. 1 of the KDD 2008 paper as printed). "auto" starts with one
-        slack and goes over to groups where training needs more than 10 passes (20 where C is not large). The optimum is the
+        slack and goes over to groups where training needs more than 16 passes, 5 where C is large. The optimum is the
         same; the more slacks, the fewer passes over the data but the larger the QPs.
     solver : str, default "auto"
         Backend for the QPs. "auto" is OSQP for one slack, and for many the compiled backends "dual" (ascent on the dual) and
@@ -200,8 +200,8 @@ class StructRankSVM(LinearMethods, Ranker):
         backend : DaskBackend, default None
             A cluster to train on, see `structrank.distributed`; None trains in this process.
         checkpoint : path-like, default None
-            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit; see
-            `structrank.checkpoint`.
+            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
+            see `structrank.checkpoint`.
 
         Returns
         -------

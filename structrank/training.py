@@ -103,7 +103,7 @@ class Training:
         return starters
 
     def _healthy_start(self, C):
-        """Train the starters until one is not vacuous; return its w (that of the first, if none), and C, raised for a short w."""
+        """Train starters until one is not vacuous; return its w (the first's, if none), and C, raised for a short w."""
         starts = []
         for starter in self._starters:
             zero = starter.points[0]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from structrank._requirements import check
 from structrank.solvers.backends import cvxpy, dual, interior, osqp
 
 BACKENDS = {"osqp": osqp.solve, "dual": dual.solve, "interior": interior.solve, "cvxpy": cvxpy.solve}
@@ -51,7 +52,7 @@ class QPSolution:
 
 
 def register(name, solve):
-    """Make a backend of one's own available as ``solver=name``.
+    """Make a backend available as ``solver=name``.
 
     Examples
     --------
@@ -60,6 +61,7 @@ def register(name, solve):
     >>> "ascent" in BACKENDS
     True
     """
+    check(solve, "QP backend", "See structrank.solvers.backends.")
     BACKENDS[name] = solve
 
 

@@ -68,8 +68,8 @@ class CuttingPlanes:
     solver : str, default "auto"
         Backend for the QPs, see `structrank.solvers.backends`. "auto" is OSQP for one slack and the compiled backends for many.
     one_slack_passes : int or float, default 16
-        Evaluations of R after which the QP has a slack for each part of R rather than one for all; 0 for never one, ``math.inf``
-        for always one. A third of them, where C is so large that it takes a continuation, or w = 0 is still the best point.
+        Evaluations of R after which the QP has a slack for each part of R rather than one for all, a third of them where C is
+        so large that it takes a continuation or w = 0 is still the best point; 0 for never one, ``math.inf`` for always one.
 
     Attributes
     ----------
@@ -112,7 +112,8 @@ class CuttingPlanes:
         Result
         """
         if start is not None or not self.points:
-            self._evaluate(np.zeros(self.risk.n_features) if start is None else start)
+            w = np.zeros(self.risk.n_features) if start is None else start
+            self.add(w, self.risk.plane(w))
         large, stages = self._continuation(C)
         bound, history, reason = 0.0, [], ""  # R is at least 0, and so is the optimum
         planes = self._merged
@@ -148,9 +149,11 @@ class CuttingPlanes:
                         target = spare / max(last.objective(C) - best.objective(C), spare) * last.w
                     expected, n_planes = float(planes.weights @ planes.slacks(target)), len(planes)
                     seconds = {"qp": time.perf_counter() - started, "oracle": 0.0}
-                    # Evaluate R there, which finds the most violated rankings and adds their planes.
-                    enough = spare >= 0.0 and best.w.any()
-                    point, seconds["oracle"] = (best, 0.0) if enough else self._evaluate(target)
+                    # Find the most violated rankings there and add their planes, unless the best point is good enough.
+                    point = best
+                    if spare < 0.0 or not best.w.any():
+                        plane = self.risk.plane(target)
+                        point, seconds["oracle"] = self.add(target, plane), plane.seconds
                     objective, violation = point.objective(C), point.risk - expected
                     line = (objective, bound, max(objective - bound, 0.0), violation, n_planes, seconds)
                     history.append(Iteration(len(history) + 1, *line, solution.backend, solution.note))
@@ -189,10 +192,6 @@ class CuttingPlanes:
         if self.one_slack_passes < math.inf:
             self._separate.add(slope, offset)
         return self.points[-1]
-
-    def _evaluate(self, w):
-        plane = self.risk.plane(w)
-        return self.add(w, plane), plane.seconds
 
     def _best(self, C):
         return min(self.points, key=lambda point: point.objective(C))

@@ -276,9 +276,8 @@ class Shard:
         planes = np.zeros((*shape, w.shape[0])), np.zeros(shape), np.zeros(shape)
         run = map if threads is None else threads.map
         try:
-            for (groups, _), found in zip(
-                self._chunks, run(lambda chunk: self._sum(n_kinds, sweep, chunk, X, w), self._chunks), strict=True
-            ):
+            sums = run(functools.partial(self._sum, n_kinds, sweep, X, w), self._chunks)
+            for (groups, _), found in zip(self._chunks, sums, strict=True):
                 for total, summed in zip(planes, found, strict=True):
                     total[:, groups] = summed.reshape((n_kinds, -1, *summed.shape[1:]))
         except MemoryError as error:
@@ -288,7 +287,7 @@ class Shard:
             ) from error
         return *planes, time.perf_counter() - started
 
-    def _sum(self, n_kinds, sweep, chunk, X, w):
+    def _sum(self, n_kinds, sweep, X, w, chunk):
         """Sum the planes of a chunk's queries; return slopes, offsets and values."""
         groups, blocks = chunk
         n_slots = n_kinds * (groups.stop - groups.start)

@@ -216,7 +216,10 @@ class StructRankSVM(LinearMethods, Ranker):
                     f"warm_start: the last fit had {start.shape[0]} features, X has {training.risk.n_features}. "
                     "Fit a new model, or set warm_start=False."
                 )
-            self._train(X, training, C, callback, start)
+            reporter = _Reporter(callback, self.verbose, C)
+            result, health = training.run(C, reporter, start)
+            self._set_fitted(X, training, result, health)
+            reporter.finish(result)
         return self
 
     def fit_path(
@@ -257,7 +260,10 @@ class StructRankSVM(LinearMethods, Ranker):
                 for C in sorted(set(Cs)):
                     model = deepcopy(unfitted)  # 10 times faster than `clone`
                     model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
-                    model._train(X, training, C, callback)
+                    reporter = _Reporter(callback, self.verbose, C)
+                    result, health = training.run(C, reporter)
+                    model._set_fitted(X, training, result, health)
+                    reporter.finish(result)
                     models[C] = model
                     if model.stop_reason_ == "interrupted":
                         break
@@ -413,10 +419,8 @@ class StructRankSVM(LinearMethods, Ranker):
         parameters = {key: describe(settings[key]) if " at 0x" in text else text for key, text in texts.items()}
         return Checkpoint(folder, parameters, name)
 
-    def _train(self, X, training, C, callback, start=None):
-        reporter = _Reporter(callback, self.verbose, C)
-        result, health = training.run(C, reporter, start)
-        # Only now, so that a fit that is refused leaves the earlier model alone.
+    def _set_fitted(self, X, training, result, health):
+        """Set the fitted attributes: after training, so that a fit that is refused leaves the earlier model alone."""
         if isinstance(X, (Shards, np.ndarray)) or is_dask(X):
             vars(self).pop("feature_names_in_", None)
             names = column_names(X)
@@ -439,7 +443,6 @@ class StructRankSVM(LinearMethods, Ranker):
         if self.bound == "auto" and self.rounds_:
             names = " + ".join(part.name for part in training.ramp_objective.parts)
             self.notes_ = (f"Trained on the ramp bound of {names}, as the convex bound is vacuous on these data.", *problems)
-        reporter.finish(result)
         for text in problems:
             warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
 

@@ -13,6 +13,7 @@ import pytest
 from structrank import StructRankSVM, StructRankWarning, checkpoint, compare, comparison, risk
 from structrank._content import describe
 from structrank.feature_maps import Permutation
+from structrank.training import Training
 
 SCRIPT = """
 import sys
@@ -150,18 +151,18 @@ def test_a_ramp_that_is_done_again_makes_no_passes(seconds, train, tmp_path, mon
 def test_a_cell_of_a_table_goes_on_where_it_was(fold, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
     monkeypatch.setattr(comparison, "_LARGE", 0)
-    trained, train = [], StructRankSVM._train
+    trained, train = [], Training.run
 
-    def counted(self, X, training, C, *arguments, **named):
+    def counted(self, C, *arguments):
         if len(trained) == 4:
             raise Killed
         trained.append(C)
-        return train(self, X, training, C, *arguments, **named)
+        return train(self, C, *arguments)
 
     arguments = {"made": comparison.Fold(fold.train, None, fold.test)}, ["MAP"], "map", [0.1, 1.0, 10.0]
     expected = compare(*arguments).to_frame()
     with monkeypatch.context() as patch:
-        patch.setattr(StructRankSVM, "_train", counted)
+        patch.setattr(Training, "run", counted)
         with pytest.raises(Killed):
             compare(*arguments, results=tmp_path)
     (begun,) = tmp_path.iterdir()

@@ -197,7 +197,7 @@ class CuttingPlanes:
         return min(self.points, key=lambda point: point.objective(C))
 
     def _working_set(self, planes, best, stages):
-        """Return the planes of one slack, or of many where the run is hard: then for good."""
+        """Return the planes of one slack, or of many once the run is hard."""
         hard = len(stages) > 1 or not best.w.any()
         stay = planes is self._merged and len(self.points) <= self.one_slack_passes / (3 if hard else 1)
         return self._merged if stay else self._separate

@@ -144,9 +144,9 @@ class CuttingPlanes:
                         step = self._first_step(best, stage, direction)
                     target, spare = best.w + step * direction, C * self.tol - (best.objective(C) - bound)
                     if spare > 0.0 and history and not best.w.any():
-                        # w = 0 is within the tolerance but ranks nothing. R is convex: so is a point towards the last one.
-                        last = self.points[-1]
-                        target = spare / max(last.objective(C) - best.objective(C), spare) * last.w
+                        # w = 0 is within the tolerance but ranks nothing. R is convex: so is a point towards any other one.
+                        scaled = [spare / max(one.objective(C) - best.objective(C), spare) * one.w for one in self.points]
+                        target = max(scaled, key=lambda w: float(w @ w))
                     expected, n_planes = float(planes.weights @ planes.slacks(target)), len(planes)
                     seconds = {"qp": time.perf_counter() - started, "oracle": 0.0}
                     # Find the most violated rankings there and add their planes, unless the best point is good enough.
@@ -157,8 +157,7 @@ class CuttingPlanes:
                     objective, violation = point.objective(C), point.risk - expected
                     line = (objective, bound, max(objective - bound, 0.0), violation, n_planes, seconds)
                     history.append(Iteration(len(history) + 1, *line, solution.backend, solution.note))
-                    uninformative = violation <= QP_SHARE * self.tol and point.objective(stage) >= best.objective(stage)
-                    step = 1.0 if uninformative else self._next_step(step, best, point, stage, direction, large)
+                    step = self._next_step(step, best, point, stage, direction, large)
                     # Stop by the certified gap.
                     good_enough = objective - bound <= C * self.tol
                     if good_enough or point.objective(stage) <= best.objective(stage):
@@ -166,7 +165,7 @@ class CuttingPlanes:
                     gap = best.objective(stage) - stage_bound
                     if good_enough or (best.w.any() and best.objective(C) - bound <= C * self.tol):
                         reason = "converged"
-                    elif uninformative and not (risen or solution.accurate):
+                    elif violation <= QP_SHARE * self.tol and not (risen or solution.accurate):
                         reason = "stalled"
                     if callback is not None and callback(history[-1]):
                         reason = reason or "callback"
@@ -228,7 +227,9 @@ class CuttingPlanes:
     def _next_step(self, step, best, point, C, direction, large):
         """Return the step size at which the objective should have been least."""
         start, end = best.derivative(C, direction), point.derivative(C, direction)
-        share = start / (start - end) if start < 0.0 and end > start else 1.0
+        if not start < end or start >= 0.0:
+            return 1.0  # the derivative tells nothing: the step was too short
+        share = start / (start - end)
         if len(self.points) == 2 and share > ABOUT_RIGHT:
             # With two planes the next solution overshoots most, unless this step was too short.
             return SECOND_STEP * (1 if large else 2) * (2 if share > 1.0 else 1)

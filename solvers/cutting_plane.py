@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structrank.solvers.backends import solve
+from structrank.solvers.backends import interior, solve
 from structrank.solvers.results import Certificate, Iteration, Result
-from structrank.solvers.vectors import combine
+from structrank.solvers.vectors import combine, dot
 from structrank.solvers.working_set import WorkingSet
 
 # The price of each rule, in passes and time without it, is in notebook 16. C is large where C |R'(0)|^2 is LARGE times R(0).
@@ -45,11 +45,11 @@ class Point:
 
     def objective(self, C):
         """Compute 1/2 |w|^2 + C R(w)."""
-        return 0.5 * float(self.w @ self.w) + C * self.risk
+        return 0.5 * dot(self.w, self.w) + C * self.risk
 
     def derivative(self, C, direction):
         """Compute the directional derivative of the objective, by the plane."""
-        return float((self.w - C * self.slope) @ direction)
+        return dot(self.w, direction) - C * dot(self.slope, direction)
 
 
 class CuttingPlanes:
@@ -131,7 +131,7 @@ class CuttingPlanes:
                     # Solve the working-set QP, no finer than the gap asks for.
                     missing = best.objective(stage) - stage_bound
                     accuracy = QP_SHARE * max(missing, stage * self.tol)
-                    central = large and missing > CENTRAL_GAP * best.objective(stage)
+                    central = large and missing > CENTRAL_GAP * best.objective(stage) and interior.is_cheap(planes)
                     solution = solve(planes, stage, accuracy, w, self._backend(planes, central))
                     planes.multipliers[:] = solution.multipliers
                     risen, stage_bound = solution.dual > stage_bound, max(solution.dual, stage_bound)
@@ -146,7 +146,7 @@ class CuttingPlanes:
                     if spare > 0.0 and history and not best.w.any():
                         # w = 0 is within the tolerance but ranks nothing. R is convex: so is a point towards any other one.
                         scaled = [spare / max(one.objective(C) - best.objective(C), spare) * one.w for one in self.points]
-                        target = max(scaled, key=lambda w: float(w @ w))
+                        target = max(scaled, key=lambda w: dot(w, w))
                     expected, n_planes = float(planes.weights @ planes.slacks(target)), len(planes)
                     seconds = {"qp": time.perf_counter() - started, "oracle": 0.0}
                     # Find the most violated rankings there and add their planes, unless the best point is good enough.
@@ -209,7 +209,7 @@ class CuttingPlanes:
     def _continuation(self, C):
         """Return whether C is large, and the values of C to go by; a run that knows more than one point has just the last."""
         zero = self.points[0]
-        size = 0.0 if zero.w.any() else min(C * float(zero.slope @ zero.slope) / max(zero.risk, 1e-300), 1e300)
+        size = 0.0 if zero.w.any() else min(C * dot(zero.slope, zero.slope) / max(zero.risk, 1e-300), 1e300)
         n_stages = 0
         if len(self.points) == 1 and size > FIRST_STAGE:
             n_stages = round(math.log(size / FIRST_STAGE, STAGE_FACTOR))
@@ -220,8 +220,8 @@ class CuttingPlanes:
         other = next((point for point in reversed(self.points) if point is not best), best)
         way, curvature = other.w - best.w, 0.0
         if way.any():
-            curvature = max(float((best.slope - other.slope) @ way) / float(way @ way), 0.0)  # less than 0 is rounding
-        slope, bend = best.derivative(C, direction), (1.0 + C * curvature) * float(direction @ direction)
+            curvature = max(dot(best.slope - other.slope, way) / dot(way, way), 0.0)  # less than 0 is rounding
+        slope, bend = best.derivative(C, direction), (1.0 + C * curvature) * dot(direction, direction)
         return min(-slope / bend, 1.0) if slope < 0.0 and bend > 0.0 else 1.0
 
     def _next_step(self, step, best, point, C, direction, large):

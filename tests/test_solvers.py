@@ -358,10 +358,10 @@ def test_the_interior_point_method_solves_what_makes_the_dual_stall(C):
 
 
 def test_wide_problems_are_left_to_the_dual():
-    planes = random_planes(np.random.default_rng(0), 30, 20, 700)
-    w, multipliers, status = interior.solve(planes, 1.0, 1e-3, np.zeros(700))
+    planes = random_planes(np.random.default_rng(0), 30, 20, 1500)
+    w, multipliers, status = interior.solve(planes, 1.0, 1e-3, np.zeros(1500))
     assert (w, multipliers, status) == (None, None, "too many unknowns")
-    assert solve(planes, 1.0, 1e-3, np.zeros(700), "interior").backend == "dual"
+    assert solve(planes, 1.0, 1e-3, np.zeros(1500), "interior").backend == "dual"
 
 
 def test_weight_that_is_left_by_rounding_does_not_stop_the_dual():

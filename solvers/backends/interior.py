@@ -20,10 +20,12 @@ import threading
 import numpy as np
 
 from structrank._compile import REORDER, kernel
-from structrank.solvers.vectors import add, dot
+from structrank.solvers.vectors import add, combine, dot
 
-# Larger systems are refused: a Newton step on them takes longer than any pass.
-_MOST_UNKNOWNS = 400
+# Up to so many unknowns a Newton step takes milliseconds, and starts may be solved here rather than where others have failed ...
+_CHEAP_UNKNOWNS = 400
+# ... and with more work, features times unknowns squared, a step or a change of coordinates takes longer than many passes.
+_MOST_WORK = 4e8
 _MOST_STEPS = 60
 _MOST_ROUNDS = 20
 _TO_THE_BOUNDARY = 0.995
@@ -38,7 +40,8 @@ _BALANCED = 0.3
 
 def solve(planes, C, accuracy, w):
     """Solve the QP from the multipliers of the last solution on."""
-    if min(planes.slopes.shape[2], len(planes)) > _MOST_UNKNOWNS:
+    n_features = planes.slopes.shape[2]
+    if n_features * min(n_features, len(planes)) ** 2 > _MOST_WORK:
         return None, None, "too many unknowns"
     slopes, basis = span(planes)
     # With w = sqrt(C) v and the objective divided by C, all unknowns have the same order of magnitude.
@@ -47,7 +50,12 @@ def solve(planes, C, accuracy, w):
     v, n_steps = _solve(slopes, planes.offsets, planes.n, planes.weights, scale, accuracy / C, multipliers)
     if not (np.isfinite(v).all() and np.isfinite(multipliers).all()):
         return None, None, "numbers too large"
-    return scale * (v if basis is None else basis @ v), C * multipliers, f"{n_steps} steps"
+    return scale * (v if basis is None else combine(v, basis.T)), C * multipliers, f"{n_steps} steps"
+
+
+def is_cheap(planes):
+    """Return whether the QP has few enough features to be solved here first."""
+    return planes.slopes.shape[2] <= _CHEAP_UNKNOWNS
 
 
 def span(planes):
@@ -61,7 +69,7 @@ def span(planes):
     # One thread: beside another busy process, two that wait for each other took up to 100 times as long.
     with _ONE_THREAD, _blas().limit(limits=1, user_api="blas"):
         basis, triangle = np.linalg.qr(planes.slopes[:, : planes.n].reshape(-1, n_features).T)
-    return np.ascontiguousarray(triangle.T).reshape(n_slacks, planes.n, -1), basis
+    return np.ascontiguousarray(triangle.T).reshape(n_slacks, planes.n, -1), np.asfortranarray(basis)
 
 
 @functools.cache

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from structrank.solvers.backends.interior import span
+from structrank.solvers.vectors import combine
 
 # OSQP catches Ctrl-C by a handler for the whole process; solves that overlap in threads would leave theirs behind.
 _SOLVE = threading.Lock()
@@ -54,7 +55,7 @@ def _solve(planes, C, w, tolerance, max_iter):
     multipliers = planes.multipliers[:, :n] / C
     unused = np.maximum(planes.weights - multipliers.sum(axis=1), 0.0)
     solver.warm_start(
-        x=np.concatenate([(w if basis is None else w @ basis) / scale, planes.slacks(w)]),
+        x=np.concatenate([(w if basis is None else combine(w, np.ascontiguousarray(basis))) / scale, planes.slacks(w)]),
         y=-np.concatenate([multipliers.reshape(-1), unused]),
     )
     with _SOLVE:
@@ -66,7 +67,7 @@ def _solve(planes, C, w, tolerance, max_iter):
     v = result.x[:n_features]
     multipliers = np.zeros_like(planes.multipliers)
     multipliers[:, :n] = -C * result.y[: n_slacks * n].reshape(n_slacks, n)
-    return scale * (v if basis is None else basis @ v), multipliers, result.info.status
+    return scale * (v if basis is None else combine(v, basis.T)), multipliers, result.info.status
 
 
 @functools.cache

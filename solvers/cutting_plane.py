@@ -157,7 +157,8 @@ class CuttingPlanes:
                     objective, violation = point.objective(C), point.risk - expected
                     line = (objective, bound, max(objective - bound, 0.0), violation, n_planes, seconds)
                     history.append(Iteration(len(history) + 1, *line, solution.backend, solution.note))
-                    step = self._next_step(step, best, point, stage, direction, large)
+                    uninformative = violation <= QP_SHARE * self.tol and point.objective(stage) >= best.objective(stage)
+                    step = self._next_step(step, best, point, stage, direction, large, uninformative)
                     # Stop by the certified gap.
                     good_enough = objective - bound <= C * self.tol
                     if good_enough or point.objective(stage) <= best.objective(stage):
@@ -165,7 +166,7 @@ class CuttingPlanes:
                     gap = best.objective(stage) - stage_bound
                     if good_enough or (best.w.any() and best.objective(C) - bound <= C * self.tol):
                         reason = "converged"
-                    elif violation <= QP_SHARE * self.tol and not (risen or solution.accurate):
+                    elif uninformative and not (risen or solution.accurate):
                         reason = "stalled"
                     if callback is not None and callback(history[-1]):
                         reason = reason or "callback"
@@ -224,11 +225,11 @@ class CuttingPlanes:
         slope, bend = best.derivative(C, direction), (1.0 + C * curvature) * dot(direction, direction)
         return min(-slope / bend, 1.0) if slope < 0.0 and bend > 0.0 else 1.0
 
-    def _next_step(self, step, best, point, C, direction, large):
-        """Return the step size at which the objective should have been least."""
+    def _next_step(self, step, best, point, C, direction, large, uninformative):
+        """Return the step size at which the objective should have been least; 1 after a step too short to tell."""
         start, end = best.derivative(C, direction), point.derivative(C, direction)
-        if not start < end or start >= 0.0:
-            return 1.0  # the derivative tells nothing: the step was too short
+        if uninformative or not start < end or start >= 0.0:
+            return 1.0
         share = start / (start - end)
         if len(self.points) == 2 and share > ABOUT_RIGHT:
             # With two planes the next solution overshoots most, unless this step was too short.

@@ -22,7 +22,7 @@ import numpy as np
 from structrank._compile import REORDER, kernel
 from structrank.solvers.vectors import add, combine, dot
 
-# Up to so many unknowns a Newton step takes milliseconds, and starts may be solved here rather than where others have failed ...
+# Up to so many unknowns a Newton step takes milliseconds, so that QPs may be solved here first, not only where others fail ...
 _CHEAP_UNKNOWNS = 400
 # ... and with more work, features times unknowns squared, a step or a change of coordinates takes longer than many passes.
 _MOST_WORK = 4e8

@@ -68,8 +68,9 @@ class CuttingPlanes:
     solver : str, default "auto"
         Backend for the QPs, see `structrank.solvers.backends`. "auto" is OSQP for one slack and the compiled backends for many.
     one_slack_passes : int or float, default 16
-        Evaluations of R after which the QP has a slack for each part of R rather than one for all, a third of them where C is
-        so large that it takes a continuation or w = 0 is still the best point; 0 for never one, ``math.inf`` for always one.
+        Evaluations of R after which the QP has a slack for each part of R rather than one for all; 0 for never one,
+        ``math.inf`` for always one. A third of them where the run is hard: C is as large as in the first stage of the
+        continuation, or w = 0 is still the best point.
 
     Attributes
     ----------
@@ -114,7 +115,8 @@ class CuttingPlanes:
         if start is not None or not self.points:
             w = np.zeros(self.risk.n_features) if start is None else start
             self.add(w, self.risk.plane(w))
-        large, stages = self._continuation(C)
+        size, stages = self._continuation(C)
+        large = size > LARGE
         bound, history, reason = 0.0, [], ""  # R is at least 0, and so is the optimum
         planes = self._merged
         try:
@@ -122,12 +124,12 @@ class CuttingPlanes:
                 if reason:
                     break
                 best, step, last_gap = self._best(stage), None, math.inf
-                w, planes = best.w, self._working_set(planes, best, stages)
+                w, planes = best.w, self._working_set(planes, best, size)
                 stage_bound = max(planes.feasible_dual(stage, planes.multipliers)[1], bound if stage == C else 0.0)
                 ended = False
                 while not (ended or reason or len(history) >= max_iter):
                     started, before = time.perf_counter(), planes
-                    planes = self._working_set(planes, best, stages)
+                    planes = self._working_set(planes, best, size)
                     # Solve the working-set QP, no finer than the gap asks for.
                     missing = best.objective(stage) - stage_bound
                     accuracy = QP_SHARE * max(missing, stage * self.tol)
@@ -196,9 +198,9 @@ class CuttingPlanes:
     def _best(self, C):
         return min(self.points, key=lambda point: point.objective(C))
 
-    def _working_set(self, planes, best, stages):
+    def _working_set(self, planes, best, size):
         """Return the planes of one slack, or of many once the run is hard."""
-        hard = len(stages) > 1 or not best.w.any()
+        hard = size > FIRST_STAGE or not best.w.any()
         stay = planes is self._merged and len(self.points) <= self.one_slack_passes / (3 if hard else 1)
         return self._merged if stay else self._separate
 
@@ -208,13 +210,13 @@ class CuttingPlanes:
         return "osqp" if planes is self._merged else "interior" if central else "dual"
 
     def _continuation(self, C):
-        """Return whether C is large, and the values of C to go by; a run that knows more than one point has just the last."""
+        """Return C |R'(0)|^2 / R(0), and the values of C to go by: the last alone, where more than one point is known."""
         zero = self.points[0]
         size = 0.0 if zero.w.any() else min(C * dot(zero.slope, zero.slope) / max(zero.risk, 1e-300), 1e300)
         n_stages = 0
         if len(self.points) == 1 and size > FIRST_STAGE:
             n_stages = round(math.log(size / FIRST_STAGE, STAGE_FACTOR))
-        return size > LARGE, [*(C * FIRST_STAGE / size * STAGE_FACTOR**i for i in range(n_stages)), C]
+        return size, [*(C * FIRST_STAGE / size * STAGE_FACTOR**i for i in range(n_stages)), C]
 
     def _first_step(self, best, C, direction):
         """Return the step size at which a parabola with the curvature between the last points has its minimum, 1 at most."""

@@ -218,8 +218,8 @@ class StructRankSVM(LinearMethods, Ranker):
                 )
             reporter = _Reporter(callback, self.verbose, C)
             result, health = training.run(C, reporter, start)
-            self._set_fitted(X, training, result, health)
             reporter.finish(result)
+            self._set_fitted(X, training, result, health)
         return self
 
     def fit_path(
@@ -262,8 +262,8 @@ class StructRankSVM(LinearMethods, Ranker):
                     model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
                     reporter = _Reporter(callback, self.verbose, C)
                     result, health = training.run(C, reporter)
-                    model._set_fitted(X, training, result, health)
                     reporter.finish(result)
+                    model._set_fitted(X, training, result, health)
                     models[C] = model
                     if model.stop_reason_ == "interrupted":
                         break

@@ -399,7 +399,7 @@ fold = datasets.make_ranking(n_queries=30, n_docs=8, n_features=6, noise=0.5, ra
 data = fold.train.X, fold.train.y, fold.train.qid
 model = StructRankSVM("map").fit(*data)
 table = compare({"made": fold}, ["AUC"], "map", Cs=[1.0])
-longer = iter([2, 8, 1000, 1000])  # what is resumed has more to write
+longer = iter([2, 3, 1000, 1000])  # what is resumed has more to write
 writers = {
     "the model": lambda: model.save("m.structrank"),
     "the model ": lambda: model.to_svmrank("m.dat"),

@@ -46,7 +46,7 @@ def named(fold, prefix="doc-"):
 
 @pytest.fixture(scope="module")
 def folds():
-    settings = {"n_queries": 60, "n_docs": (30, 70), "n_features": 5, "noise": 0.7}
+    settings = {"n_queries": 60, "n_docs": (30, 70), "n_features": 5, "noise": 3.0}
     return {
         "made": [named(make_ranking(**settings, random_state=seed)) for seed in range(2)],
         "other": [make_ranking(n_queries=30, n_docs=8, n_features=5, n_grades=4, random_state=2)],

@@ -55,7 +55,7 @@ def check_alone(X, y, qid, sample_weight):
 
 
 def sources_of(X, y=None, qid=None, sample_weight=None):
-    """Give the sources of a training set for `structrank.risk.Risk`.
+    """Return the sources of a training set for `structrank.risk.Risk`.
 
     Whether X is finite shows in the pass at w = 0, see `structrank.shard.Shard.planes`.
 

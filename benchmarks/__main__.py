@@ -24,13 +24,13 @@ SECTIONS = {
 
 
 def main(arguments=None):
-    """Run the sections that are asked for, print each, and keep all as JSON."""
+    """Run the requested sections, print each, and write all as JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.partition(":")[0])
     parser.add_argument("--out", type=Path, help="file for the results, as JSON; by default they are printed only")
     parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="what to measure")
     parser.add_argument("--folder", help="a data set in LETOR format, to train on too")
-    parser.add_argument("--repeats", type=int, help="how often each thing is measured")
-    parser.add_argument("--smoke", action="store_true", help="toy sizes, to see that all runs; the numbers mean nothing")
+    parser.add_argument("--repeats", type=int, help="number of repeats of each measurement")
+    parser.add_argument("--smoke", action="store_true", help="toy sizes for a smoke test; the numbers mean nothing")
     options = parser.parse_args(arguments)
     if options.out is not None and not options.out.absolute().parent.is_dir():
         parser.error(f"--out {options.out}: there is no folder {options.out.parent}; make it first.")
@@ -54,13 +54,13 @@ def main(arguments=None):
         results["sections"][name] = {"title": title, "rows": rows, "load after": load}
         print(f"\n{title} (load {load})")
         print(pd.DataFrame(rows).to_string(index=False, na_rep="", max_colwidth=None), flush=True)
-        # After each section, so that what was measured is kept where a later one is interrupted.
+        # After each section, so that its results are kept if a later section is interrupted.
         if options.out is not None:
             options.out.write_text(json.dumps(results, indent=1, default=_plain) + "\n")
 
 
 def _plain(value):
-    """Give what JSON cannot hold as something it can."""
+    """Convert a dataclass for JSON."""
     if is_dataclass(value):
         return asdict(value)
     raise TypeError(f"{type(value).__name__} has no form in JSON")

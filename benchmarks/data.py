@@ -1,4 +1,4 @@
-"""What is measured on: made to order in three shapes, the embedded digits, and a user's LETOR folder."""
+"""Benchmark data: synthetic data in three shapes, the embedded digits, and a user's LETOR folder."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from structrank import datasets
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured.
+    """Sizes of the benchmarks.
 
     Attributes
     ----------
     shapes : tuple of (queries, documents each, features)
-        Of the training sets; the last is the largest.
+        Shapes of the training sets; the last is the largest.
     Cs : tuple of float
-        To train for.
+        Values of C to train for.
     path : tuple of float
-        To train for in one path.
+        Values of C of one path.
     peer_Cs : tuple of float
-        To train for beside others.
+        Values of C for the comparison with other learners.
     n_trees : int
         Trees, or rounds, of the boosting libraries.
     n_pairs : tuple of int
@@ -38,17 +38,20 @@ class Sizes:
 
 
 FULL = Sizes(
-    ((800, 20, 46), (50, 1000, 44), (3000, 120, 136)), (0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0),
-    (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0), (25.0, 250.0), n_trees=100, n_pairs=(100_000, 1_000_000), repeats=3,
-)  # fmt: skip
-# Only to see that everything runs.
-SMOKE = Sizes(
-    ((20, 8, 5), (6, 20, 4), (30, 10, 6)), (0.1, 10.0), (0.1, 1.0), (25.0,), n_trees=3, n_pairs=(200,), repeats=1
+    ((800, 20, 46), (50, 1000, 44), (3000, 120, 136)),
+    (0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0),
+    (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0),
+    (25.0, 250.0),
+    n_trees=100,
+    n_pairs=(100_000, 1_000_000),
+    repeats=3,
 )
+# Toy sizes for a smoke test.
+SMOKE = Sizes(((20, 8, 5), (6, 20, 4), (30, 10, 6)), (0.1, 10.0), (0.1, 1.0), (25.0,), n_trees=3, n_pairs=(200,), repeats=1)
 
 
 def made(shape):
-    """Give a made-up fold whose training part has the shape, and a quarter as many test queries."""
+    """Return a synthetic fold whose training part has the shape, and a quarter as many test queries."""
     n_queries, n_docs, n_features = shape
     n_test = max(n_queries // 4, 2)
     total = n_queries + 1 + n_test
@@ -57,7 +60,7 @@ def made(shape):
 
 
 def named(sizes, folder=None):
-    """Give a name and a function that makes the fold for each data set, so that one at a time is in memory."""
+    """Yield a name and a function that makes the fold for each data set, so that one at a time is in memory."""
     for shape in sizes.shapes:
         yield " x ".join(str(n) for n in shape), lambda shape=shape: made(shape)
     yield "digits", datasets.load_digits_retrieval

@@ -1,4 +1,4 @@
-"""What was measured on: the machine, its load, and the versions of what ran."""
+"""The machine, its load, and the versions of the libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LIBRARIES = ("structrank", "numpy", "scipy", "numba", "osqp", "scikit-learn", "
 
 
 def facts():
-    """Give date, processor, cores, load and versions as a dict of texts and numbers."""
+    """Return date, processor, cores, load and versions as a dict of texts and numbers."""
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),
         "processor": _processor(),
@@ -30,7 +30,7 @@ def facts():
 
 
 def load():
-    """Give the load averages over 1, 5 and 15 minutes, where the system tells them."""
+    """Return the load averages over 1, 5 and 15 minutes, if the system reports them."""
     return [round(value, 1) for value in os.getloadavg()] if hasattr(os, "getloadavg") else None
 
 

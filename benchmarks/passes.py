@@ -12,27 +12,27 @@ from benchmarks.data import made
 from benchmarks.timing import race
 from structrank import criteria
 from structrank.datasets import Dataset
-from structrank.risk import Risk
-from structrank.shard import Objective, Part
 from structrank.solvers import CuttingPlanes
-from structrank.sources import sources_of
+from structrank.training.risk import Risk
+from structrank.training.shard import Objective, Part
+from structrank.training.sources import sources_of
 
 _SINGLE = ("auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm")
 _COMBO = ("map", "ndcg-nc", "auc")
 _DENSITY = 0.1
-# Threads of BLAS keep cores busy for up to a tenth of a second after they are done.
+# BLAS threads keep cores busy for up to 0.1 s after a call.
 _BLAS_IDLE = 0.15
-# Passes start from the order of the pass before, so they are timed at the places where training would make them.
+# Passes start from the order of the previous pass, so they are timed at the points of a training run.
 _TRAIL_C, _TRAIL_STEPS = 100.0, 6
 
 
 def run(sizes, folder=None):
-    """Give a row for each kind of pass."""
+    """Return a row for each kind of pass."""
     train = made(sizes.shapes[-1]).train
     trail = _trail(train)
 
     def against_product(what, names, aim, X=train.X, n_threads=1):
-        # A product of single precision needs a w that is so too.
+        # A product in single precision needs a w in single precision.
         rounded = X.dtype.type
         with closing(_risk(train, names, X, n_threads)) as risk, threadpool_limits(n_threads, user_api="blas"):
             pause = 0.0 if n_threads == 1 else _BLAS_IDLE
@@ -66,9 +66,14 @@ def run(sizes, folder=None):
 
 def _row(what, against, n_threads, aim, ratio, ours, other):
     return {
-        "pass": what, "against": against, "threads": n_threads, "ratio": ratio, "at most": aim,
-        "seconds": ours, "seconds of the other": other,
-    }  # fmt: skip
+        "pass": what,
+        "against": against,
+        "threads": n_threads,
+        "ratio": ratio,
+        "at most": aim,
+        "seconds": ours,
+        "seconds of the other": other,
+    }
 
 
 def _risk(train, names, X=None, n_threads=1):
@@ -81,7 +86,7 @@ def _risk(train, names, X=None, n_threads=1):
 
 
 def _trail(train):
-    """Give the places where the first iterations of training for AUC make their planes, but for w = 0."""
+    """Return the points of the first iterations of training for AUC, except w = 0."""
     with closing(_risk(train, ("auc",))) as risk:
         driver = CuttingPlanes(risk, tol=1e-9)
         driver.run(_TRAIL_C, _TRAIL_STEPS)

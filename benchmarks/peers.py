@@ -17,17 +17,17 @@ from benchmarks.timing import Spread, clock, repeat
 from benchmarks.training import count_passes
 from structrank import StructRankSVM, StructRankWarning, metrics
 from structrank.criteria import AUC, find_oracle
-from structrank.data import group_by_query
-from structrank.risk import Risk
-from structrank.shard import Objective, Part
-from structrank.sources import sources_of
-from structrank.trees import LightGBMRanker
+from structrank.datasets.queries import group_by_query
+from structrank.lambdas.trees import LightGBMRanker
+from structrank.training.risk import Risk
+from structrank.training.shard import Objective, Part
+from structrank.training.sources import sources_of
 
 NO_DLIB = "dlib is not installed and is left out. `pip install dlib` compiles it, which takes ten minutes or more."
 
 
 def run(sizes, folder=None):
-    """Give a row for each shape and learner: time, and MAP on test queries."""
+    """Return a row for each shape and learner: time, and MAP on test queries."""
     rows = []
     C = sizes.peer_Cs[0]
     for shape in sizes.shapes:
@@ -51,18 +51,20 @@ def run(sizes, folder=None):
             scores = model(fold.test.X) if callable(model) else model.predict(fold.test.X)
             rows.append(
                 {
-                    "data": _text(shape), "learner": name, "seconds": Spread.of(seconds),
+                    "data": _text(shape),
+                    "learner": name,
+                    "seconds": Spread.of(seconds),
                     "times StructRank, MAP": round(float(np.median(seconds) / own), 2),
                     "test MAP": round(metrics.evaluate(fold.test.y, scores, fold.test.qid, "map")["map"], 4),
                 }
-            )  # fmt: skip
+            )
     return rows
 
 
 def run_dlib(sizes, folder=None):
-    r"""Give a row for each shape, scale and C: dlib's trainer, and ours until its objective is as low.
+    r"""Return a row for each shape, scale and C: dlib's trainer, and ours until its objective is as low.
 
-    Both minimise the mean over all pairs (g, b) of good and bad documents of one query. Ours is
+    Both minimise the mean over all pairs (g, b) of relevant and irrelevant documents of one query. Ours is
     1/2 |w|^2 + C mean max(0, 1 - 2 w.(g - b)); with v = 2 w that is a quarter of
     1/2 |v|^2 + 4 C mean max(0, 1 - v.(g - b)), which is dlib's for 4 C.
     """
@@ -71,7 +73,7 @@ def run_dlib(sizes, folder=None):
     except ImportError:
         return [{"note": NO_DLIB}]
     rows = []
-    # A C means less where features are small, as those of LETOR are.
+    # The same C regularises more if features are small, as in LETOR.
     scales = {"as made": lambda X: X, "in [0, 1]": lambda X: (X - X.min(axis=0)) / np.ptp(X, axis=0)}
     for shape, (scale_name, scaled) in itertools.product(sizes.shapes, scales.items()):
         train = made(shape).train
@@ -89,14 +91,19 @@ def run_dlib(sizes, folder=None):
                 )
                 rows.append(
                     {
-                        "data": _text(shape), "features": scale_name, "C": C, "threads of ours": n_threads,
+                        "data": _text(shape),
+                        "features": scale_name,
+                        "C": C,
+                        "threads of ours": n_threads,
                         "dlib / ours": round(float(np.median(theirs) / np.median(ours)), 2),
-                        "seconds": Spread.of(ours), "seconds of dlib": Spread.of(theirs),
+                        "seconds": Spread.of(ours),
+                        "seconds of dlib": Spread.of(theirs),
                         "seconds to convert for dlib": round(seconds_converting, 3),
-                        "objective": model.certificate_.primal, "objective of dlib": goal,
+                        "objective": model.certificate_.primal,
+                        "objective of dlib": goal,
                         "passes": count_passes(model.history_.to_frame()),
                     }
-                )  # fmt: skip
+                )
     return rows
 
 
@@ -129,14 +136,14 @@ def _dlib_pairs(dlib, train):
 
 
 def _good_and_bad(train):
-    """Give the rows of the good documents of each query, and those of the bad ones."""
+    """Return the rows of the relevant and of the irrelevant documents of each query."""
     grouping = group_by_query(train.qid, len(train.y))
     rows = np.split(grouping.rows, grouping.indptr[1:-1])
     return [one[train.y[one] > 0] for one in rows], [one[train.y[one] == 0] for one in rows]
 
 
 def _fit_pairs(train, C, n_pairs):
-    """Train LinearSVC on differences of good and bad documents; gives a function that scores."""
+    """Train LinearSVC on differences of relevant and irrelevant documents; return a function that scores."""
     good, bad = sample_pairs(train, n_pairs)
     differences = train.X[good] - train.X[bad]
     labels = np.where(np.arange(good.size) % 2, 1, -1)
@@ -149,26 +156,26 @@ def _fit_pairs(train, C, n_pairs):
 
 
 def _fit_gblinear(train, n_rounds):
-    """Train XGBoost's linear booster; gives a function that scores."""
+    """Train XGBoost's linear booster; return a function that scores."""
     try:
         import xgboost
     except ImportError as error:
         raise ImportError("needs XGBoost: pip install structrank[trees]") from error
     settings = {"booster": "gblinear", "objective": "rank:pairwise", "nthread": 1}
-    # Without weights: this booster takes those of queries for weights of rows, reads past their end and gives NaN.
+    # Without weights: this booster uses query weights as row weights, reads past their end and returns NaN.
     rows = xgboost.DMatrix(train.X, train.y, qid=train.qid, nthread=1)
     model = xgboost.train(settings, rows, num_boost_round=n_rounds)
     return lambda X: model.predict(xgboost.DMatrix(X, nthread=1))
 
 
 def _pair_counts(train, sizes):
-    """Give how many pairs to learn from, at most as many as there are."""
+    """Return the numbers of pairs to learn from, limited to all pairs."""
     n_all = sum(good.size * bad.size for good, bad in zip(*_good_and_bad(train), strict=True))
     return sorted({min(n, n_all) for n in sizes.n_pairs})
 
 
 def sample_pairs(train, n_pairs):
-    """Draw pairs of a good and a bad document of one query, all alike likely; all of them where they are few enough.
+    """Draw pairs of a relevant and an irrelevant document of one query uniformly; all pairs if there are few enough.
 
     Returns
     -------

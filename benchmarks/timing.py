@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# What takes long is repeated less often ...
+# Long calls are repeated less often ...
 _MOST_SECONDS = 20.0
-# ... and what is short has a first call that does not count: it may compile, or import.
+# ... and the first of short calls does not count: it may compile or import.
 _SHORT = 1.0
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Median, least and largest of some measured values.
+    """Median, minimum and maximum of measured values.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class Spread:
 
     @classmethod
     def of(cls, values):
-        """Give the spread of the values."""
+        """Return the spread of the values."""
         return cls(float(np.median(values)), float(np.min(values)), float(np.max(values)), len(values))
 
     def __str__(self):
@@ -38,16 +38,16 @@ class Spread:
 
 
 def clock(function):
-    """Call once; gives the seconds it took and what it gave."""
+    """Call once; return the seconds and the result."""
     started = time.perf_counter()
     found = function()
     return time.perf_counter() - started, found
 
 
 def repeat(function, n):
-    """Call n times, fewer where that takes long; gives the list of seconds and what the last call gave.
+    """Call n times, fewer if that takes long; return the list of seconds and the last result.
 
-    A short first call is for warming up and does not count.
+    A short first call is a warm-up and does not count.
     """
     taken, found = clock(function)
     seconds = [taken] if taken > _SHORT else []
@@ -58,7 +58,7 @@ def repeat(function, n):
 
 
 def race(first, second, arguments, n, pause=0.0):
-    """Call both in turns with each argument, n times over, so that what else the machine does slows both alike.
+    """Call both in turns with each argument, n times over, so that other load slows both equally.
 
     Before each call there may be a pause, in seconds.
 
@@ -67,7 +67,7 @@ def race(first, second, arguments, n, pause=0.0):
     ratios, first_seconds, second_seconds : Spread
         The ratios are those of neighbouring calls.
     """
-    first(arguments[0]), second(arguments[0])  # compiles what is not yet compiled
+    first(arguments[0]), second(arguments[0])  # compile
     times = []
     for _ in range(n):
         for argument in arguments:

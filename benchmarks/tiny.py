@@ -1,4 +1,4 @@
-"""The tiny end: a small fit in a warm process, and the time to import."""
+"""Small sizes: a small fit in a warm process, and the time to import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _IMPORTS = {"import structrank": 0.5, "from structrank import StructRankSVM": No
 
 
 def run(sizes, folder=None):
-    """Give a row for each small thing that should be quick."""
+    """Return a row for each small fit and import."""
     train = datasets.make_ranking(n_queries=84, n_docs=20, n_features=20, random_state=0).train
     rows = []
     for criterion in ("auc", "map", "ndcg-nc"):
@@ -30,6 +30,6 @@ def _row(what, seconds, aim):
 
 
 def _seconds_to(statement):
-    """Run a statement in a fresh interpreter; gives its time, without that of starting Python."""
+    """Run a statement in a fresh interpreter; return its time, without that of starting Python."""
     code = f"import time; started = time.perf_counter(); {statement}; print(time.perf_counter() - started)"
     return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)

@@ -13,7 +13,7 @@ _CRITERIA = ("auc", "map")
 
 
 def run(sizes, folder=None):
-    """Give a row for each data set, criterion and C: from scratch to a relative gap of 1e-3."""
+    """Return a row for each data set, criterion and C: from scratch to a relative gap of 1e-3."""
     rows = []
     for name, make in named(sizes, folder):
         train = make().train
@@ -24,18 +24,20 @@ def run(sizes, folder=None):
                 history = model.history_.to_frame()
                 rows.append(
                     {
-                        "data": name, "criterion": criterion, "C": C,
+                        "data": name,
+                        "criterion": criterion,
+                        "C": C,
                         "passes": count_passes(history),
                         "seconds": Spread.of(seconds),
                         "qp share": round(float(history["seconds_qp"].sum()) / seconds[-1], 3),
                         "relative gap": float(f"{model.certificate_.relative_gap:.2g}"),
                     }
-                )  # fmt: skip
+                )
     return rows
 
 
 def run_paths(sizes, folder=None):
-    """Give a row for each data set and criterion: a path of many C against its largest alone, both to the default `tol`."""
+    """Return a row for each data set and criterion: a path of many C against its largest alone, both to the default `tol`."""
     rows = []
     for name, make in named(sizes, folder):
         train = make().train
@@ -49,20 +51,25 @@ def run_paths(sizes, folder=None):
             )
             rows.append(
                 {
-                    "data": name, "criterion": criterion, "values of C": len(sizes.path), "ratio": ratio, "at most": 1.5,
-                    "seconds": seconds[0], "seconds of the largest": seconds[1],
+                    "data": name,
+                    "criterion": criterion,
+                    "values of C": len(sizes.path),
+                    "ratio": ratio,
+                    "at most": 1.5,
+                    "seconds": seconds[0],
+                    "seconds of the largest": seconds[1],
                 }
-            )  # fmt: skip
+            )
     return rows
 
 
 def count_passes(history):
-    """Give the number of passes of a training run: not every iteration makes one, and the one at w = 0 is no iteration."""
+    """Return the number of passes of a training run: that at w = 0 and one for each iteration that made a pass."""
     return 1 + int((history["seconds_oracle"] > 0).sum())
 
 
 def _model(criterion, C, train):
-    """Give a learner whose tolerance is a relative gap of 1e-3, by an objective that is found first."""
+    """Return a learner whose tolerance is a relative gap of 1e-3 of an objective that is computed first."""
 
     def close_enough(iteration):
         return iteration.gap <= _GAP * iteration.objective

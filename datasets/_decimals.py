@@ -2,27 +2,27 @@
 
 Short numbers take Clinger's path: an integer up to 2^53 times or over an exact power of ten is rounded once,
 hence correctly. Longer ones take Eisel and Lemire's (Lemire 2021, "Number parsing at a gigabyte per second"):
-a 64 x 128 bit product that is either unambiguous or says so. What neither settles is left to ``float()``
-(`HARD`).
+a 64 x 128 bit product that is either unambiguous or reports that it is not. ``float()`` reads the remaining
+numbers (`HARD`).
 """
 
 import math
 
 import numpy as np
 
-from structrank._compile import kernel
+from structrank._support.compile import kernel
 
 EXACT, HARD, NOT_A_NUMBER = range(3)
 ZERO, NINE = b"09"
 
 _PLUS, _MINUS, _POINT, _SMALL_E, _LARGE_E = b"+-.eE"
-_MOST_DIGITS = 18  # what int64 holds
-_LARGEST_POWER = 300  # beyond 10^+-300 doubles end or lose digits; float() knows how
+_MOST_DIGITS = 18  # of any int64
+_LARGEST_POWER = 300  # beyond 10^+-300 doubles overflow or lose digits; left to float()
 _TEN_TO = np.array([float(f"1e{power}") for power in range(23)])
 
 
 def _leading_bits(power):
-    """Give the first 128 bits of 10^power, cut off (not rounded), as two 64-bit words."""
+    """Return the first 128 bits of 10^power, cut off (not rounded), as two 64-bit words."""
     if power >= 0:
         ten = 10**power
         bits = ten >> (ten.bit_length() - 128) if ten.bit_length() > 128 else ten << (128 - ten.bit_length())
@@ -37,7 +37,7 @@ _POWERS = np.array([_leading_bits(p) for p in range(-_LARGEST_POWER, _LARGEST_PO
 
 @kernel
 def _product(a, b):
-    """Give the high and the low 64 bits of a product of two 64-bit words."""
+    """Return the high and the low 64 bits of a product of two 64-bit words."""
     half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
     a_high, a_low, b_high, b_low = a >> half, a & mask, b >> half, b & mask
     cross, other = a_high * b_low, a_low * b_high
@@ -47,7 +47,7 @@ def _product(a, b):
 
 @kernel
 def _eisel_lemire(digits, power):
-    """Give (True, the double nearest to digits x 10^power), or (False, 0) where 128 bits do not settle it."""
+    """Return (True, the double nearest to digits x 10^power), or (False, 0) where 128 bits do not settle it."""
     word, shift = np.uint64(digits), 0
     for step in (32, 16, 8, 4, 2, 1):
         if word >> np.uint64(64 - step) == np.uint64(0):
@@ -67,7 +67,7 @@ def _eisel_lemire(digits, power):
     top = high >> np.uint64(63)
     mantissa = high >> (top + np.uint64(9))
     if low == zero and high & nine_bits == zero and mantissa & np.uint64(3) == one:
-        return False, 0.0  # half-way between two doubles, as far as can be seen
+        return False, 0.0  # possibly half-way between two doubles
     mantissa = (mantissa + (mantissa & one)) >> one
     # floor(power log2(10)) as an integer product; the mantissa has 53 bits.
     exponent = ((217706 * power) >> 16) + 63 - shift + np.int64(top) - 52

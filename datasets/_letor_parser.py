@@ -1,17 +1,17 @@
-"""Compiled readers of LETOR lines: text in, rows out. Python gives the buffers and words the errors."""
+"""Compiled readers of LETOR lines: text in, rows out. Python provides the buffers and writes the messages."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from structrank._compile import kernel
+from structrank._support.compile import kernel
 from structrank.datasets._decimals import EXACT, HARD, NINE, NOT_A_NUMBER, ZERO, read_number
 
-# What can be wrong at a place of the text.
+# Errors at a position of the text.
 GOOD, BAD_LABEL, BAD_QID, BAD_FEATURE, BAD_ID, BAD_VALUE = range(6)
 NULL_VALUE, TOO_LARGE, TWICE, BAD_FIELD, BAD_COUNT = range(6, 11)
 
-# What to do with NULL.
+# Treatment of NULL.
 NULL_ERROR, NULL_ZERO, NULL_NAN = range(3)
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _HASH, _COLON, _EQUALS, _DELETE = b"\t\n\r #:=\x7f"
@@ -52,7 +52,7 @@ class Rows(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How far a reader came: what is wrong and where, and how much of `Rows` is filled."""
+    """Result of a reader: the error and its position, and how much of `Rows` is filled."""
 
     problem: int
     position: int
@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
 
 
 def rows_for(n_bytes):
-    """Give buffers that no text of `n_bytes` can overfill; what stays unused costs no memory."""
+    """Return buffers that no text of `n_bytes` can overfill; unused parts cost no memory."""
     max_rows = max_values = n_bytes // 2 + 1  # "0\n" is the shortest row, "0\t" the shortest value
 
     def integers(size):
@@ -93,7 +93,7 @@ def _wrong(problem, position):
 
 @kernel
 def _skip_blanks(text, i):
-    """Give the next byte that is no blank; the return of a return-newline is a blank."""
+    """Return the position of the next non-blank byte; the return of a return-newline is a blank."""
     while text[i] == _SPACE or text[i] == _TAB or (text[i] == _RETURN and text[i + 1] == _NEWLINE):
         i += 1
     return i
@@ -106,7 +106,7 @@ def _ends_token(text, i):
 
 @kernel
 def _starts_with(text, i, word):
-    """Tell whether `word` is at `i`; the newline that ends the text differs from any word."""
+    """Return whether `word` is at `i`; the newline that ends the text differs from any word."""
     for j in range(word.shape[0]):  # noqa: SIM110 (compiled code has no generators)
         if text[i + j] != word[j]:
             return False
@@ -115,7 +115,7 @@ def _starts_with(text, i, word):
 
 @kernel
 def _read_value(text, i, null, largest):
-    """Give (problem, status, value, stop) of a feature's value, which may be NULL."""
+    """Return (problem, status, value, stop) of a feature's value, which may be NULL."""
     status, value, stop = read_number(text, i)
     if status == NOT_A_NUMBER:
         if not _starts_with(text, i, _NULL):
@@ -162,7 +162,7 @@ def _add_name(text, start, stop, row, rows):
 
 @kernel
 def _name_in_comment(text, i):
-    """Give start and stop of the name in a comment, X of "docid = X ..." or all of it, and the line's end."""
+    """Return start and stop of the name in a comment, X of "docid = X ..." or all of it, and the line's end."""
     start = _skip_blanks(text, i)
     newline = start
     while text[newline] != _NEWLINE:
@@ -184,7 +184,7 @@ def _name_in_comment(text, i):
 
 @kernel
 def _repeated(columns):
-    """Tell whether a column appears twice."""
+    """Return whether a column appears twice."""
     ordered = np.sort(columns)
     return np.any(ordered[1:] == ordered[:-1])
 
@@ -201,18 +201,18 @@ def read_letor(text, size, has_qid, first_id, last_id, null, largest, rows):
     has_qid : bool
         False reads ``label feature:value ...``.
     first_id, last_id : int
-        The feature ids that are allowed.
+        Range of valid feature ids.
     null : int
         `NULL_ERROR`, `NULL_ZERO` or `NULL_NAN`.
     largest : float
-        Values beyond are refused.
+        Largest absolute value that is accepted.
     rows : Rows
-        Filled with what was read.
+        Filled with the documents.
 
     Returns
     -------
     Outcome
-        With `TWICE` the position is that of the line, else that of the wrong token.
+        With `TWICE` the position is that of the line, otherwise that of the wrong token.
     """
     row, n_values, n_runs, n_hard = 0, 0, 0, 0
     top, top_at = -1, 0
@@ -291,7 +291,7 @@ def read_letor(text, size, has_qid, first_id, last_id, null, largest, rows):
 
 @kernel
 def _read_field(text, i):
-    """Give start and stop of a text field, without blanks around it, and its tab; empty where wrong."""
+    """Return start and stop of a text field, without blanks around it, and its tab; empty where wrong."""
     while text[i] == _SPACE:
         i += 1
     end = i

@@ -1,4 +1,4 @@
-"""LETOR files into one Dataset: recognises the kind of lines, gathers rows, words what is wrong and where."""
+"""LETOR files into one Dataset: recognise the kind of lines, collect rows, report errors with their place."""
 
 import numbers
 import os
@@ -9,27 +9,27 @@ from pathlib import Path
 
 import numpy as np
 
+from structrank._support.progress import bytes_progress
 from structrank.datasets import _letor_parser as parser
-from structrank.datasets._progress import ProgressBar
-from structrank.datasets._queries import rows_by_query
 from structrank.datasets._row_store import DenseRows, GrowingArray, Names, QueryIds, SparseRows
-from structrank.datasets._text_files import read_blocks
 from structrank.datasets.containers import Dataset
+from structrank.datasets.queries import rows_by_query
+from structrank.datasets.text_files import read_blocks
 
 NULL_POLICIES = {"error": parser.NULL_ERROR, "min": parser.NULL_NAN, "zero": parser.NULL_ZERO}
 
 _LAST_ID = 2**31 - 2  # columns are int32
 _PROGRESS_FROM = 50_000_000  # bytes
-_MOST_FILLED_IN = 64  # times that a dense matrix may be larger than its text; beyond, it is a sparse one
-_SMALL = 2**26  # bytes that may be wasted without asking
-_ENOUGH_TO_COMPARE = 10  # lines that agree before a shorter, unfinished one is held to be cut
-_MISSING_FROM = 1.79e308  # what Istella writes where it has no value, the largest double, rounded in one way or another
+_MOST_FILLED_IN = 64  # ratio of the sizes of a dense matrix and its text above which it should be sparse
+_SMALL = 2**26  # bytes that a dense matrix may always take
+_ENOUGH_TO_COMPARE = 10  # equal lines before a shorter, unfinished line counts as truncated
+_MISSING_FROM = 1.79e308  # Istella writes the largest double, variously rounded, for a missing value
 _FIRST_DOCUMENT = re.compile(rb"^[ \t\r]*[^# \t\r\n].*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How the text is to be understood: the parameters of `load_letor` that change its result."""
+    """How the text is read: the parameters of `load_letor` that change its result."""
 
     null: str = "error"
     sparse: bool = False
@@ -92,7 +92,7 @@ class _TableLines:
 
 
 class _Store:
-    """What all files of a data set are read into."""
+    """Storage that all files of a data set are read into."""
 
     def __init__(self, options):
         rows = SparseRows if options.sparse else DenseRows
@@ -102,7 +102,7 @@ class _Store:
         self._n_groups = 0
 
     def next_group_ids(self, count):
-        """Give ids to queries that have none: numbers, counted through all files."""
+        """Return ids for queries without ids: consecutive numbers over all files."""
         start, self._n_groups = self._n_groups, self._n_groups + count
         return [str(number) for number in range(start, self._n_groups)]
 
@@ -111,7 +111,7 @@ class _Store:
 
 
 class _FileReader:
-    """Reads one file into the common store."""
+    """Read one file into the common store."""
 
     def __init__(self, path, options, store):
         self._path, self._options, self._store = path, options, store
@@ -122,7 +122,7 @@ class _FileReader:
         self.query_ids = set()
 
     def read(self, progress):
-        """Read the whole file; `progress` is told the bytes read so far."""
+        """Read the whole file; `progress` is called with the bytes read so far."""
         rows = None
         for block in read_blocks(self._path):
             if rows is None or rows.names.size < len(block.text):
@@ -133,14 +133,12 @@ class _FileReader:
                 self._read_block(block, rows)
             progress(block.read)
         if self._n_rows == 0:
-            raise ValueError(
-                f"{self._path} holds no document; expected lines such as '2 qid:10 1:0.5 2:0.25 #docid = A'."
-            )
+            raise ValueError(f"{self._path} holds no document; expected lines such as '2 qid:10 1:0.5 2:0.25 #docid = A'.")
         if not self._lines.has_qid:
             self._add_groups()
 
     def _recognise(self, block):
-        """Give the kind of lines by the first document of the block; None where there is none."""
+        """Return the kind of lines, by the first document of the block; None without a document."""
         first = _FIRST_DOCUMENT.search(block.text, 0, block.size)
         if first is None:
             return None
@@ -215,13 +213,13 @@ class _FileReader:
                 rows.labels[-1 - place] = abs(value)
 
     def _missing_value(self, block, start):
-        """Give what stands for a missing value, by the policy for NULL."""
+        """Return the replacement of a missing value, by the policy for NULL."""
         if self._options.null == "error":
             raise self._error(block, parser.NULL_VALUE, start)
         return 0.0 if self._options.null == "zero" else np.nan
 
     def _check_end(self, block, row_ends, name_ends):
-        """Refuse a last line without newline that lacks what all lines before it have: the file was cut."""
+        """Raise if the last line has no newline and fewer fields than all lines before: the file is truncated."""
         sizes, named = np.diff(row_ends, prepend=0), np.diff(name_ends, prepend=0) > 0
         if not block.cut_short:
             if self._usual_size is None:
@@ -243,7 +241,7 @@ class _FileReader:
             )
 
     def _check_width(self, block, outcome):
-        """Refuse a dense matrix that is vast and almost empty, as a mistyped feature id makes it."""
+        """Raise if a dense matrix would be huge and almost empty, as after a mistyped feature id."""
         X, options = self._store.X, self._options
         self._store.n_text_bytes += block.size
         if options.sparse or options.n_features is not None:
@@ -307,7 +305,7 @@ class _FileReader:
         return ValueError(f"{self._path}:{block.line_of(position)}: found {found}, expected {expected}.")
 
     def _repeated(self, block, position):
-        """Word the feature id that a line has twice."""
+        """Describe the feature id that a line has twice."""
         line = block.text[position : block.text.index(b"\n", position)].split(b"#")[0]
         ids = [int(token.split(b":")[0]) for token in line.split()[1 + self._lines.has_qid :]]
         first, second = next((a, b) for a, b in zip(sorted(ids), sorted(ids)[1:], strict=False) if a == b)
@@ -315,12 +313,12 @@ class _FileReader:
 
 
 def _token(block, position):
-    """Word the token that starts at a place of the text."""
+    """Return the token that starts at a position of the text, for a message."""
     return _shown(re.match(rb"[^\s#]*", memoryview(block.text)[position : position + 200])[0])
 
 
 def _shown(token):
-    """Give a token for a message: short, and printable whatever its bytes are."""
+    """Return a token for a message: short and printable."""
     try:
         text = bytes(token).decode("utf-8")
     except UnicodeDecodeError:
@@ -329,7 +327,7 @@ def _shown(token):
 
 
 def side_file(path):
-    """Give LightGBM's file of group sizes that belongs to a data file, or None."""
+    """Return LightGBM's file of group sizes that belongs to a data file, or None."""
     path = Path(path)
     names = [f"{path.name}.query"]
     if path.suffix in (".gz", ".bz2", ".xz"):
@@ -368,11 +366,11 @@ def read_letor_files(paths, options, verbose=None):
     sizes = [os.stat(path).st_size for path in paths]
     shown = sum(sizes) > _PROGRESS_FROM and (sys.stderr.isatty() if verbose is None else verbose > 0)
     store, file_of_query = _Store(options), {}
-    with ProgressBar(os.path.basename(paths[0]), sum(sizes), shown) as bar:
+    with bytes_progress(os.path.basename(paths[0]), sum(sizes), shown) as show:
         for number, path in enumerate(paths):
             before = sum(sizes[:number])
             reader = _FileReader(path, options, store)
-            reader.read(lambda done, before=before: bar.update(before + done))
+            reader.read(lambda done, before=before: show(before + done))
             for query in reader.query_ids & file_of_query.keys():
                 raise ValueError(
                     f"query {query!r} is in {file_of_query[query]} and in {path}; files that share queries "
@@ -403,7 +401,7 @@ def _put_query_minimum(X, qid):
         missing = places[np.isnan(X.data[places])]
         if missing.size:
             columns, at = np.unique(X.indices[missing], return_inverse=True)
-            minimum = np.fmin.reduce(X[rows][:, columns].toarray(), axis=0)  # what is not stored is 0, and counts
+            minimum = np.fmin.reduce(X[rows][:, columns].toarray(), axis=0)  # entries that are not stored count as 0
             X.data[missing] = np.nan_to_num(minimum)[at]
     if not dense:
         X.eliminate_zeros()

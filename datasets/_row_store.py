@@ -5,9 +5,9 @@ import re
 import numpy as np
 import scipy.sparse
 
-from structrank._compile import kernel
+from structrank._support.compile import kernel
 
-_WIDEST_PADDING = 8  # times the text itself, before fixed-width strings become Python's
+_WIDEST_PADDING = 8  # times the text itself; with more, strings are Python objects
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
@@ -19,10 +19,10 @@ class GrowingArray:
         self.size = 0
 
     def room(self, count):
-        """Append `count` entries, for the caller to fill at once: the array moves when it grows again."""
+        """Append `count` entries and return a view to fill at once: the array moves when it grows again."""
         needed = self.size + count
         if needed > self._array.size:
-            # Every view that was given out is stale by now, so that no reference can dangle.
+            # Callers no longer use earlier views, so no reference can dangle.
             self._array.resize(max(needed, self._array.size * 9 // 8), refcheck=False)
         self.size = needed
         return self._array[needed - count : needed]
@@ -32,11 +32,11 @@ class GrowingArray:
         self.room(len(values))[:] = values
 
     def all(self):
-        """Give the entries so far, for use before the next append."""
+        """Return the entries so far, for use before the next append."""
         return self._array[: self.size]
 
     def finish(self):
-        """Give the array, cut to its content; nothing may be appended after."""
+        """Return the array, cut to its content; nothing may be appended after."""
         self._array.resize(self.size, refcheck=False)
         return self._array
 
@@ -53,7 +53,7 @@ def _scatter(values, columns, row_ends, out):
 
 @kernel
 def _widen(flat, n_rows, old, new):
-    """Give the rows in `flat` a new width, in place: the last row first, so that none is overwritten."""
+    """Change the width of the rows in `flat` in place: the last row first, so that none is overwritten."""
     for row in range(n_rows - 1, -1, -1):
         for column in range(old - 1, -1, -1):
             flat[row * new + column] = flat[row * old + column]
@@ -69,7 +69,7 @@ class DenseRows:
         self.n_rows, self.n_columns = 0, n_columns
 
     def append(self, values, columns, row_ends, n_columns):
-        """Append rows given by their entries; `n_columns` is what these rows need."""
+        """Append rows given by their entries; `n_columns` is the width that these rows need."""
         if n_columns > self.n_columns:
             self._flat.room(self.n_rows * (n_columns - self.n_columns))
             _widen(self._flat.all(), self.n_rows, self.n_columns, n_columns)
@@ -80,7 +80,7 @@ class DenseRows:
         self.n_rows += n_rows
 
     def finish(self):
-        """Give the matrix of shape (n_rows, n_columns)."""
+        """Return the matrix of shape (n_rows, n_columns)."""
         return self._flat.finish().reshape(self.n_rows, self.n_columns)
 
 
@@ -93,7 +93,7 @@ class SparseRows:
         self.n_columns = n_columns
 
     def append(self, values, columns, row_ends, n_columns):
-        """Append rows given by their entries; `n_columns` is what these rows need."""
+        """Append rows given by their entries; `n_columns` is the width that these rows need."""
         stored = values.astype(self._values.all().dtype) != 0
         ends = np.concatenate([[0], np.cumsum(stored)])[row_ends]
         self._values.append(values[stored])
@@ -102,7 +102,7 @@ class SparseRows:
         self.n_columns = max(self.n_columns, n_columns)
 
     def finish(self):
-        """Give the matrix of shape (n_rows, n_columns), columns in order within each row."""
+        """Return the matrix of shape (n_rows, n_columns), columns in order within each row."""
         values, columns, row_sizes = self._values.finish(), self._columns.finish(), self._row_sizes.finish()
         indptr = np.zeros(row_sizes.size + 1, dtype=np.int32 if values.size < 2**31 else np.int64)
         np.cumsum(row_sizes, out=indptr[1:])
@@ -124,7 +124,7 @@ class QueryIds:
         self._run_sizes.append(run_sizes)
 
     def finish(self):
-        """Give one id a row: int64 where every id is an integer as Python prints it and fits, else text."""
+        """Return one id per row: int64 if every id is an integer as Python prints it and fits, otherwise text."""
         names = list(self._numbers)
         if all(map(_INTEGER.fullmatch, names)) and all(-(2**63) <= int(name) < 2**63 for name in names):
             ids = np.array(list(map(int, names)), dtype=np.int64)
@@ -134,7 +134,7 @@ class QueryIds:
 
 
 class Names:
-    """Document names, kept as bytes until all are there."""
+    """Document names, kept as bytes until all are read."""
 
     def __init__(self):
         self._bytes, self._ends = GrowingArray(np.uint8), GrowingArray(np.int64)
@@ -145,7 +145,7 @@ class Names:
         self._bytes.append(names)
 
     def finish(self):
-        """Give one name (str) a row, or None where all are empty; UTF-8, and Latin-1 where it is not that."""
+        """Return one name (str) per row, or None if all are empty; decoded as UTF-8, or else as Latin-1."""
         content, ends = self._bytes.finish(), self._ends.finish()
         if content.size == 0:
             return None
@@ -172,12 +172,12 @@ def _decode(name):
 
 
 def _wasteful(count, longest, total):
-    """Tell whether strings of one width would be mostly padding, as when one of them is very long."""
+    """Return whether strings of one width would be mostly padding, as when one of them is very long."""
     return count * longest > _WIDEST_PADDING * total + 2**20
 
 
 def _text_array(texts):
-    """Give strings as a fixed-width array, or as objects where one is so long that this would be wasteful."""
+    """Return strings as a fixed-width array, or as objects if one is so long that padding would be wasteful."""
     lengths = list(map(len, texts))
     wasteful = _wasteful(len(texts), max(lengths), sum(lengths))
     return np.array(texts, dtype=object if wasteful else np.str_)

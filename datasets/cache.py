@@ -1,4 +1,4 @@
-"""A folder of parsed data sets, so that text is parsed once: .npy files, keyed by the content of the text."""
+"""A folder of parsed data sets, so that text is parsed once: .npy files, with a hash of the text as key."""
 
 import contextlib
 import hashlib
@@ -16,18 +16,18 @@ import scipy.sparse
 
 from structrank.datasets.containers import Dataset
 
-_VERSION = 2  # of the reader's meaning and of the files below; a new one makes every old entry unknown
+_VERSION = 2  # of the reader and of the file format; a new version invalidates all entries
 _SEGMENT_BYTES = 1 << 22
 _MAPPED = ("X", "values", "columns")
 
 
 def content_key(paths, settings):
-    """Give a key for what files say and how they are read.
+    """Return a key for the content of files and the way they are read.
 
     Parameters
     ----------
     paths : list of path-like
-        Their names and dates do not matter, their bytes do.
+        Only their bytes matter, not their names and dates.
     settings : object
         Its repr is part of the key.
 
@@ -58,7 +58,7 @@ class ParseCache:
     Parameters
     ----------
     folder : path-like
-        Made where it is missing; whatever is in it may be deleted at any time.
+        Created if missing; its content may be deleted at any time.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class ParseCache:
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def load(self, key):
-        """Give the data set kept under `key`, X mapped from disk; None where it is missing or damaged.
+        """Return the data set kept under `key`, with X mapped from disk; None if it is missing or damaged.
 
         The map is private: writing to X changes memory only.
         """
@@ -116,7 +116,7 @@ class ParseCache:
             with contextlib.suppress(OSError):  # another process was faster
                 aside.rename(self._folder / key)
         except OSError as error:
-            # The data set itself is not in danger.
+            # The data set itself is not affected.
             warnings.warn(f"The parse cache in {self._folder} was not written: {error}.", RuntimeWarning, stacklevel=4)
         finally:
             if aside is not None:

@@ -1,9 +1,9 @@
-"""The data preparation of the KDD 2008 paper, section 4.1: what makes ties is dropped, features are scaled.
+"""The data preparation of the KDD 2008 paper, section 4.1: drop documents that cause ties, scale features.
 
-Each step is a function ``(X, y, qid) -> (X, y, qid, report)`` and an object of scikit-learn's kind. Only the
+Each step is a function ``(X, y, qid) -> (X, y, qid, report)`` and a scikit-learn estimator. Only the
 scaling is a transformer, as a step of a scikit-learn Pipeline can change columns but not the number of rows.
-The two droppers follow imbalanced-learn's convention instead: ``fit_resample``, which gives the rows that
-stay.
+The two droppers follow imbalanced-learn's convention instead: ``fit_resample``, which returns the
+remaining rows.
 """
 
 from dataclasses import dataclass
@@ -15,26 +15,26 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from structrank._compile import kernel
-from structrank.datasets._queries import group_rows, rows_by_query
+from structrank._support.compile import kernel
+from structrank.datasets.queries import group_rows, rows_by_query
 
-_BLOCK = 1024  # rows on each side of a product of good and bad documents
+_BLOCK = 1024  # rows on each side of a product of relevant and irrelevant documents
 
 
 @dataclass(frozen=True, eq=False)
 class Removed:
-    """What a step took away.
+    """Documents that a step removed.
 
     Attributes
     ----------
     kept : (n_kept,) array of int
-        Rows that stay, ascending; ``docid[kept]`` keeps names in step.
+        Remaining rows, ascending; ``docid[kept]`` are their names.
     good, bad : int
-        Documents removed, by relevance.
+        Relevant and irrelevant documents removed.
     queries : int
         Queries that lost all their documents.
     one_sided : int
-        Queries that lost all their good or all their bad documents, and so no longer count in training.
+        Queries that lost all their relevant or all their irrelevant documents, and so carry no training signal.
     """
 
     kept: np.ndarray
@@ -57,7 +57,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class Scaled:
-    """What scaling took away: the number of (query, feature) pairs whose only value, not 0, became 0."""
+    """Number of (query, feature) pairs whose constant value, not 0, became 0."""
 
     constant: int
 
@@ -73,7 +73,7 @@ def drop_zero_vectors(X: Any, y: Any, qid: Any, *, relevant_from: float = 1) -> 
     qid : array-like of shape (n_docs,)
         The query of each row.
     relevant_from : float
-        Documents with a label of at least this are good; used to count.
+        Lowest label that counts as relevant, for the counts of the report.
 
     Returns
     -------
@@ -94,10 +94,10 @@ def drop_zero_vectors(X: Any, y: Any, qid: Any, *, relevant_from: float = 1) -> 
 def drop_near_duplicates(
     X: Any, y: Any, qid: Any, *, threshold: float = 0.99, relevant_from: float = 1
 ) -> tuple[Any, Any, Any, Removed]:
-    """Drop good and bad documents of a query that look alike: both of each pair above a cosine.
+    """Drop near-duplicate relevant and irrelevant documents of a query: both of each pair above a cosine.
 
-    All pairs are judged on the documents as given, so that the order of rows does not matter. All-zero
-    vectors have no direction and are like nothing; drop them before.
+    All pairs of the given documents are compared, so that the order of rows does not matter. All-zero
+    vectors have no direction and no duplicates; drop them before.
 
     Parameters
     ----------
@@ -107,9 +107,9 @@ def drop_near_duplicates(
     qid : array-like of shape (n_docs,)
         The query of each row.
     threshold : float
-        Cosine similarity above which a good and a bad document are alike.
+        Cosine similarity above which a relevant and an irrelevant document are near-duplicates.
     relevant_from : float
-        Documents with a label of at least this are good.
+        Lowest label that counts as relevant.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def scale_per_query(X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any, Scaled]:
         A sparse X stays sparse; this needs values of at least 0 wherever a query has documents that lack the
         feature.
     y : array-like of shape (n_docs,)
-        Labels; not used, so that all steps are called alike.
+        Labels; not used, present for a common signature.
     qid : array-like of shape (n_docs,)
         The query of each row.
 
@@ -179,13 +179,13 @@ class ZeroVectorDropper(BaseEstimator):
     Parameters
     ----------
     relevant_from : float
-        Documents with a label of at least this are good; used to count.
+        Lowest label that counts as relevant, for the counts of the report.
 
     Attributes
     ----------
     removed_ : Removed
     sample_indices_ : (n_kept,) array of int
-        Rows that stay.
+        Remaining rows.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class ZeroVectorDropper(BaseEstimator):
         self.relevant_from = relevant_from
 
     def fit_resample(self, X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any]:
-        """Give X, y and qid without all-zero documents."""
+        """Return X, y and qid without all-zero documents."""
         X, y, qid, self.removed_ = drop_zero_vectors(X, y, qid, relevant_from=self.relevant_from)
         self.sample_indices_ = self.removed_.kept
         return X, y, qid
@@ -213,15 +213,15 @@ class NearDuplicateDropper(BaseEstimator):
     Parameters
     ----------
     threshold : float
-        Cosine similarity above which a good and a bad document are alike.
+        Cosine similarity above which a relevant and an irrelevant document are near-duplicates.
     relevant_from : float
-        Documents with a label of at least this are good.
+        Lowest label that counts as relevant.
 
     Attributes
     ----------
     removed_ : Removed
     sample_indices_ : (n_kept,) array of int
-        Rows that stay.
+        Remaining rows.
 
     Examples
     --------
@@ -236,10 +236,8 @@ class NearDuplicateDropper(BaseEstimator):
         self.relevant_from = relevant_from
 
     def fit_resample(self, X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any]:
-        """Give X, y and qid without good and bad documents that look alike."""
-        X, y, qid, self.removed_ = drop_near_duplicates(
-            X, y, qid, threshold=self.threshold, relevant_from=self.relevant_from
-        )
+        """Return X, y and qid without near-duplicate relevant and irrelevant documents."""
+        X, y, qid, self.removed_ = drop_near_duplicates(X, y, qid, threshold=self.threshold, relevant_from=self.relevant_from)
         self.sample_indices_ = self.removed_.kept
         return X, y, qid
 
@@ -247,9 +245,9 @@ class NearDuplicateDropper(BaseEstimator):
 class PerQueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """`scale_per_query` as a scikit-learn transformer.
 
-    Nothing is learned: the documents of a query are scaled by their own range, in training and in use alike,
-    so `qid` is needed wherever X is. Inside a Pipeline scikit-learn hands it on when metadata routing is
-    enabled; the request for `qid` is set.
+    Nothing is learned: the documents of a query are scaled by their own range, in training and prediction,
+    so `qid` is always needed. A Pipeline passes it on if scikit-learn's metadata routing is enabled; the request
+    for `qid` is set.
 
     Attributes
     ----------
@@ -263,7 +261,7 @@ class PerQueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [[0.0, 0.0], [1.0, 0.0], [0.5, 0.0]]
     """
 
-    # Asked for by default, so that users need not call set_fit_request and set_transform_request.
+    # Requested by default, so that users need not call set_fit_request and set_transform_request.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__transform = {"qid": True}  # noqa: RUF012
 
@@ -321,7 +319,7 @@ def _blocks(rows):
 
 
 def _directions(X):
-    """Scale rows to length 1; all-zero rows stay so. By the largest entry first: no square overflows."""
+    """Scale rows to norm 1, except all-zero rows; first by the largest entry, so that no square overflows."""
     X = X.astype(np.float64)
     if scipy.sparse.issparse(X):
         row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
@@ -355,9 +353,7 @@ def _scale_sparse(X, qid):
     rows, starts = group_rows(qid)
     seen, bounds = np.zeros(X.shape[1], dtype=np.int64), np.empty((3, X.shape[1]), dtype=X.dtype)
     touched = np.empty(X.shape[1], dtype=np.int64)
-    constant, query, column = _scale_stored(
-        scaled.data, scaled.indices, scaled.indptr, rows, starts, seen, bounds, touched
-    )
+    constant, query, column = _scale_stored(scaled.data, scaled.indices, scaled.indptr, rows, starts, seen, bounds, touched)
     if query >= 0:
         (name,) = qid[rows[starts[query] : starts[query] + 1]].tolist()
         raise ValueError(
@@ -371,7 +367,7 @@ def _scale_sparse(X, qid):
 
 @kernel
 def _scale_stored(values, columns, indptr, rows, starts, seen, bounds, touched):
-    """Scale the stored values in place; give the number of constant pairs, and the query and column that cannot be scaled."""
+    """Scale the stored values in place; return the number of constant pairs, and the query and column that cannot be scaled."""
     low, high, width = bounds[0], bounds[1], bounds[2]
     constant = 0
     for q in range(starts.shape[0] - 1):
@@ -388,7 +384,7 @@ def _scale_stored(values, columns, indptr, rows, starts, seen, bounds, touched):
                 seen[c] += 1
         for t in range(n_touched):
             c = touched[t]
-            if seen[c] < n:  # of the others the value is 0
+            if seen[c] < n:  # the value of the other documents is 0
                 if low[c] < 0 and (wrong < 0 or c < wrong):
                     wrong = c
                 low[c], high[c] = min(low[c], 0), max(high[c], 0)

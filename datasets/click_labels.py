@@ -1,4 +1,4 @@
-"""A second label source made to order: click-through rates that agree with the grades in part."""
+"""Synthetic second label source: click-through rates that are correlated with the grades."""
 
 import zlib
 from numbers import Real
@@ -8,8 +8,8 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from structrank.datasets._queries import rows_by_query
 from structrank.datasets.cleaning import _checked
+from structrank.datasets.queries import rows_by_query
 from structrank.datasets.synthetic import _is_integer, _require
 
 
@@ -25,32 +25,32 @@ def make_click_labels(
 ) -> NDArray[np.float64]:
     """Generate click-through rates for judged documents: correlated with the grades, but different from them.
 
-    Users like what judges like, and besides have a taste of their own, which the features show. Document i of query q
-    is clicked in a view with probability ::
+    The preference of users combines the grade with a taste that is a function of the features. Document i of query q is
+    clicked in a view with probability ::
 
         p_qi = 1 / (1 + exp(1 - 2 a_qi)),     a_qi = agreement * g_qi + sqrt(1 - agreement ** 2) * t_qi
 
     where g is the grade and t = v.x the taste, for one hidden v, both with mean 0 and standard deviation 1 within each
-    query (0 where all documents of a query are alike). Its label is the share of `n_views` views with a click. Users see a
-    document with probability `seen_share`. One that was not seen, or seen and never clicked, has no clicks: its label is
-    nan, since nobody knows which of the two it was.
+    query (0 if all documents of a query have equal values). The label is the fraction of `n_views` views with a click. Users
+    see a document with probability `seen_share`. A document without clicks has the label nan, because clicks alone do not
+    show whether it was seen.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_docs, n_features)
     y : array-like of shape (n_docs,)
-        Grades; larger is more relevant.
+        Grades; higher is more relevant.
     qid : array-like of shape (n_docs,)
-        The query of each row, in any order.
+        Query of each row, in any order.
     agreement : float, default=0.5
-        How much of what users like is the grade, from 0 to 1.
+        Weight of the grade in the preference of users, from 0 to 1.
     seen_share : float, default=0.7
-        Share of documents that users see, above 0 and at most 1.
+        Fraction of documents that users see, above 0 and at most 1.
     n_views : int, default=100
-        Views of each document that is seen, at least 1; fewer make noisier labels.
+        Views per seen document, at least 1; fewer views make noisier labels.
     random_state : int, numpy.random.Generator or None, default=None
-        Seed. One int gives the same taste v for all data of as many features, such as the parts of a fold, and other views
-        for each of them.
+        Seed. An int yields the same taste v for all data with the same number of features, such as the parts of a fold, but
+        different views for each of them.
 
     Returns
     -------
@@ -66,17 +66,17 @@ def make_click_labels(
     >>> bool(0.5 < known.mean() < 0.8), bool(0.2 < np.corrcoef(train.y[known], clicks[known])[0, 1] < 0.8)
     (True, True)
     """
-    good = isinstance(agreement, Real) and 0 <= agreement <= 1
-    _require(good, "agreement", agreement, "a number from 0 to 1")
-    good = isinstance(seen_share, Real) and 0 < seen_share <= 1
-    _require(good, "seen_share", seen_share, "a number above 0 and at most 1")
+    valid = isinstance(agreement, Real) and 0 <= agreement <= 1
+    _require(valid, "agreement", agreement, "a number from 0 to 1")
+    valid = isinstance(seen_share, Real) and 0 < seen_share <= 1
+    _require(valid, "seen_share", seen_share, "a number above 0 and at most 1")
     _require(_is_integer(n_views, 1), "n_views", n_views, "an integer of at least 1")
     features, labels, query = _checked(X, y, qid)
     grades = check_array(labels, ensure_2d=False, dtype=np.float64, input_name="y")
 
     rng = np.random.default_rng(random_state)
     taste = features @ rng.standard_normal(features.shape[1])
-    # The views depend on the grades, so that parts of one seed share the taste and nothing else.
+    # The seed of the views depends on the grades, so that parts generated from one seed share only the taste.
     rng = np.random.default_rng([int(rng.integers(2**32)), zlib.crc32(grades.tobytes())])
     queries = rows_by_query(query)
     liking = agreement * _standardised(grades, queries) + np.sqrt(1 - agreement**2) * _standardised(taste, queries)

@@ -1,4 +1,4 @@
-"""What every loader returns: a Dataset of rows, a Fold of data sets."""
+"""Return types of the loaders: a Dataset of rows, a Fold of data sets."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -11,9 +11,7 @@ _POOL = _N_IMAGES // 3
 
 
 def load_digits_retrieval(
-    n_queries: tuple[int, int, int] = (60, 40, 60),
-    n_docs: int = 60,
-    random_state: int | np.random.Generator | None = 0,
+    n_queries: tuple[int, int, int] = (60, 40, 60), n_docs: int = 60, random_state: int | np.random.Generator | None = 0
 ) -> Fold:
     """Query by example on scikit-learn's bundled handwritten digits.
 
@@ -54,8 +52,7 @@ def load_digits_retrieval(
     """
     if np.shape(n_queries) != (3,) or not all(isinstance(n, Integral) and 1 <= n <= _POOL for n in n_queries):
         raise ValueError(
-            f"n_queries={n_queries!r} is not valid: expected three integers from 1 to {_POOL} "
-            "(train, validation, test)."
+            f"n_queries={n_queries!r} is not valid: expected three integers from 1 to {_POOL} (train, validation, test)."
         )
     if not isinstance(n_docs, Integral) or not 2 <= n_docs < _POOL:
         raise ValueError(f"n_docs={n_docs!r} is not valid: expected an integer from 2 to {_POOL - 1}.")
@@ -74,12 +71,7 @@ def _part(pixels, digits, pool, n_queries, n_docs, rng):
     queries = rng.choice(pool, size=n_queries, replace=False)
     docs = np.concatenate([_draw_documents(digits, pool, query, n_docs, rng) for query in queries])
     qid = np.repeat(queries, n_docs)
-    return Dataset(
-        X=np.abs(pixels[qid] - pixels[docs]),
-        y=(digits[qid] == digits[docs]).astype(np.int64),
-        qid=qid,
-        docid=docs,
-    )
+    return Dataset(X=np.abs(pixels[qid] - pixels[docs]), y=(digits[qid] == digits[docs]).astype(np.int64), qid=qid, docid=docs)
 
 
 def _draw_documents(digits, pool, query, n_docs, rng):
@@ -87,4 +79,4 @@ def _draw_documents(digits, pool, query, n_docs, rng):
     same = digits[others] == digits[query]
     one_of_each = [np.argmax(same), np.argmin(same)]
     docs = np.concatenate([others[one_of_each], np.delete(others, one_of_each)[: n_docs - 2]])
-    return rng.permutation(docs)  # the order of the rows must not tell the labels
+    return rng.permutation(docs)  # the order of the rows must not reveal the labels

@@ -1,4 +1,4 @@
-"""Where the parts of a data set lie: the folder layouts of LETOR 2.0, 3.0, 4.0, MSLR and their kind."""
+"""Folder layouts of LETOR 2.0, 3.0, 4.0, MSLR and similar data sets."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _DEEPEST = 4  # folders between a data set's own and its folds
 
 
 def plain(name):
-    """Give a name in lower case with letters and digits only."""
+    """Return a name in lower case with letters and digits only."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
@@ -32,7 +32,7 @@ class FoldFiles:
     test: Path
 
     def parts(self):
-        """Give the files that there are: train, validation, test."""
+        """Return the existing files: train, validation, test."""
         return [path for path in (self.train, self.validation, self.test) if path is not None]
 
 
@@ -44,7 +44,7 @@ def find_folds(folder):
     folder : path-like
         Holds ``Fold1``, ``Fold2``, ..., each with a train, a test and perhaps a validation file; or these
         files themselves, as one fold; or a single subfolder (of any depth to four) that does. Of LETOR 3.0's
-        three versions QueryLevelNorm is taken; name the subfolder of another to have that.
+        three versions QueryLevelNorm is used; name the subfolder of another version to use it.
 
     Returns
     -------
@@ -53,9 +53,7 @@ def find_folds(folder):
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise FileNotFoundError(
-            f"{folder} is not a folder; expected one with Fold1, Fold2, ... or train and test files."
-        )
+        raise FileNotFoundError(f"{folder} is not a folder; expected one with Fold1, Fold2, ... or train and test files.")
     homes = preferred(homes_below(folder))
     if len(homes) > 1:
         shown = ", ".join(str(home) for home in homes)
@@ -70,7 +68,7 @@ def find_folds(folder):
 
 
 def homes_below(folder, depth=_DEEPEST):
-    """Give the folders at or below `folder` that hold folds, or a train and a test file."""
+    """Return the folders at or below `folder` that hold folds, or a train and a test file."""
     folder = Path(folder)
     parts = _part_candidates(folder)
     if _fold_folders(folder) or (parts["train"] and parts["test"]):
@@ -91,14 +89,12 @@ def preferred(homes):
 
 
 def _fold_folders(folder):
-    found = [
-        (int(match[1]), path) for path in folder.iterdir() if (match := _FOLD.fullmatch(path.name)) and path.is_dir()
-    ]
+    found = [(int(match[1]), path) for path in folder.iterdir() if (match := _FOLD.fullmatch(path.name)) and path.is_dir()]
     return [path for _, path in sorted(found)]
 
 
 def _part_candidates(folder):
-    """Give, for each part, the files named after it: ``train.txt``, ``rank.train``, ``Vali.txt.gz``."""
+    """Return, for each part, the files named after it: ``train.txt``, ``rank.train``, ``Vali.txt.gz``."""
     found = {part: [] for part in _PARTS}
     for path in sorted(folder.iterdir()):
         words = re.split(r"[^a-z0-9]+", path.name.lower())

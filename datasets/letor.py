@@ -40,11 +40,11 @@ def load_letor(
         Or a folder as `load_letor_folds` reads it: then the parts of its first fold, one after another, which
         are the whole data set, as each fold of LETOR divides all queries.
     null : {"error", "min", "zero"}
-        What a missing value is taken for: an error, the smallest value of the feature in the same query (0
+        Treatment of a missing value: an error, the smallest value of the feature in the same query (0
         where the query has none), or 0. Missing are the word NULL, as in LETOR 3.0's Feature-null, and numbers
         from 1.79e308 on, above or below 0, as in Istella.
     sparse : bool
-        Give X as a CSR matrix, without its zeros.
+        Return X as a sparse CSR matrix.
     dtype : {numpy.float64, numpy.float32}
         Type of X.
     n_features : int, optional
@@ -52,8 +52,8 @@ def load_letor(
     zero_based : bool
         Whether feature ids count from 0, not from 1.
     cache : path-like, optional
-        A folder for parsed files, made where it is missing: a file with the same content is then not parsed
-        again but mapped from there. By default nothing is written.
+        Folder for parsed files, created if missing: a file with the same content is then mapped from the folder, not
+        parsed again. By default nothing is written.
     verbose : int, optional
         Progress bar on standard error for files over 50 MB: 1 shows it, 0 does not; by default it shows on a
         terminal.
@@ -73,9 +73,9 @@ def load_letor(
 
     Notes
     -----
-    Values are the nearest doubles, as ``float()`` gives them. Features that a line does not list are 0. They
+    Values are the nearest doubles, as from ``float()``. Features that a line does not list are 0. They
     may come in any order, but none twice. Labels are finite numbers of at least 0 and values finite numbers.
-    Blank lines and lines of comment are passed over; lines may end with return-newline; comments may be UTF-8
+    Blank lines and comment lines are skipped; lines may end with return-newline; comments may be UTF-8
     or Latin-1, all else is ASCII or UTF-8. A last line without newline is read as it is, unless it has fewer
     features (or no comment) where ten or more lines before it all have the same number (all have one): that
     is a file cut short. A cut within the last value cannot be seen.
@@ -115,7 +115,7 @@ def load_letor_folds(
         Holds ``Fold1``, ``Fold2``, ..., each with a file for training, one for testing and perhaps one for
         validation (``train``, ``vali``, ``test``; LETOR 2.0's ``trainingset``, ...; in any case, with any
         ending, compressed or not); or these files themselves, as a single fold; or one subfolder that does.
-        Of LETOR 3.0's three versions QueryLevelNorm is taken; name the subfolder of another to have that.
+        Of LETOR 3.0's three versions QueryLevelNorm is used; name the subfolder of another version to use it.
     null, sparse, dtype, zero_based, cache, verbose
         As in `load_letor`. With `cache` the parts are mapped from disk, so that large sets need not fit into
         memory.
@@ -160,7 +160,7 @@ def _read(paths, options, cache, verbose):
 
 
 def conform(parts):
-    """Give parts of one data set with as many features as the widest of them has, and query ids of one type."""
+    """Return the parts of a data set with the number of features of the widest part, and query ids of one type."""
     n_features = max(part.X.shape[1] for part in parts)
     some_text = any(part.qid.dtype.kind != "i" for part in parts)
     return [_conform(part, n_features, some_text) for part in parts]

@@ -1,4 +1,4 @@
-"""The data sets that a user has, by name."""
+"""Data sets of the user, by name."""
 
 import os
 import re
@@ -22,17 +22,14 @@ _SOURCES = {
     "mq2008": ("MQ2008", f"{_LETOR} (LETOR 4.0)"),
     "mslrweb10k": ("MSLR-WEB10K", "Microsoft Research's page on the Microsoft Learning to Rank Datasets"),
     "mslrweb30k": ("MSLR-WEB30K", "Microsoft Research's page on the Microsoft Learning to Rank Datasets"),
-    "webisclueweb09": (
-        "webis-clueweb09",
-        "the Webis group's page on its SIGIR 2020 paper on near-duplicates",
-    ),
+    "webisclueweb09": ("webis-clueweb09", "the Webis group's page on its SIGIR 2020 paper on near-duplicates"),
 }
 _GOV = re.compile(r"(2003|2004)_?(td|hp|np)_?(dataset)?", re.IGNORECASE)  # LETOR 3.0: Gov/.../2003_td_dataset
 _NO_NAMES = {*VERSIONS, "data", "letor", "gov"}
 
 
 class DataSetNotFoundError(FileNotFoundError, ValueError):
-    """A data set is not where the user's data sets are."""
+    """A data set is not in the folder of the user's data sets."""
 
 
 def available(data_home: str | os.PathLike[str] | None = None) -> list[str]:
@@ -41,8 +38,8 @@ def available(data_home: str | os.PathLike[str] | None = None) -> list[str]:
     Parameters
     ----------
     data_home : path-like, optional
-        The folder that holds them; by default that of the environment variable STRUCTRANK_DATA, or where this
-        is not set ``~/structrank_data``.
+        Folder of the data sets; by default the environment variable STRUCTRANK_DATA, or ``~/structrank_data`` if it
+        is not set.
 
     Returns
     -------
@@ -67,7 +64,7 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None, **option
     Parameters
     ----------
     name : str
-        As `available` gives it; case, blanks and dashes do not matter.
+        A name from `available`; case, blanks and dashes do not matter.
     data_home : path-like, optional
         As in `available`.
     **options
@@ -100,7 +97,7 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None, **option
     folders = [folder for own, found in known.items() if plain(own) == plain(name) for folder in found]
     if len(folders) > 1:
         shown = ", ".join(map(str, folders))
-        raise ValueError(f"{name!r} is there {len(folders)} times: {shown}; pass one of these to load_letor_folds.")
+        raise ValueError(f"{name!r} exists {len(folders)} times: {shown}; pass one of these folders to load_letor_folds.")
     if not folders:
         raise DataSetNotFoundError(_where_expected(name, home, known))
     return load_letor_folds(folders[0], **options)
@@ -112,7 +109,7 @@ def _data_home(data_home):
 
 
 def _homes(home):
-    """Give name -> folders for all data sets below `home`."""
+    """Return name -> folders for all data sets below `home`."""
     found = {}
     if home.is_dir():
         for folder in preferred(homes_below(home)):

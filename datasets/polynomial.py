@@ -1,4 +1,4 @@
-"""Ranking data graded by a random polynomial: nothing but the shape of a function to learn."""
+"""Ranking data graded by a random polynomial, without noise."""
 
 from collections.abc import Sequence
 from itertools import pairwise

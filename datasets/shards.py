@@ -18,9 +18,8 @@ _COLUMNS_AT_ONCE, _ROWS_AT_ONCE = 8, 1024
 
 
 def write_shards(
-    folder: str | os.PathLike[str], X: Any, y: Any, qid: Any, sample_weight: Any = None,
-    docs_per_shard: int = DOCS_PER_SHARD,
-) -> "Shards":  # fmt: skip
+    folder: str | os.PathLike[str], X: Any, y: Any, qid: Any, sample_weight: Any = None, docs_per_shard: int = DOCS_PER_SHARD
+) -> "Shards":
     """Write a data set as a folder of .npy files that are later mapped from disk.
 
     Shard 0 is ``X-00000.npy``, ``y-00000.npy``, ``qid-00000.npy`` and, with weights, ``weight-00000.npy``; ``shards.json``
@@ -29,7 +28,7 @@ def write_shards(
     Parameters
     ----------
     folder : path-like
-        Made where it is missing; may not hold shards yet.
+        Created if missing; must not contain shards.
     X : array of shape (n_docs, n_features)
         numpy array, memory map, or a pandas or polars frame; the type of its numbers is kept.
     y : array-like of shape (n_docs,)
@@ -60,8 +59,8 @@ def write_shards(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / _INDEX).exists() or any(folder.glob("X-*.npy")):
-        raise ValueError(f"folder={str(folder)!r} already holds shards; name another, or delete these first.")
-    # The index comes first: should writing break off, opening the folder names what is missing.
+        raise ValueError(f"folder={str(folder)!r} already holds shards; name another folder, or delete the shards first.")
+    # The index comes first: if writing is interrupted, opening the folder names the missing files.
     listed = [{"number": f"{i:05d}", "n_docs": len(shard.y)} for i, shard in enumerate(shards)]
     index = {"format": _FORMAT, "n_features": shards.n_features, "weighted": sample_weight is not None, "shards": listed}
     if shards.columns is not None:
@@ -110,10 +109,8 @@ def open_shards(source: Any, label: str = "label", qid: str = "qid", sample_weig
     return Shards([shard for path in paths for shard in _open(Path(path).absolute(), columns)])
 
 
-def cut_shards(
-    X: Any, y: Any, qid: Any, sample_weight: Any = None, docs_per_shard: int = DOCS_PER_SHARD
-) -> "Shards":
-    """Cut arrays into shards of whole queries, without copying them where the rows of each query stand together.
+def cut_shards(X: Any, y: Any, qid: Any, sample_weight: Any = None, docs_per_shard: int = DOCS_PER_SHARD) -> "Shards":
+    """Cut arrays into shards of whole queries, without copying them if the rows of each query are consecutive.
 
     For a memory map that is larger than memory: training then holds what it needs for one shard at a time.
 
@@ -122,7 +119,7 @@ def cut_shards(
     X : array or sparse matrix of shape (n_docs, n_features)
     y : array-like of shape (n_docs,)
     qid : array-like of shape (n_docs,)
-        In any order; where queries are scattered their rows are gathered in each pass.
+        In any order; the rows of scattered queries are gathered in each pass.
     sample_weight : array-like of shape (n_docs,), default=None
     docs_per_shard : int, default=131072
         Most documents of a shard; a query that is longer is a shard of its own.
@@ -189,7 +186,7 @@ class Shards:
             if shard.columns != self.columns:
                 odd = sorted({*shard.columns} ^ {*self.columns})
                 differ = f"columns {odd}" if odd else "the order of their columns"
-                raise ValueError(f"{shard.name} and {named[0].name} differ in {differ}; all shards must have the same.")
+                raise ValueError(f"{shard.name} and {named[0].name} differ in {differ}; all shards must have the same columns.")
         for shard in self._shards:
             if shard.shape[1] != first.shape[1]:
                 raise ValueError(
@@ -213,12 +210,17 @@ class Shards:
     def __getitem__(self, number):
         return self._shards[number]
 
+    def __array__(self, dtype=None, copy=None):
+        raise ValueError(
+            "Shards cannot be used as one table; take them one at a time, as in [model.predict(shard.X) for shard in shards]."
+        )
+
     def __repr__(self):
         return f"Shards({len(self)} shards, {self.n_docs} documents, {self.n_features} features)"
 
 
 def column_names(X):
-    """Give the names of the columns of a frame as a tuple, or None where it has none, or not all are texts.
+    """Return the column names of a frame as a tuple, or None if there are none or not all are strings.
 
     Examples
     --------
@@ -231,14 +233,14 @@ def column_names(X):
 
 
 def query_ids(qid):
-    """Give the different query ids of a shard."""
+    """Return the different query ids of a shard."""
     import pandas as pd
 
     return pd.unique(qid)
 
 
 def check_whole_queries(ids, names, advice):
-    """Raise where a query stands in two shards.
+    """Raise if a query is in two shards.
 
     Parameters
     ----------
@@ -249,7 +251,7 @@ def check_whole_queries(ids, names, advice):
     advice : str
         What to do about it.
     """
-    import pandas as pd  # here and below: training on arrays needs none of it
+    import pandas as pd  # imported here and below: training on arrays does not need pandas
 
     codes, queries = pd.factorize(np.concatenate(ids), use_na_sentinel=False)
     if len(queries) == len(codes):
@@ -258,7 +260,7 @@ def check_whole_queries(ids, names, advice):
     code = codes[np.flatnonzero(pd.Index(codes).duplicated())[0]]
     first, second = (names[number] for number in home[codes == code][:2])
     query = queries[code].item() if isinstance(queries[code], np.generic) else queries[code]
-    raise ValueError(f"query {query!r} stands in {first} and in {second}; a shard must hold whole queries. {advice}.")
+    raise ValueError(f"query {query!r} is in {first} and in {second}; a shard must hold whole queries. {advice}.")
 
 
 class RowShard:
@@ -280,7 +282,7 @@ class RowShard:
         self.shape = n_docs, X.shape[1]
 
     def __reduce__(self):
-        # To another process go these rows alone.
+        # Only these rows are sent to another process.
         return RowShard, (self.X, self.y, self.qid, self.sample_weight, slice(None), self.name, self.columns)
 
     @property
@@ -306,7 +308,7 @@ class RowShard:
 
 @dataclass(frozen=True)
 class NpyShard:
-    """One shard in .npy files, mapped from disk when asked for.
+    """One shard in .npy files, mapped from disk on access.
 
     Parameters
     ----------
@@ -356,7 +358,7 @@ class NpyShard:
     def _read(self, kind):
         path = Path(self.folder) / f"{kind}-{self.number}.npy"
         try:
-            # Mapped privately, as compiled functions are made anew for arrays that cannot be written to.
+            # Mapped privately: compiled functions would be compiled again for read-only arrays.
             return np.load(path, mmap_mode="c", allow_pickle=False).view(np.ndarray)
         except FileNotFoundError:
             raise ValueError(f"{path} is missing.") from None
@@ -378,7 +380,7 @@ class NpyShard:
 
 @dataclass(frozen=True)
 class ParquetShard:
-    """One shard in a parquet file, read anew whenever it is asked for.
+    """One shard in a parquet file, read again on every access.
 
     Parameters
     ----------
@@ -449,9 +451,7 @@ class ParquetShard:
         for name in self.columns:
             found = str(schema.field(name).type)
             if not found.startswith(("int", "uint", "float", "halffloat", "double", "bool")):
-                raise ValueError(
-                    f"{self.path}: column {name!r} has type {found}; expected numbers. Encode or drop it first."
-                )
+                raise ValueError(f"{self.path}: column {name!r} has type {found}; expected numbers. Encode or drop it first.")
         if self.shape[0] == 0:
             raise ValueError(f"{self.path} has no rows; remove it.")
 
@@ -500,7 +500,7 @@ def _open_parquet(path, columns):
     for kind, name in columns.items():
         if name not in names and not (kind == "sample_weight" and name is None):
             raise ValueError(f"{path} has no column {name!r} ({kind}=); it has {', '.join(map(repr, names))}.")
-    # Frames leave their index among the columns; readers of pandas take it for no column either.
+    # pandas stores the index of a frame among the columns, and its readers do not return it as a column either.
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     index = {"__null_dask_index__", *(name for name in index if isinstance(name, str))}
     features = tuple(name for name in names if name not in columns.values() and name not in index)
@@ -518,7 +518,7 @@ def _parquet():
 
 
 def _group(qid):
-    """Give the rows query after query, None where they are already so, and where each query ends."""
+    """Return the rows query after query (None if they are in this order) and the end of each query."""
     import pandas as pd
 
     heads = np.flatnonzero(np.concatenate([[True], np.asarray(qid[1:] != qid[:-1], dtype=bool)]))
@@ -542,7 +542,7 @@ def _as_array(values):
 
 
 def _as_numbers(values, name):
-    """Give objects, such as frames hold whose columns are of several types, as the numbers they are."""
+    """Convert an object array, such as from a frame with columns of several types, to numbers."""
     if values.dtype.kind != "O":
         return values
     try:
@@ -552,7 +552,7 @@ def _as_numbers(values, name):
 
 
 def _as_ids(qid):
-    """Give a list of ids of several types, or of tuples, as objects: numpy would make texts, floats or a table of them."""
+    """Return a list of ids of several types, or of tuples, as objects: numpy would make strings, floats or a table."""
     kinds = {type(value) for value in qid} if isinstance(qid, (list, tuple)) else set()
     if all(issubclass(kind, Integral) for kind in kinds) or (len(kinds) == 1 and not issubclass(*kinds, (list, tuple))):
         return qid
@@ -576,7 +576,7 @@ def _check_matrix(X, name):
 
 
 def _storable(qid):
-    """Give ids in a type that .npy files hold without pickle."""
+    """Return ids in a type that .npy files hold without pickle."""
     if qid.dtype.kind == "O" and all(isinstance(value, str) for value in qid):
         return qid.astype(str)
     if qid.dtype.kind not in "iufbUS":

@@ -1,4 +1,4 @@
-"""Ranking data made to order."""
+"""Synthetic ranking data."""
 
 from itertools import pairwise
 from numbers import Integral, Real
@@ -25,8 +25,8 @@ def make_ranking(
 
         x_qi = o_q + z_qi,     u_qi = w.x_qi + noise * e_qi,     o_q, z_qi, e_qi standard normal, |w| = 1
 
-    with one hidden w. The offset o_q shifts all documents of a query alike, as query-dependent features do in
-    real data, so that only comparisons within a query are fair.
+    with one hidden w. The offset o_q shifts all documents of a query equally, as query-dependent features do in
+    real data, so that only comparisons within a query are meaningful.
 
     The n_rel documents of largest u are relevant, n_rel ~ Binomial(n_docs, relevant_share), clipped so that
     every query has a relevant and an irrelevant document. They share the grades 1 .. n_grades - 1 equally,
@@ -96,7 +96,7 @@ def make_ranking(
 
 
 def _grade(utility, qid, starts, n_relevant, n_grades):
-    """Labels by rank within the query: the n_relevant best share the grades from n_grades - 1 down to 1."""
+    """Return labels by rank within the query: the n_relevant best share the grades from n_grades - 1 down to 1."""
     order = np.lexsort((-utility, qid))
     rank = np.arange(len(utility)) - starts[qid]
     behind = n_relevant[qid] - 1 - rank  # relevant documents ranked lower; negative for the irrelevant
@@ -107,7 +107,7 @@ def _grade(utility, qid, starts, n_relevant, n_grades):
 
 
 def _split_bounds(n_queries, split):
-    """First query of each part, and the end."""
+    """Return the first query of each part, and the end."""
     shares = np.asarray(split, dtype=float)
     good = shares.shape == (3,) and (shares > 0).all() and np.isclose(shares.sum(), 1.0)
     _require(good, "split", split, "three positive shares (train, validation, test) that sum to 1")

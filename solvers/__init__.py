@@ -1,4 +1,4 @@
-"""Solvers that know nothing of ranking: cutting planes, the working-set QP and the assignment problem."""
+"""Solvers that are independent of ranking: cutting planes, the working-set QP and the assignment problem."""
 
 from structrank.solvers.cutting_plane import CuttingPlanes
 from structrank.solvers.results import Certificate, Iteration, Plane, Result

@@ -1,21 +1,21 @@
-"""The assignment problem: rows to columns so that the summed benefit is largest."""
+"""The assignment problem: assign rows to columns so that the total benefit is largest."""
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 
 def best_assignment(benefit):
-    """Assign every row a column of its own, rows beyond the last column the places after it.
+    """Assign each column to a different row; number the remaining rows after the last column.
 
     Parameters
     ----------
     benefit : (n_rows, n_columns) array, n_rows >= n_columns
-        What it brings to give a row a column; a row without one brings 0.
+        Benefit of assigning a row to a column; rows without a column contribute 0.
 
     Returns
     -------
     (n_rows,) array of int
-        The column of each row; rows without one are numbered n_columns, n_columns + 1, ... in their own order.
+        Column of each row; rows without a column are numbered n_columns, n_columns + 1, ... in row order.
 
     Examples
     --------

@@ -17,18 +17,22 @@ from structrank.solvers.results import Certificate, Iteration, Result
 from structrank.solvers.vectors import combine, dot
 from structrank.solvers.working_set import WorkingSet
 
-# The price of each rule, in passes and time without it, is in notebook 16. C is large where C |R'(0)|^2 is LARGE times R(0).
-ONE_SLACK_PASSES = 16  # a run that needs more goes on with many slacks; a third, where it is hard from the start
+# Notebook 16 measures passes and time without each rule. The size of C is C |R'(0)|^2 / R(0), with the gradient at w = 0.
+ONE_SLACK_PASSES = 16  # passes with one slack before a run switches to many; a third of them where the run is hard
 QP_SHARE = 0.15  # accuracy of a QP, as a share of the gap
-FIRST_STAGE, STAGE_FACTOR = 60.0, 10.0  # continuation in C: C |R'(0)|^2 / R(0) of the first stage, factor between stages
-STAGE_GAP, SLOW = 0.015, 0.3  # a stage ends at this relative gap, or where a step leaves more than this share of the gap
-LARGE, CENTRAL_GAP = 10.0, 0.5  # for a large C, QPs are solved by interior points while the relative gap is above this
-ABOUT_RIGHT, SECOND_STEP = 0.8, 0.05  # the step size that follows a first step of which this share was right
+FIRST_STAGE = 60.0  # size of the first C of the continuation
+STAGE_FACTOR = 10.0  # ratio of consecutive values of C
+STAGE_GAP = 0.015  # relative gap at which the next C follows
+SLOW = 0.3  # the next C follows, too, if a step leaves more than this share of the gap
+LARGE = 10.0  # size from which C is large
+CENTRAL_GAP = 0.5  # relative gap above which QPs of a large C are solved by interior points
+ABOUT_RIGHT = 0.8  # share of the first step that the secant must confirm for SECOND_STEP to apply
+SECOND_STEP = 0.05  # step size after such a first step
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point where R is known.
+    """A point at which R was evaluated.
 
     Attributes
     ----------
@@ -55,9 +59,9 @@ class Point:
 class CuttingPlanes:
     """Cutting planes over a risk, for one C after another: points and planes do not depend on C and are shared.
 
-    Far from the optimum the solution of the QP overshoots, the more so the larger C. So R is evaluated between the best point
-    so far and that solution, where the objective should be least by the directional derivatives at both ends of the last step
-    (a secant). For the same reason a large C is reached by a continuation from smaller values.
+    Far from the optimum the solution of the QP overshoots, more so for a larger C. So R is evaluated between the best point
+    so far and that solution, at the minimum predicted by the directional derivatives at both ends of the last step (a secant).
+    For the same reason a large C is reached by continuation from smaller values.
 
     Parameters
     ----------
@@ -69,13 +73,13 @@ class CuttingPlanes:
         Backend for the QPs, see `structrank.solvers.backends`. "auto" is OSQP for one slack and the compiled backends for many.
     one_slack_passes : int or float, default 16
         Evaluations of R after which the QP has a slack for each part of R rather than one for all; 0 for never one,
-        ``math.inf`` for always one. A third of them where the run is hard: C is as large as in the first stage of the
-        continuation, or w = 0 is still the best point.
+        ``math.inf`` for always one. A third of them where the run is hard: C is larger than the first C of the continuation,
+        or w = 0 is still the best point.
 
     Attributes
     ----------
     points : list of Point
-        Where R was evaluated.
+        Points at which R was evaluated.
 
     Examples
     --------
@@ -104,7 +108,7 @@ class CuttingPlanes:
         C : float
         max_iter : int
         start : (n_features,) array, default None
-            Where R is evaluated first; None for 0, or for the points so far where there are any.
+            First point at which to evaluate R; None for 0, or for the points so far if there are any.
         callback : callable, default None
             Called with each `Iteration`; a true return value stops the run.
 
@@ -120,73 +124,80 @@ class CuttingPlanes:
         bound, history, reason = 0.0, [], ""  # R is at least 0, and so is the optimum
         planes = self._merged
         try:
-            for stage in stages:
+            for stage_C in stages:
                 if reason:
                     break
-                best, step, last_gap = self._best(stage), None, math.inf
+                best, step, last_gap, ended = self._best(stage_C), None, math.inf, False
                 w, planes = best.w, self._working_set(planes, best, size)
-                stage_bound = max(planes.feasible_dual(stage, planes.multipliers)[1], bound if stage == C else 0.0)
-                ended = False
+                stage_bound = max(planes.feasible_dual(stage_C, planes.multipliers)[1], bound if stage_C == C else 0.0)
                 while not (ended or reason or len(history) >= max_iter):
                     started, before = time.perf_counter(), planes
                     planes = self._working_set(planes, best, size)
-                    # Solve the working-set QP, no finer than the gap asks for.
-                    missing = best.objective(stage) - stage_bound
-                    accuracy = QP_SHARE * max(missing, stage * self.tol)
-                    central = large and missing > CENTRAL_GAP * best.objective(stage) and interior.is_cheap(planes)
-                    solution = solve(planes, stage, accuracy, w, self._backend(planes, central))
+                    # Solve the working-set QP to an accuracy proportional to the gap.
+                    missing = best.objective(stage_C) - stage_bound
+                    accuracy = QP_SHARE * max(missing, stage_C * self.tol)
+                    central = large and missing > CENTRAL_GAP * best.objective(stage_C) and interior.is_cheap(planes)
+                    solution = solve(planes, stage_C, accuracy, w, self._backend(planes, central))
                     planes.multipliers[:] = solution.multipliers
                     risen, stage_bound = solution.dual > stage_bound, max(solution.dual, stage_bound)
-                    # What is feasible for a smaller C is feasible for this one, and may have room to grow.
-                    dual = solution.dual if stage == C else planes.feasible_dual(C, solution.multipliers)[1]
+                    # A dual point that is feasible for a smaller C is feasible for C, and can be scaled up.
+                    dual = solution.dual if stage_C == C else planes.feasible_dual(C, solution.multipliers)[1]
                     bound = max(bound, dual)
-                    # Step from the best point towards its solution.
+                    # Step from the best point towards the solution.
                     direction, w = solution.w - best.w, solution.w
                     if step is None or planes is not before:
-                        step = self._first_step(best, stage, direction)
+                        step = self._first_step(best, stage_C, direction)
                     target, spare = best.w + step * direction, C * self.tol - (best.objective(C) - bound)
                     if spare > 0.0 and history and not best.w.any():
-                        # w = 0 is within the tolerance but ranks nothing. R is convex: so is a point towards any other one.
+                        # w = 0 is within the tolerance but ties all documents. R is convex: so are points near 0.
                         scaled = [spare / max(one.objective(C) - best.objective(C), spare) * one.w for one in self.points]
                         target = max(scaled, key=lambda w: dot(w, w))
                     expected, n_planes = float(planes.weights @ planes.slacks(target)), len(planes)
                     seconds = {"qp": time.perf_counter() - started, "oracle": 0.0}
-                    # Find the most violated rankings there and add their planes, unless the best point is good enough.
+                    # Add the planes of the most violated rankings there, unless the best point is within the tolerance.
                     point = best
                     if spare < 0.0 or not best.w.any():
                         plane = self.risk.plane(target)
                         point, seconds["oracle"] = self.add(target, plane), plane.seconds
                     objective, violation = point.objective(C), point.risk - expected
-                    line = (objective, bound, max(objective - bound, 0.0), violation, n_planes, seconds)
-                    history.append(Iteration(len(history) + 1, *line, solution.backend, solution.note))
-                    uninformative = violation <= QP_SHARE * self.tol and point.objective(stage) >= best.objective(stage)
-                    step = self._next_step(step, best, point, stage, direction, large, uninformative)
+                    entry = Iteration(
+                        iteration=len(history) + 1,
+                        objective=objective,
+                        bound=bound,
+                        gap=max(objective - bound, 0.0),
+                        violation=violation,
+                        planes=n_planes,
+                        seconds=seconds,
+                        solver=solution.backend,
+                        note=solution.note,
+                    )
+                    history.append(entry)
+                    uninformative = violation <= QP_SHARE * self.tol and point.objective(stage_C) >= best.objective(stage_C)
+                    step = self._next_step(step, best, point, stage_C, direction, large, uninformative)
                     # Stop by the certified gap.
                     good_enough = objective - bound <= C * self.tol
-                    if good_enough or point.objective(stage) <= best.objective(stage):
+                    if good_enough or point.objective(stage_C) <= best.objective(stage_C):
                         best = point
-                    gap = best.objective(stage) - stage_bound
+                    gap = best.objective(stage_C) - stage_bound
                     if good_enough or (best.w.any() and best.objective(C) - bound <= C * self.tol):
                         reason = "converged"
-                    elif uninformative and not (risen or solution.accurate):
-                        reason = "stalled"
-                    if callback is not None and callback(history[-1]):
+                    stuck = uninformative and not (risen or solution.accurate)
+                    reason = reason or ("stalled" if stuck and stage_C == C else "")
+                    if callback is not None and callback(entry):
                         reason = reason or "callback"
-                    reached = point.objective(stage) - stage_bound <= STAGE_GAP * best.objective(stage)
-                    ended = stage < C and (reached or gap > SLOW * last_gap)
-                    last_gap = gap
+                    reached = point.objective(stage_C) - stage_bound <= STAGE_GAP * best.objective(stage_C)
+                    ended, last_gap = stage_C < C and (stuck or reached or gap > SLOW * last_gap), gap
         except KeyboardInterrupt:
             if not history:
                 raise
             reason = "interrupted"
         best = best if reason == "converged" else self._best(C)
         objective = best.objective(C)
-        # The bound may be above the objective by rounding.
-        certificate = Certificate(objective, min(bound, objective))
+        certificate = Certificate(objective, min(bound, objective))  # rounding may put the bound above the objective
         return Result(best.w, best.risk, certificate, history, reason or "max_iter")
 
     def add(self, w, plane):
-        """Add what is known of R at w to the points and planes; return the `Point`."""
+        """Add the value and the plane of R at w to the points and working sets; return the `Point`."""
         weights, slope = self.risk.weights, np.atleast_2d(plane.slope)
         offset, value = np.atleast_1d(plane.offset), np.atleast_1d(plane.value)
         self.points.append(Point(w, float(weights @ value), combine(weights, slope)))
@@ -210,7 +221,7 @@ class CuttingPlanes:
         return "osqp" if planes is self._merged else "interior" if central else "dual"
 
     def _continuation(self, C):
-        """Return C |R'(0)|^2 / R(0), and the values of C to go by: the last alone, where more than one point is known."""
+        """Return the size of C and the values of C of the continuation: only the last if there is more than one point."""
         zero = self.points[0]
         size = 0.0 if zero.w.any() else min(C * dot(zero.slope, zero.slope) / max(zero.risk, 1e-300), 1e300)
         n_stages = 0
@@ -219,21 +230,21 @@ class CuttingPlanes:
         return size, [*(C * FIRST_STAGE / size * STAGE_FACTOR**i for i in range(n_stages)), C]
 
     def _first_step(self, best, C, direction):
-        """Return the step size at which a parabola with the curvature between the last points has its minimum, 1 at most."""
+        """Return the step size that minimises a parabola with the curvature between the last two points, 1 at most."""
         other = next((point for point in reversed(self.points) if point is not best), best)
-        way, curvature = other.w - best.w, 0.0
-        if way.any():
-            curvature = max(dot(best.slope - other.slope, way) / dot(way, way), 0.0)  # less than 0 is rounding
+        difference, curvature = other.w - best.w, 0.0
+        if difference.any():
+            curvature = max(dot(best.slope - other.slope, difference) / dot(difference, difference), 0.0)  # < 0 is rounding
         slope, bend = best.derivative(C, direction), (1.0 + C * curvature) * dot(direction, direction)
         return min(-slope / bend, 1.0) if slope < 0.0 and bend > 0.0 else 1.0
 
     def _next_step(self, step, best, point, C, direction, large, uninformative):
-        """Return the step size at which the objective should have been least; 1 after a step too short to tell."""
+        """Return the step size at which the secant predicts the minimum; 1 after an uninformative step."""
         start, end = best.derivative(C, direction), point.derivative(C, direction)
         if uninformative or not start < end or start >= 0.0:
             return 1.0
         share = start / (start - end)
         if len(self.points) == 2 and share > ABOUT_RIGHT:
-            # With two planes the next solution overshoots most, unless this step was too short.
+            # With two planes the next solution overshoots most; less so if this step was too short.
             return SECOND_STEP * (1 if large else 2) * (2 if share > 1.0 else 1)
         return min(step * share, 1.0)

@@ -1,4 +1,4 @@
-"""What the driver is given, and what it returns."""
+"""Input and output of the cutting-plane driver."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class Iteration:
     planes : int
         Planes in the working set.
     seconds : dict
-        "qp" and "oracle"; the latter is 0 where the QP's bound showed that the best w so far is good enough.
+        "qp" and "oracle"; the latter is 0 if the QP's bound showed that the best w so far is within the tolerance.
     solver : str
         Backend that solved the QP.
     note : str
-        What went wrong in the QP; empty where nothing did.
+        Failures of QP backends; empty if there were none.
     """
 
     iteration: int
@@ -102,7 +102,7 @@ class Result:
     history : list of Iteration
     reason : str
         "converged", "max_iter", "callback", "interrupted" or "stalled" (no backend solved the QP to the accuracy that the
-        tolerance asks for).
+        tolerance requires).
     rounds : tuple
         Rounds of the convex-concave procedure; empty for a convex problem. `certificate` and `history` are those of the
         last convex problem.

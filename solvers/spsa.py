@@ -1,13 +1,13 @@
-"""Descent on a function of a vector that can only be evaluated: simultaneous perturbation, and finite differences.
+"""Derivative-free descent: simultaneous perturbation (SPSA) and finite differences (FDSA).
 
-Both estimate a gradient from values and take a step against it, w <- w - a_k g_k(w), with steps and perturbations that
-shrink as ::
+Both estimate the gradient g_k(w) from function values and step against it, w <- w - a_k g_k(w), with step sizes and
+perturbations that shrink as ::
 
     a_k = a / (A + k ** alpha),     c_k = c / k ** gamma,     k = 1, 2, ...
 
 (Spall, Multivariate stochastic approximation using a simultaneous perturbation gradient approximation, IEEE Transactions on
-Automatic Control 37, 1992). Finite differences (FDSA) move one weight at a time, 2 d values for d weights; SPSA moves all
-at once, in a random direction of signs, 2 values whatever d is.
+Automatic Control 37, 1992). FDSA perturbs one weight at a time and needs 2 d values for d weights; SPSA perturbs all weights
+at once, in a random direction of signs, and needs 2 values for any d.
 """
 
 from collections.abc import Callable
@@ -34,11 +34,11 @@ class Steps:
     Attributes
     ----------
     a, c : float
-        First lengths, above 0; `a` is divided by about `A`.
+        Initial lengths, above 0; `a` is divided by about `A`.
     A : float
         Damps the first steps, at least 0.
     alpha, gamma : float
-        How fast they shrink. Convergence needs a_k, c_k -> 0, the sum of a_k infinite and that of (a_k / c_k) ** 2 finite:
+        Rates of decay. Convergence needs a_k, c_k -> 0, the sum of a_k infinite and that of (a_k / c_k) ** 2 finite:
         alpha <= 1 and alpha - gamma > 1/2, as 0.602 and 0.101 do.
 
     Examples
@@ -60,7 +60,7 @@ class Steps:
             _require(_is_number(getattr(self, name)) and getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
 
     def at(self, k):
-        """Give a_k and c_k, k from 1."""
+        """Return a_k and c_k, k from 1."""
         return self.a / (self.A + k**self.alpha), self.c / k**self.gamma
 
 
@@ -71,7 +71,7 @@ class SPSA:
     Attributes
     ----------
     evaluations : int
-        Values of the function for one gradient: 2, 4, 8 or any even number. SPSA:2 is the plain one.
+        Values of the function for one gradient, an even number. SPSA:2 is the standard method.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class SPSA:
         _require(good, "evaluations", value, "an even integer of at least 2")
 
     def evaluations_of(self, n_weights):
-        """Give the number of values that one gradient takes."""
+        """Return the number of function values of one gradient."""
         return self.evaluations
 
     def gradient(self, function, w, c, rng):
@@ -110,7 +110,7 @@ class FDSA:
     """
 
     def evaluations_of(self, n_weights):
-        """Give the number of values that one gradient takes."""
+        """Return the number of function values of one gradient."""
         return 2 * n_weights
 
     def gradient(self, function, w, c, rng):
@@ -127,15 +127,15 @@ class FDSA:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """What `minimize` gives.
+    """Result of `minimize`.
 
     Attributes
     ----------
     w : (n_weights,) array
-        The last weights.
+        Final weights.
     iterations : int
     evaluations : int
-        Values of the function that the gradients took.
+        Function values computed for the gradients.
     """
 
     w: np.ndarray
@@ -167,7 +167,7 @@ def minimize(
         How gradients are estimated.
     steps : Steps, default Steps()
     max_evaluations : int, default 1000
-        Values of the function to spend on gradients; an iteration that would exceed them is not begun.
+        Budget of function values for the gradients; an iteration that would exceed it is not started.
     random_state : int, numpy.random.Generator or None, default 0
         Seed of the directions.
     callback : callable, default None
@@ -200,7 +200,7 @@ def minimize(
     def checked(weights):
         value = function(weights)
         if not np.isfinite(value):
-            raise ValueError(f"the function gave {value!r}; descent needs finite values. Take smaller steps a or c.")
+            raise ValueError(f"the function returned {value!r}; descent needs finite values. Reduce a or c.")
         return float(value)
 
     rng = np.random.default_rng(random_state)
@@ -212,4 +212,3 @@ def minimize(
         if callback is not None and callback(iteration, iteration * cost, w):
             break
     return Descent(w, iteration, iteration * cost)
-

@@ -1,8 +1,8 @@
-"""Sums over vectors, compiled: BLAS threads would keep cores busy for milliseconds after short calls."""
+"""Compiled vector operations: BLAS threads would keep cores busy for milliseconds after short calls."""
 
 import numpy as np
 
-from structrank._compile import REORDER, kernel
+from structrank._support.compile import REORDER, kernel
 
 
 @kernel(fastmath=REORDER)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from structrank._compile import kernel
+from structrank._support.compile import kernel
 from structrank.solvers.vectors import add, dot
 
 
@@ -64,7 +64,7 @@ class WorkingSet:
         self.n += 1
 
     def slacks(self, w):
-        """Return the least feasible slacks at w."""
+        """Return the smallest feasible slacks at w."""
         return _slacks(self.slopes, self.offsets, self.n, w)
 
     def primal(self, C, w):
@@ -90,7 +90,7 @@ def _slacks(slopes, offsets, n, w):
     for s in range(slopes.shape[0]):
         for t in range(n):
             slack = offsets[s, t] - dot(slopes[s, t], w)
-            if slack > slacks[s] or np.isnan(slack):  # an overflow must not look like a small slack
+            if slack > slacks[s] or np.isnan(slack):  # an overflow must not pass for a small slack
                 slacks[s] = slack
     return slacks
 
@@ -103,7 +103,7 @@ def _primal(slopes, offsets, n, weights, C, w):
 @kernel
 def _feasible_dual(slopes, offsets, n, limits, multipliers):
     feasible = np.zeros_like(multipliers)
-    linear, room = 0.0, np.inf
+    linear, largest_scale = 0.0, np.inf
     w = np.zeros(slopes.shape[2])
     for s in range(slopes.shape[0]):
         total = 0.0
@@ -111,7 +111,7 @@ def _feasible_dual(slopes, offsets, n, limits, multipliers):
             total += max(multipliers[s, t], 0.0)
         if total > 0.0:
             scale = min(limits[s] / total, 1.0)
-            room = min(room, max(limits[s] / total, 1.0))
+            largest_scale = min(largest_scale, max(limits[s] / total, 1.0))
             for t in range(n):
                 if multipliers[s, t] > 0.0:
                     feasible[s, t] = scale * multipliers[s, t]
@@ -120,7 +120,7 @@ def _feasible_dual(slopes, offsets, n, limits, multipliers):
     if linear <= 0.0:
         return np.zeros_like(feasible), 0.0, np.zeros_like(w)
     quadratic = dot(w, w)
-    scale = min(linear / quadratic, room) if quadratic > 0.0 else room
+    scale = min(linear / quadratic, largest_scale) if quadratic > 0.0 else largest_scale
     return scale * feasible, scale * linear - 0.5 * scale**2 * quadratic, scale * w
 
 

@@ -3,18 +3,18 @@
 Names load when first used, so that ``import structrank`` is quick.
 """
 
-from structrank import _compile
-from structrank._lazy import names_of
+from structrank._support.compile import provide_cache
+from structrank._support.lazy import names_of
 
 _HOME = {
     "StructRankSVM": "svm",
-    "most_violated": "violation",
-    "compare": "comparison",
-    "cross_validate": "model_selection",
-    "train_for": "selection",
-    "load_model": "model_file",
+    "most_violated": "training.violation",
+    "compare": "comparison.experiment",
+    "cross_validate": "selection.cross_validation",
+    "train_for": "selection.matching",
+    "load_model": "models.files",
     "register": "criteria",
-    "StructRankWarning": "_validation",
+    "StructRankWarning": "_support.checks",
     **dict.fromkeys(("clicks", "criteria", "datasets", "feature_maps", "lambdas", "metrics", "solvers")),
 }
 
@@ -22,4 +22,4 @@ __all__ = list(_HOME)
 __version__ = "0.1.0"
 __getattr__, __dir__ = names_of(globals(), _HOME)
 
-_compile.provide_cache()
+provide_cache()

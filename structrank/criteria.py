@@ -1,7 +1,7 @@
 """Criteria: the losses that training can bound, as small value objects.
 
-A criterion names its loss and the feature maps for which it has an exact oracle. `register` makes one of your own, with the
-measure that belongs to it, known by name everywhere; the criteria of the package are registered in the same way.
+A criterion defines a loss and the feature maps for which it has an exact oracle. `register` makes a custom criterion and its
+measure available by name; the criteria of the package are registered in the same way.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from structrank import _requirements, _validation, feature_maps, metrics
+from structrank import feature_maps, metrics
 from structrank import oracles as exact
-from structrank.discounts import discounts, gains
+from structrank._support import checks, requirements
+from structrank._support.discounts import discounts, gains
 
 if TYPE_CHECKING:
     from structrank.metrics import Measure
@@ -26,15 +27,15 @@ class Criterion:
     """Base class of the criteria.
 
     A subclass is a frozen dataclass that defines `name`, ``loss(ranking, relevant)``, and `oracles` or `graded_oracles`; for a
-    loss by discounted ranks, `Discounted` defines most of it. `register` adds the measure. Where a criterion is given by its
+    loss by discounted ranks, `Discounted` defines most of it. `register` adds the measure. If a criterion is given by its
     name, the parameters `k` and `discount` of `StructRankSVM` are passed to fields of these names; other fields need a default.
 
     Attributes
     ----------
     name : str
     oracles : mapping from feature map to oracle maker
-        For binary relevance. A key is the name of a feature map, or an object where the map is one of your own; the first is
-        what ``feature_map="auto"`` means. An oracle maker is a function of criterion, feature map and length of the longest
+        For binary relevance. A key is the name of a feature map, or the object for a custom map; ``feature_map="auto"`` selects
+        the first. An oracle maker is a function of criterion, feature map and length of the longest
         query, see `structrank.oracles`.
     graded_oracles : mapping from feature map to oracle maker
         For graded labels (``relevant_from=None``).
@@ -45,7 +46,7 @@ class Criterion:
     graded_oracles: ClassVar[Mapping[Any, Callable]] = {}
 
     def __post_init__(self):
-        _validation.check_settings(self)
+        checks.check_settings(self)
 
     @property
     def measure(self) -> Callable[..., Measure] | None:
@@ -53,10 +54,10 @@ class Criterion:
         paired = next((_MEASURE_OF[cls] for cls in type(self).__mro__ if cls in _MEASURE_OF), None)
         if paired is None:
             return None
-        return lambda relevant_from=1: _validation.make(paired, vars(self) | {"relevant_from": relevant_from})
+        return lambda relevant_from=1: checks.make(paired, vars(self) | {"relevant_from": relevant_from})
 
     def check_grades(self, labels: np.ndarray) -> None:
-        """Raise if graded labels are of a size that the loss cannot take."""
+        """Raise if graded labels are outside the range of the loss."""
 
 
 def _relevant_ranks(ranking, relevant):
@@ -66,7 +67,7 @@ def _relevant_ranks(ranking, relevant):
 
 @dataclass(frozen=True)
 class AUC(Criterion):
-    r"""Fraction of good / bad pairs in the wrong order.
+    r"""Fraction of pairs of a relevant and an irrelevant document in the wrong order.
 
     .. math:: \Delta = \frac{1}{n^+ n^-} |\{(g, b) : b \text{ before } g\}|
 
@@ -94,21 +95,21 @@ class AUC(Criterion):
 
 
 class Discounted(Criterion):
-    r"""Base class of the losses in which the relevant documents earn a credit, discounted by rank.
+    r"""Base class of losses with credits for relevant documents, discounted by rank.
 
     .. math:: \Delta = 1 - \sum_{i=0}^{n^+ - 1} c_i D(\mathrm{rank}_i) \Big/ \sum_{i=0}^{n^+ - 1} c_i D(i)
 
-    over the relevant documents i = 0, 1, ... in the order of the ranking, with ranks counted from 0, a discount D that never
-    rises and credits c.
+    over the relevant documents i = 0, 1, ... in the order of the ranking, with ranks counted from 0, a non-increasing
+    discount D and credits c.
 
     A subclass is a frozen dataclass that defines `name` and ``discounts(n)``, which returns D(0), ..., D(n - 1); and
-    ``credits(n)``, which returns the first n credits, unless they are all 1. The oracles come with it, exact and compiled: for
+    ``credits(n)``, which returns the first n credits, unless they are all 1. The inherited oracles are exact and compiled: for
     the feature map "dorm" with any discount and credits; for "po" if D is 0 from rank `k` on and all credits are equal, or, for
     a criterion without `k`, if D is convex from rank `convex_from` (0 or 1) on. Making an oracle checks these conditions.
 
     Examples
     --------
-    Precision in the first k ranks, over the largest that is possible:
+    Precision in the first k ranks, divided by its largest possible value:
 
     >>> @dataclass(frozen=True)
     ... class Precision(Discounted):
@@ -171,12 +172,12 @@ class MAP(Discounted):
 
 @dataclass(frozen=True)
 class NDCG(Discounted):
-    r"""One minus the normalised discounted cumulative gain of good documents in the top k; k=None does not clip (NDCG-NC).
+    r"""One minus the NDCG of relevant documents in the top k; k=None for no cutoff (NDCG-NC).
 
     .. math:: \Delta = 1 - \sum_{g: \mathrm{rank}_g < k} D(\mathrm{rank}_g) \Big/ \sum_{i < \min(n^+, k)} D(i)
 
     ``discount="kdd08"``: D(0) = D(1) = 1, D(r) = 1/log2(1 + r); ``"log2"``: D(r) = 1/log2(2 + r); ranks from 0.
-    With graded labels (permutation map only) document i counts 2^label - 1 times.
+    With graded labels (phi_dorm only) document i has the gain 2^label - 1.
 
     Examples
     --------
@@ -191,12 +192,12 @@ class NDCG(Discounted):
 
     @property
     def name(self):
-        """The name, by which users choose the criterion."""
+        """Name of the criterion in user input."""
         return "ndcg-nc" if self.k is None else "ndcg"
 
     @property
     def convex_from(self):
-        """The rank from which the unclipped discount is convex."""
+        """The rank from which the discount without cutoff is convex."""
         return 1 if self.discount == "kdd08" else 0
 
     def discounts(self, n: int) -> np.ndarray:
@@ -204,8 +205,8 @@ class NDCG(Discounted):
         return discounts(self.discount, n, self.k)
 
     def check_grades(self, labels: np.ndarray) -> None:
-        """Raise if 2^label would overflow, or not differ from 1."""
-        _validation.check_exp2_labels(labels)
+        """Raise if 2^label overflows or rounds to 1."""
+        checks.check_exp2_labels(labels)
         lost = np.flatnonzero((labels > 0) & (self.gains(labels) == 0))
         if lost.size:
             row = int(lost[0])
@@ -224,7 +225,7 @@ class NDCG(Discounted):
 
 @dataclass(frozen=True)
 class DORM(NDCG):
-    """NDCG@k with the permutation map (direct optimisation of ranking measures); the loss is that of `NDCG`.
+    """NDCG@k with phi_dorm (direct optimisation of ranking measures); the loss is that of `NDCG`.
 
     Examples
     --------
@@ -238,7 +239,7 @@ class DORM(NDCG):
 
 @dataclass(frozen=True)
 class MRR(Discounted):
-    r"""One minus the reciprocal rank of the first good document, no credit from rank k on (k=None: no clip).
+    r"""One minus the reciprocal rank of the first relevant document, no credit from rank k on (k=None: no cutoff).
 
     .. math:: \Delta = 1 - \frac{[r < k]}{1 + r}, \quad r = \mathrm{rank}_{g_0}
 
@@ -251,11 +252,7 @@ class MRR(Discounted):
     k: int | None = 10
 
     name: ClassVar[str] = "mrr"
-    oracles: ClassVar[Mapping] = {
-        "mrr": exact.mrr_first_relevant,
-        "po": exact.mrr_partial_order,
-        "dorm": exact.permutation,
-    }
+    oracles: ClassVar[Mapping] = {"mrr": exact.mrr_first_relevant, "po": exact.mrr_partial_order, "dorm": exact.permutation}
 
     def discounts(self, n: int) -> np.ndarray:
         """Return 1/(1 + r) for the first n ranks, 0 from k on."""
@@ -269,26 +266,27 @@ class MRR(Discounted):
         return (np.arange(n) == 0).astype(np.float64)
 
 
-# By name: the class, and the settings that the name stands for.
+# By name: the class, and the settings implied by the name.
 CRITERIA: dict[str, tuple[type[Criterion], dict[str, Any]]] = {}
 _MEASURE_OF: dict[type[Criterion], type[Measure]] = {}
 _Class = TypeVar("_Class", bound=type[Criterion])
 
 
 def register(criterion: _Class, measure: type[Measure] | None = None) -> _Class:
-    """Make a criterion, and the measure that belongs to it, known by name everywhere.
+    """Register a criterion and its measure by name.
 
-    `StructRankSVM`, `most_violated` and `compare` then take the criterion by its `name`; `structrank.metrics`, `train_for` and
-    `structrank.polish` the measure by its `short` name; model files hold objects of both. On the command line, ``--import``
-    names a module that calls this. Names belong to the process that registered them, and to those that `compare` starts.
+    `StructRankSVM`, `most_violated` and `compare` then accept the criterion by its `name`; `structrank.metrics`, `train_for`
+    and `structrank.selection.polish` accept the measure by its `short` name; model files may contain both. On the command line,
+    ``--import`` names a module that calls `register`. Names are registered for the current process and the processes that
+    `compare` starts.
 
     Parameters
     ----------
     criterion : class
-        Derived from `Criterion`, most easily from `Discounted`.
+        Subclass of `Criterion`, most easily of `Discounted`.
     measure : class, default None
-        Derived from `structrank.metrics.Measure`: 1 - loss. Fields that both classes have are passed from one to the other.
-        None for a criterion that defines ``measure(relevant_from)`` itself.
+        Subclass of `structrank.metrics.Measure`: 1 - loss. Fields of both classes are passed from one to the other. None for
+        a criterion that defines ``measure(relevant_from)`` itself.
 
     Returns
     -------
@@ -298,8 +296,8 @@ def register(criterion: _Class, measure: type[Measure] | None = None) -> _Class:
     Raises
     ------
     ValueError
-        If something is missing, or a name is taken by another class. A class that is defined anew, as by a notebook cell that
-        runs again, replaces the earlier one.
+        If a required attribute is missing, or the name is used by another class. A class that is defined again, as by rerunning
+        a notebook cell, replaces the earlier one.
 
     Examples
     --------
@@ -335,26 +333,26 @@ def _check(criterion):
         )
     role = "discounted criterion" if isinstance(criterion, Discounted) else "criterion"
     adding = f"structrank.register({type(criterion).__name__}, MEASURE) adds measure."
-    _requirements.check(criterion, role, "" if getattr(criterion, "measure", None) else adding)
+    requirements.check(criterion, role, "" if getattr(criterion, "measure", None) else adding)
 
 
 def _register(criterion, measure=None, **settings):
-    _validation.check_extension(criterion, Criterion)
-    made = _validation.make(criterion, {"k": 10, "discount": "kdd08", **settings})
+    checks.check_extension(criterion, Criterion)
+    made = checks.make(criterion, {"k": 10, "discount": "kdd08", **settings})
     if measure is None and made.measure is not None:
         measure = type(made.measure(1))
     if measure is not None:
-        _validation.check_extension(measure, metrics.Measure)
+        checks.check_extension(measure, metrics.Measure)
         _MEASURE_OF[criterion] = measure
     _check(made)
     metrics.parse(made.measure(1))
-    _validation.check_name_is_free(made.name, criterion, {name: cls for name, (cls, _) in CRITERIA.items()})
-    metrics._register(measure)
+    checks.check_name_is_free(made.name, criterion, {name: cls for name, (cls, _) in CRITERIA.items()})
+    metrics.register(measure)
     CRITERIA[made.name] = criterion, settings
 
 
 def registered() -> dict[str, tuple[type[Criterion], type[Measure]]]:
-    """Return the criteria that are not of the package, with their measures, by name.
+    """Return the criteria registered by users, with their measures, by name.
 
     Examples
     --------
@@ -388,17 +386,17 @@ def parse(criterion: str | Criterion, k: int | None = 10, discount: str = "kdd08
         name, _, cut = criterion.lower().partition("@")
         if name in CRITERIA:
             where = f", k={cut}" if cut else ""
-            raise ValueError(f"criterion={criterion!r} is not known; write it as criterion={name!r}{where}.")
+            raise ValueError(f"criterion={criterion!r} is not known; use criterion={name!r}{where}.")
         raise ValueError(
-            f"criterion={criterion!r} is not known; choose one of: {', '.join(map(repr, CRITERIA))}. One of your own must be "
-            "registered first: structrank.register(ITS_CLASS, ITS_MEASURE), on the command line in a module named by --import."
+            f"criterion={criterion!r} is not known; choose one of: {', '.join(map(repr, CRITERIA))}. A custom criterion must "
+            "be registered first: structrank.register(CRITERION, MEASURE), on the command line in a module named by --import."
         )
     cls, settings = CRITERIA[criterion]
-    return _validation.make(cls, {"k": k, "discount": discount, **settings})
+    return checks.make(cls, {"k": k, "discount": discount, **settings})
 
 
 def matched_criterion(measure: Measure) -> Criterion:
-    """Return the criterion whose loss is 1 - measure; of a measure with graded gains, that of its binary kin.
+    """Return the criterion whose loss is 1 - measure; for a measure with graded gains, 1 - its binary version.
 
     Parameters
     ----------
@@ -415,7 +413,7 @@ def matched_criterion(measure: Measure) -> Criterion:
     """
     for criterion, _ in CRITERIA.values():
         if _MEASURE_OF[criterion] is type(measure):
-            return _validation.make(criterion, vars(measure))
+            return checks.make(criterion, vars(measure))
     raise ValueError(
         f"measure {measure.name!r} has no criterion to train on; choose one of: {measures_of(Criterion)}. "
         "structrank.register(CRITERION, MEASURE) adds one."
@@ -423,7 +421,7 @@ def matched_criterion(measure: Measure) -> Criterion:
 
 
 def measures_of(base: type) -> str:
-    """Return the names of the measures whose criteria are of a class, as text for people.
+    """Return the names of the measures whose criteria are subclasses of `base`, as text for messages.
 
     Examples
     --------
@@ -431,16 +429,16 @@ def measures_of(base: type) -> str:
     "'auc'"
     """
     found = {_MEASURE_OF[criterion].short for criterion, _ in CRITERIA.values() if issubclass(criterion, base)}
-    return ", ".join(repr(metrics._usage(short)) for short in sorted(found))
+    return ", ".join(repr(metrics.usage(short)) for short in sorted(found))
 
 
 def _by_map_name(makers):
-    """Return oracle makers by the name of their feature map; a map of one's own is its own key."""
+    """Return oracle makers by the name of their feature map; keys may be names or custom maps."""
     return {getattr(key, "name", key): maker for key, maker in makers.items()}
 
 
 def exact_pairs():
-    """List the pairs (criterion, feature map) that have an exact oracle, as text for people.
+    """List the pairs (criterion, feature map) that have an exact oracle, as text for messages.
 
     Examples
     --------
@@ -464,11 +462,11 @@ def find_oracle(criterion, feature_map, graded=False, decay="sqrt"):
     ----------
     criterion : Criterion
     feature_map : str or feature map
-        "auto" takes the criterion's first.
+        "auto" selects the criterion's first.
     graded : bool
-        Whether labels are grades rather than relevant or not.
+        Whether labels are grades rather than binary.
     decay : str, array-like or callable
-        Decay of the permutation map, where `feature_map` is a name.
+        Decay of phi_dorm, if `feature_map` is a name.
 
     Returns
     -------
@@ -477,7 +475,7 @@ def find_oracle(criterion, feature_map, graded=False, decay="sqrt"):
     Raises
     ------
     ValueError
-        Where the pair has no exact oracle; the message lists those that have one.
+        If the pair has no exact oracle; the message lists the pairs that have one.
 
     Examples
     --------
@@ -490,8 +488,8 @@ def find_oracle(criterion, feature_map, graded=False, decay="sqrt"):
     chosen = feature_maps.parse(feature_map, decay)
     maker = _by_map_name(makers).get(chosen.name)
     if maker is None:
-        labels = "graded labels (relevant_from=None)" if graded else "good and bad labels"
-        advice = "Give relevant_from the least label of a good document, or take another pair. " if graded else ""
+        labels = "graded labels (relevant_from=None)" if graded else "binary relevance"
+        advice = "Set relevant_from to the lowest label that counts as relevant, or use another pair. " if graded else ""
         raise ValueError(
             f"criterion {criterion.name!r} with feature_map {chosen.name!r} has no exact oracle for {labels}. "
             f"{advice}Exact pairs: {exact_pairs()}."

@@ -9,36 +9,36 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from structrank import _validation
+from structrank._support import checks
 from structrank.datasets.shards import DOCS_PER_SHARD, RowShard, Shards, check_whole_queries, cut_shards, query_ids
-from structrank.risk import Risk
-from structrank.shard import Objective, Shard
-from structrank.sources import ShardSource, check_alone, is_dask
+from structrank.training.risk import Risk
+from structrank.training.shard import Objective, Shard
+from structrank.training.sources import ShardSource, check_alone, is_dask
 
-# As often as Dask itself reruns a task whose worker died.
+# Dask's own limit on reruns of a task whose worker died.
 _MOST_LOSSES = 3
 
 
 class DaskBackend:
-    """Trains on the workers of a Dask cluster: ``model.fit(X, y, qid=qid, backend=DaskBackend(client))``.
+    """Train on the workers of a Dask cluster: ``model.fit(X, y, qid=qid, backend=DaskBackend(client))``.
 
-    The model is the one that `fit` gives on one machine for the same shards, to the last bit, whatever the number of workers.
-    A worker that dies is survived: Dask rebuilds its shards elsewhere, from files or from the graph of a collection; arrays of
-    this process are sent again.
+    The model is bit-identical to that of `fit` on one machine for the same shards, for any number of workers. Training survives
+    the death of a worker: Dask rebuilds its shards elsewhere, from files or from the graph of a collection; arrays of this
+    process are sent again.
 
-    What `fit` takes as X:
+    `fit` accepts as X:
 
     - `structrank.datasets.Shards` of files that this process and the workers can read; no y and qid.
-    - A dask DataFrame or Array, with y, qid and sample_weight as dask Series or Arrays that are partitioned alike. Each
-      partition is a shard. That a query stands in two is an error; ``frame.shuffle(on=...)`` brings queries together.
+    - A dask DataFrame or Array, with y, qid and sample_weight as dask Series or Arrays with the same partitions. Each
+      partition is a shard. A query in two partitions is an error; ``frame.shuffle(on=...)`` brings its rows together.
     - Arrays of this process. They are cut into shards and sent to the workers;
-      ``fit(datasets.cut_shards(X, y, qid, docs_per_shard=...))`` gives the same model without a cluster.
+      ``fit(datasets.cut_shards(X, y, qid, docs_per_shard=...))`` returns the same model without a cluster.
 
     Parameters
     ----------
     client : distributed.Client
     docs_per_shard : int, default 131072
-        Most documents of a shard, where arrays are cut.
+        Maximum number of documents of a shard, for arrays.
     """
 
     def __init__(self, client: Any, docs_per_shard: int = DOCS_PER_SHARD) -> None:
@@ -49,7 +49,7 @@ class DaskBackend:
         if not isinstance(client, distributed.Client) or client.asynchronous:
             raise ValueError(f"client={client!r} is not valid: expected a distributed.Client that is not asynchronous.")
         self.client = client
-        self.docs_per_shard = _validation.check_number("docs_per_shard", docs_per_shard, at_least=1, integer=True)
+        self.docs_per_shard = checks.check_number("docs_per_shard", docs_per_shard, at_least=1, integer=True)
 
     def risk(self, X: Any, y: Any, qid: Any, sample_weight: Any, objective: Objective, formulation: str) -> ClusterRisk:
         """Return the risk of an objective over a training set, on the cluster.
@@ -59,7 +59,7 @@ class DaskBackend:
         X, y, qid, sample_weight
             See the class.
         objective, formulation
-            See `structrank.risk.Risk`.
+            See `structrank.training.risk.Risk`.
 
         Returns
         -------
@@ -81,21 +81,21 @@ class DaskBackend:
             raise
 
     def _origin(self, shard):
-        # Files the workers open themselves, arrays have to travel.
+        # Workers open files themselves; arrays must be sent.
         source = ShardSource(shard)
         return _Sent(self.client, source) if isinstance(shard, RowShard) else _Kept(source)
 
     def _cut(self, X, y, qid, sample_weight):
-        X = _validation.as_matrix(X)
+        X = checks.as_matrix(X)
         n_docs = X.shape[0]
-        y = _validation.as_labels(y, n_docs)
-        qid = np.zeros(n_docs, dtype=np.int64) if qid is None else _validation.as_query_ids(qid, n_docs)
+        y = checks.as_labels(y, n_docs)
+        qid = np.zeros(n_docs, dtype=np.int64) if qid is None else checks.as_query_ids(qid, n_docs)
         if sample_weight is not None:
-            sample_weight = _validation.as_column(sample_weight, n_docs, "sample_weight")
+            sample_weight = checks.as_column(sample_weight, n_docs, "sample_weight")
         return cut_shards(X, y, qid, sample_weight, self.docs_per_shard)
 
     def _partitions(self, X, y, qid, sample_weight):
-        """Make each partition that has rows a shard; gives their origins."""
+        """Make each partition that has rows a shard; return their origins."""
         from dask import delayed
 
         if hasattr(X, "rechunk") and X.ndim == 2 and X.numblocks[1] > 1:
@@ -107,8 +107,8 @@ class DaskBackend:
             if not is_dask(value) or value.npartitions != X.npartitions:
                 found = f"has {value.npartitions} partitions" if is_dask(value) else f"is a {type(value).__name__}"
                 raise ValueError(
-                    f"{name} {found} but X is a dask collection of {X.npartitions} partitions; expected {name} to be "
-                    "partitioned alike."
+                    f"{name} {found} but X is a dask collection of {X.npartitions} partitions; expected {name} to have "
+                    "the same partitions."
                 )
         parts = zip(*(np.ravel(value.to_delayed()) for value in columns.values()), strict=True)
         sources = self.client.compute([delayed(_partition)(number, *part) for number, part in enumerate(parts)])
@@ -131,8 +131,8 @@ class DaskBackend:
 class ClusterRisk(Risk):
     """R(w) over shards on the workers of a cluster.
 
-    All that the workers hold are results of tasks: Dask places them, reruns what a dead worker held, and forgets them with
-    the futures here. Results are gathered in the order of the shards.
+    Workers hold only results of tasks: Dask places them, recomputes the results of a dead worker, and releases them with the
+    futures here. Results are gathered in the order of the shards.
     """
 
     def __init__(self, sources, objective, formulation, client):
@@ -160,7 +160,7 @@ class ClusterRisk(Risk):
         return self._run(_planes, w, kind)
 
     def close(self):
-        """Let the workers forget the shards."""
+        """Release the shards on the workers."""
         self._shards, self._sources = [], []
 
     def _run(self, function, *arguments):
@@ -177,7 +177,7 @@ class ClusterRisk(Risk):
             try:
                 return self._client.gather(futures)
             except CancelledError:
-                # What was sent from here Dask cannot make again; it cancels all that depends on it.
+                # Dask cannot recompute data sent from this process; it cancels the tasks that depend on them.
                 lost = [number for number, future in enumerate(futures) if future.cancelled()]
                 for number in lost:
                     losses[number] += 1
@@ -190,14 +190,14 @@ class ClusterRisk(Risk):
 
 
 def _release(futures):
-    """Let the workers forget results now: an error is held by the future it came from, and holds others by its traceback."""
+    """Release results on the workers now: a future holds its error, whose traceback holds other futures."""
     for future in futures:
         future.release()
 
 
 @dataclass
 class _Kept:
-    """A source that Dask has again after a loss: files, by their names, or a partition, by the graph that made it."""
+    """A source that Dask can rebuild after a loss: files, by name, or a partition, by its graph."""
 
     source: object
 
@@ -241,19 +241,19 @@ class _RemoteShard:
         return self._client.submit(function, *arguments, pure=False)
 
 
-# What the workers do.
+# Tasks of the workers.
 
 
 def _partition(number, X, y, qid, sample_weight=None):
     name = f"partition {number}"
     try:
         if len(X):
-            X = _validation.as_matrix(X)
+            X = checks.as_matrix(X)
             X = X if scipy.sparse.issparse(X) else np.ascontiguousarray(X)
         n_docs = X.shape[0]
-        y, qid = _validation.as_column(y, n_docs, "y"), _validation.as_column(qid, n_docs, "qid")
+        y, qid = checks.as_column(y, n_docs, "y"), checks.as_column(qid, n_docs, "qid")
         if sample_weight is not None:
-            sample_weight = _validation.as_column(sample_weight, n_docs, "sample_weight")
+            sample_weight = checks.as_column(sample_weight, n_docs, "sample_weight")
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from None
     return ShardSource(RowShard(X, y, qid, sample_weight, slice(None), name))
@@ -281,5 +281,5 @@ def _weights(shard, source):
 
 
 def _planes(shard, source, w, kind):
-    # A copy can be written to: for an array that cannot, compiled functions are made anew.
+    # A writable copy: compiled functions would be compiled again for a read-only array.
     return shard.planes(source.matrix(), np.array(w), kind)

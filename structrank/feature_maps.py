@@ -1,7 +1,7 @@
-"""Feature maps: what a ranking y of documents x looks like to the learner.
+"""Feature maps phi(x, y) of a ranking y of documents x.
 
 All are linear in the documents, phi(x, y) = sum_i c_i x_i with one coefficient per document, so an oracle works on scores
-and coefficients and never sees X.
+and coefficients and does not need X.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from structrank import _requirements, _validation
 from structrank._kernels import feature_maps as kernels
 from structrank._kernels import oracles as compiled
+from structrank._support import checks, requirements
 
 
 def _ranks(ranking):
@@ -25,15 +25,15 @@ def _ranks(ranking):
 
 @dataclass(frozen=True)
 class PartialOrder:
-    r"""Pairs of a good and a bad document, averaged.
+    r"""phi_po: mean over the pairs of a relevant and an irrelevant document.
 
     .. math:: \phi_{po}(x, y) = \frac{1}{n^+ n^-} \sum_{g, b} y_{gb} (x_g - x_b)
 
-    with y_gb = 1 where y places good g before bad b and -1 where it does not (KDD 2008, eq. 3).
+    with y_gb = 1 if y ranks the relevant document g before the irrelevant document b, otherwise -1 (KDD 2008, eq. 3).
 
     Examples
     --------
-    >>> PartialOrder().coefficients([1, 0, 2], [1, 0, 0])   # bad 1 stands before good 0
+    >>> PartialOrder().coefficients([1, 0, 2], [1, 0, 0])   # irrelevant 1 is ranked before relevant 0
     array([ 0. ,  0.5, -0.5])
     """
 
@@ -42,7 +42,7 @@ class PartialOrder:
     worst_good_first: ClassVar[bool] = False
 
     def coefficients(self, ranking: np.ndarray, relevant: np.ndarray) -> np.ndarray:
-        """Give c with phi(x, y) = sum_i c_i x_i.
+        """Return c with phi(x, y) = sum_i c_i x_i.
 
         Parameters
         ----------
@@ -63,18 +63,18 @@ class PartialOrder:
         return coefficients
 
     def ideal_coefficients(self, relevant: np.ndarray) -> np.ndarray:
-        """Give c for the ideal ranking, in which every good document stands before every bad one."""
+        """Return c for the ideal ranking, with every relevant document before every irrelevant one."""
         relevant = np.asarray(relevant, dtype=bool)
         return np.where(relevant, 1.0 / relevant.sum(), -1.0 / (~relevant).sum())
 
     def prepare(self, longest):
-        """Give a function from interleavings to coefficients of phi(y) - phi(y*), for queries of up to `longest` documents."""
+        """Return a function from interleavings of up to `longest` documents to coefficients of phi(y) - phi(y*)."""
         return kernels.partial_order
 
 
 @dataclass(frozen=True)
 class FirstRelevant:
-    r"""The first good document g0 of the ranking against the bad ones before it; not scaled.
+    r"""phi_mrr: the first relevant document g0 of the ranking against the irrelevant documents before it, not scaled.
 
     .. math:: \phi_{mrr}(x, y) = \sum_{b \succ g_0(y)} (x_b - x_{g_0(y)})
 
@@ -91,7 +91,7 @@ class FirstRelevant:
     worst_good_first: ClassVar[bool] = True
 
     def coefficients(self, ranking: np.ndarray, relevant: np.ndarray) -> np.ndarray:
-        """Give c with phi(x, y) = sum_i c_i x_i; arguments as for `PartialOrder.coefficients`."""
+        """Return c with phi(x, y) = sum_i c_i x_i; arguments as for `PartialOrder.coefficients`."""
         ranking = np.asarray(ranking)
         first = int(np.argmax(np.asarray(relevant, dtype=bool)[ranking]))
         coefficients = np.zeros(ranking.shape[0])
@@ -100,11 +100,11 @@ class FirstRelevant:
         return coefficients
 
     def ideal_coefficients(self, relevant: np.ndarray) -> np.ndarray:
-        """Give c for the ideal ranking: zeros."""
+        """Return c for the ideal ranking: zeros."""
         return np.zeros(len(relevant))
 
     def prepare(self, longest):
-        """Give a function from interleavings to coefficients of phi(y) - phi(y*), for queries of up to `longest` documents."""
+        """Return a function from interleavings of up to `longest` documents to coefficients of phi(y) - phi(y*)."""
         return kernels.first_relevant
 
 
@@ -113,24 +113,24 @@ _DECAYS = {"sqrt": lambda ranks: 1.0 / np.sqrt(1.0 + ranks), "log": lambda ranks
 
 @dataclass(frozen=True)
 class Permutation:
-    r"""Every document weighted by a decay of its rank, counted from 0 (the map of DORM).
+    r"""phi_dorm: every document weighted by a decay of its rank, counted from 0.
 
     .. math:: \phi_{dorm}(x, y) = \sum_i A(\mathrm{rank}_i) x_i
 
-    (KDD 2008, eq. 6). Documents of equal label make the ideal ranking ambiguous; phi(x, y*) is the mean over all ideal
-    rankings, so each document gets the mean of A over the ranks of its grade.
+    (KDD 2008, eq. 6). With equal labels there are several ideal rankings; phi(x, y*) is the mean over all of them, so each
+    document gets the mean of A over the ranks of its grade.
 
     Parameters
     ----------
     decay : str, array-like or callable, default "sqrt"
         A(r): "sqrt" for 1/sqrt(1 + r), "log" for 1/log2(2 + r), an array of A(0), A(1), ... (0 after its end) or a
-        function of an array of ranks. Must be at least 0 and never rise. "sqrt@30" also cuts, see `cut`.
+        function of an array of ranks. Must be non-negative and non-increasing. "sqrt@30" also sets `cut`.
     cut : int, default None
-        A(r) = 0 from this rank on; None for no cut.
+        Rank cutoff: A(r) = 0 from this rank on; None for none.
     assignment : {"lattice", "scipy"}, default "lattice"
-        How the most violated ranking is found where relevance is binary: by a lattice path, or as an assignment of documents to
-        ranks by ``scipy.optimize.linear_sum_assignment``, which is slower and takes any number of grades. Graded labels always
-        take the latter.
+        Algorithm for the most violated ranking with binary relevance: a lattice path, or an assignment of documents to ranks by
+        ``scipy.optimize.linear_sum_assignment``, which is slower and supports any number of grades. Graded labels always use
+        the latter.
 
     Examples
     --------
@@ -149,12 +149,12 @@ class Permutation:
     worst_good_first: ClassVar[bool] = False
 
     def __post_init__(self):
-        decay, cut = self.decay, _validation.check_cut("cut", self.cut)
+        decay, cut = self.decay, checks.check_cut("cut", self.cut)
         if isinstance(decay, str):
             decay, at, text = decay.partition("@")
             if at:
-                cut = _validation.check_cut("decay cut", int(text) if text.isdigit() else text)
-            _validation.check_choice("decay", decay, _DECAYS)
+                cut = checks.check_cut("decay cut", int(text) if text.isdigit() else text)
+            checks.check_choice("decay", decay, _DECAYS)
         elif not callable(decay):
             try:
                 values = np.asarray(decay, dtype=np.float64)
@@ -164,12 +164,12 @@ class Permutation:
             if values.ndim != 1 or values.size == 0:
                 raise ValueError(f"decay has shape {values.shape}; expected the values A(0), A(1), ... as a 1-d array.")
             decay = tuple(values.tolist())
-        _validation.check_choice("assignment", self.assignment, ("lattice", "scipy"))
+        checks.check_choice("assignment", self.assignment, ("lattice", "scipy"))
         object.__setattr__(self, "decay", decay)
         object.__setattr__(self, "cut", cut)
 
     def decays(self, n: int) -> np.ndarray:
-        """Give A(0), ..., A(n - 1), checked."""
+        """Return A(0), ..., A(n - 1), checked."""
         values = np.zeros(n)
         if isinstance(self.decay, tuple):
             known = self.decay[:n]
@@ -179,15 +179,15 @@ class Permutation:
             values[:] = function(np.arange(n))
         if self.cut is not None:
             values[self.cut :] = 0.0
-        _validation.check_falling(values, "decay", "A")
+        checks.check_falling(values, "decay", "A")
         return values
 
     def coefficients(self, ranking: np.ndarray, relevant: np.ndarray) -> np.ndarray:
-        """Give c with phi(x, y) = sum_i c_i x_i; arguments as for `PartialOrder.coefficients` (`relevant` plays no part)."""
+        """Return c with phi(x, y) = sum_i c_i x_i; arguments as for `PartialOrder.coefficients` (`relevant` is ignored)."""
         return self.decays(len(ranking))[_ranks(ranking)]
 
     def ideal_coefficients(self, relevant: np.ndarray) -> np.ndarray:
-        """Give c averaged over all ideal rankings; `relevant` may hold grades."""
+        """Return c averaged over all ideal rankings; `relevant` may hold grades."""
         labels = np.asarray(relevant, dtype=np.float64)
         _, grade_of, counts = np.unique(-labels, return_inverse=True, return_counts=True)
         sums = np.concatenate([[0.0], np.cumsum(self.decays(labels.shape[0]))])
@@ -195,7 +195,7 @@ class Permutation:
         return ((sums[stops] - sums[stops - counts]) / counts)[grade_of]
 
     def prepare(self, longest):
-        """Give a function from interleavings to coefficients of phi(y) - phi(y*), for queries of up to `longest` documents."""
+        """Return a function from interleavings of up to `longest` documents to coefficients of phi(y) - phi(y*)."""
         decay = self.decays(longest + 1)
         sums = np.concatenate([[0.0], np.cumsum(decay)])
 
@@ -217,7 +217,7 @@ def parse(feature_map, decay="sqrt"):
     Permutation(decay='sqrt', cut=30, assignment='lattice')
     """
     if not isinstance(feature_map, str):
-        _requirements.check(feature_map, "feature map")
+        requirements.check(feature_map, "feature map")
         return feature_map
-    _validation.check_choice("feature_map", feature_map, ("auto", *FEATURE_MAPS))
+    checks.check_choice("feature_map", feature_map, ("auto", *FEATURE_MAPS))
     return Permutation(decay) if feature_map == "dorm" else FEATURE_MAPS[feature_map]()

@@ -1,8 +1,8 @@
 """Measures of a ranking, computed per query and averaged.
 
 Documents of a query are ranked by decreasing score; ranks count from 0. Tied scores are averaged exactly over
-all orders of the tied documents; a query for which a measure is undefined is nan, left out of the mean and
-counted.
+all orders of the tied documents. The value of a query for which a measure is undefined is nan; such queries
+are skipped in the mean and counted.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from structrank import _requirements, _validation
 from structrank._kernels import measures as kernels
-from structrank.data import group_by_query
-from structrank.discounts import discounts, gains
+from structrank._support import checks, requirements
+from structrank._support.discounts import discounts, gains
+from structrank.datasets.queries import group_by_query
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -31,6 +31,7 @@ __all__ = [
     "Binary",
     "Discounted",
     "Evaluation",
+    "Evaluator",
     "Measure",
     "P",
     "PairAccuracy",
@@ -42,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Ranking:
-    """The labels of all queries, each query by decreasing score: what every measure is computed from.
+    """The labels of all queries, each query by decreasing score: the input of every measure.
 
     Attributes
     ----------
@@ -53,7 +54,7 @@ class Ranking:
     ideal : (n_docs,) array
         The labels of each query, largest first.
     indptr : (n_queries + 1,) array of int
-        Query q holds the places ``indptr[q]`` to ``indptr[q + 1]``.
+        Query q holds the positions ``indptr[q]`` to ``indptr[q + 1]``.
 
     Examples
     --------
@@ -69,7 +70,7 @@ class Ranking:
     indptr: np.ndarray
 
     def n_ranks(self, k):
-        """Return the number of ranks that count under a cut at `k` (None: no cut) in the longest query."""
+        """Return the number of ranks above the cutoff `k` (None: no cutoff) in the longest query."""
         longest = int(np.diff(self.indptr).max())
         return longest if k is None else min(k, longest)
 
@@ -97,11 +98,11 @@ class Ranking:
 
 
 def _rank(y, scores, grouping, ties, measures):
-    """Judge what `measures` are given and sort it, once for all of them."""
-    _validation.check_choice("ties", ties, ("average", "stable"))
+    """Check the input of `measures` and sort it, once for all of them."""
+    checks.check_choice("ties", ties, ("average", "stable"))
     n_rows = grouping.rows.shape[0]
-    labels = _validation.as_number_column(y, n_rows, "y", "numbers, larger is more relevant", "qid")
-    scores = _validation.as_scores(scores, n_rows)
+    labels = checks.as_number_column(y, n_rows, "y", "numbers, larger is more relevant", "qid")
+    scores = checks.as_scores(scores, n_rows)
     for measure in measures:
         measure.check_labels(labels)
 
@@ -112,22 +113,28 @@ def _rank(y, scores, grouping, ties, measures):
         indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
 
     by_row = np.arange(labels.shape[0])
-    by_label, ideal = _sorted(labels, indptr, by_row)
+    by_label, ideal = sort_queries(labels, indptr, by_row)
     if ties == "stable":
-        order, _ = _sorted(scores, indptr, by_row)
+        order, _ = sort_queries(scores, indptr, by_row)
         return Ranking(labels[order], _untied(labels.shape[0]), ideal, indptr)
-    # Sorted by label first, tied documents are added up in the same order however the rows came.
-    order, ranked_scores = _sorted(scores, indptr, by_label)
+    # Sorting by label first makes sums over tied documents independent of the row order.
+    order, ranked_scores = sort_queries(scores, indptr, by_label)
     return Ranking(labels[order], ranked_scores, ideal, indptr)
 
 
 def _untied(n_docs):
-    """Give scores without ties for documents that stand in ranked order."""
+    """Return scores without ties for documents in ranked order."""
     return np.arange(n_docs, dtype=np.float64)
 
 
-def _sorted(keys, indptr, start):
-    """Sort each query by decreasing key, equal keys as in `start`; give the order and the keys in it."""
+def sort_queries(keys, indptr, start):
+    """Sort each query by decreasing key, ties in the order of `start`; return the order and the sorted keys.
+
+    Examples
+    --------
+    >>> sort_queries(np.array([1.0, 3.0, 2.0]), np.array([0, 2, 3]), np.arange(3))
+    (array([1, 0, 2]), array([3., 1., 2.]))
+    """
     order, sorted_keys = start.copy(), np.empty_like(keys)
     kernels.rank_queries(keys, indptr, order, sorted_keys)
     return order, sorted_keys
@@ -136,9 +143,9 @@ def _sorted(keys, indptr, start):
 class Measure:
     """A measure of a ranking: a value object that compares by its settings and prints as its name.
 
-    A subclass is a frozen dataclass that defines `short`, the name without the cut, and ``values(ranking)``, which
+    A subclass is a frozen dataclass that defines `short`, the name without the cutoff, and ``values(ranking)``, which
     returns one value per query, nan where undefined. Fields named `k`, `gain`, `discount` and `relevant_from` have the
-    meaning that they have in `NDCG`; fields of its own need a default. `structrank.register` makes it known by name.
+    same meaning as in `NDCG`; additional fields need a default. `structrank.register` makes it available by name.
 
     Examples
     --------
@@ -151,7 +158,7 @@ class Measure:
     short: ClassVar[str]
 
     def __post_init__(self):
-        _validation.check_settings(self)
+        checks.check_settings(self)
 
     @property
     def name(self):
@@ -161,16 +168,16 @@ class Measure:
 
     @property
     def settings(self):
-        """All settings but the cut, as text."""
+        """All settings except the cutoff, as text."""
         return ", ".join(f"{s.name}={getattr(self, s.name)}" for s in fields(self) if s.name != "k")
 
     def __repr__(self):
-        own = [f"{s.name}={getattr(self, s.name)!r}" for s in fields(self) if s.name not in _validation.SETTINGS]
+        own = [f"{s.name}={getattr(self, s.name)!r}" for s in fields(self) if s.name not in checks.SETTINGS]
         return f"{self.name}({', '.join(own)})" if own else self.name
 
     def check_labels(self, labels: np.ndarray) -> None:
-        """Raise if the measure does not take these labels; by default they must be finite and at least 0."""
-        _validation.as_labels(labels, labels.shape[0])
+        """Raise if the measure does not support the labels; by default they must be finite and at least 0."""
+        checks.as_labels(labels, labels.shape[0])
 
     def per_query(self, labels, scores, grouping, ties="average"):
         """Compute the measure for each query.
@@ -179,7 +186,7 @@ class Measure:
         ----------
         labels, scores : array-like of shape (n_docs,)
             In the caller's row order.
-        grouping : structrank.data.Grouping
+        grouping : structrank.training.data.Grouping
             Which rows belong to which query.
         ties : {"average", "stable"}, default "average"
             See `evaluate`.
@@ -191,7 +198,7 @@ class Measure:
 
         Examples
         --------
-        >>> from structrank.data import group_by_query
+        >>> from structrank.datasets.queries import group_by_query
         >>> MRR().per_query([0, 1, 0], [3.0, 2.0, 1.0], group_by_query(["a", "a", "b"], 3)).tolist()
         [0.5, nan]
         """
@@ -200,7 +207,7 @@ class Measure:
 
 @dataclass(frozen=True, repr=False)
 class Binary(Measure):
-    """Base class of the measures that see only whether ``label >= relevant_from``.
+    """Base class of the measures that depend only on whether ``label >= relevant_from``.
 
     Examples
     --------
@@ -211,7 +218,7 @@ class Binary(Measure):
     relevant_from: float = field(default=1, kw_only=True)
 
     def gains(self, labels: np.ndarray) -> np.ndarray:
-        """Return 1 for relevant documents, 0 for the others."""
+        """Return 1 for relevant and 0 for irrelevant documents."""
         return gains("binary", labels, self.relevant_from)
 
 
@@ -297,7 +304,7 @@ class MRR(Binary):
     Parameters
     ----------
     k : int, default None
-        The cut; None for no cut.
+        Rank cutoff; None for none.
     relevant_from : float, default 1
         Documents with a label of at least this are relevant.
 
@@ -326,7 +333,7 @@ class P(Binary):
     Parameters
     ----------
     k : int
-        The cut.
+        Rank cutoff.
     relevant_from : float, default 1
         Documents with a label of at least this are relevant.
 
@@ -340,7 +347,7 @@ class P(Binary):
     k: int
 
     def __post_init__(self):
-        _validation.check_number("k", self.k, at_least=1, integer=True)
+        checks.check_number("k", self.k, at_least=1, integer=True)
         super().__post_init__()
 
     def values(self, ranking):
@@ -356,7 +363,7 @@ class Discounted(Measure):
     query with label l_i and rank r_i, counted from 0. Undefined where the ideal is 0.
 
     A subclass defines ``discounts(n)``, which returns D(0), ..., D(n - 1), and ``gains(labels)``, which returns G;
-    `Binary` as a second base class provides the latter. Where it has a field `k`, that is the cut.
+    `Binary` as a second base class provides ``gains``. A field `k`, if any, is the rank cutoff.
 
     Examples
     --------
@@ -393,14 +400,14 @@ class NDCG(Discounted):
     Parameters
     ----------
     k : int, default None
-        The cut; None for no cut.
+        Rank cutoff; None for none.
     gain : {"exp2", "linear", "binary"}, default "exp2"
         ``G(l) = 2 ** l - 1``, ``G(l) = l`` or ``G(l) = [l >= relevant_from]``.
     discount : {"log2", "kdd08"}, default "log2"
         ``D(r) = 1 / log2(2 + r)``, or ``D(0) = 1`` and ``D(r) = 1 / log2(1 + r)`` from rank 1 on: 1, 1, 0.63,
         0.5 ...
     relevant_from : float, default 1
-        Read by the gain "binary" only.
+        Used by the gain "binary" only.
 
     Examples
     --------
@@ -424,10 +431,10 @@ class NDCG(Discounted):
         return f"{text}, relevant_from={self.relevant_from}" if self.gain == "binary" else text
 
     def check_labels(self, labels):
-        """Raise if the gain does not take these labels."""
+        """Raise if the gain does not support the labels."""
         super().check_labels(labels)
         if self.gain == "exp2":
-            _validation.check_exp2_labels(labels)
+            checks.check_exp2_labels(labels)
 
     def gains(self, labels: np.ndarray) -> np.ndarray:
         """Return G of each label."""
@@ -444,16 +451,16 @@ class CNDCG(Discounted):
 
     ``CNDCG@k = 1/N sum_{i: r_i < k} (2 ** (4 c_i) - 1) D(r_i)`` with N the same sum for the ideal ranking
     (Svore, Volkovs and Burges, Learning to rank with multiple objective functions, WWW 2011, equation 9). The
-    factor 4 brings c to the range of five human grades, so that the values compare with those of `NDCG`. A
-    document without clicks may have been irrelevant or merely unseen: give it the label nan and it is left
-    out, before the others are ranked. Undefined where no click label is above 0.
+    factor 4 scales c to the range of five human grades, so that values are comparable with `NDCG`. A document
+    without clicks may be irrelevant or merely unseen: documents with the label nan are removed before the
+    others are ranked. Undefined where no click label is above 0.
 
     Parameters
     ----------
     k : int, default None
-        The cut; None for no cut.
+        Rank cutoff; None for none.
     discount : {"log2", "kdd08"}, default "log2"
-        As for `NDCG`; "log2" is the paper's.
+        As for `NDCG`; the paper uses "log2".
 
     Examples
     --------
@@ -468,7 +475,7 @@ class CNDCG(Discounted):
 
     def check_labels(self, labels):
         """Raise unless every label lies in [0, 1] or is nan."""
-        _validation.check_click_labels(labels)
+        checks.check_click_labels(labels)
 
     def gains(self, labels: np.ndarray) -> np.ndarray:
         """Return 2 ** (4 c) - 1 for each click label c."""
@@ -482,15 +489,13 @@ class CNDCG(Discounted):
 MEASURES = {measure.short: measure for measure in (AUC, MAP, MRR, NDCG, P, CNDCG, PairAccuracy)}
 
 
-def parse(
-    name: str | Measure, *, gain: str = "exp2", discount: str = "log2", relevant_from: float = 1
-) -> Measure:
-    """Read a measure from its name: "auc", "map", "mrr", "mrr@10", "ndcg", "ndcg@10", "p@10", "cndcg@10" ...
+def parse(name: str | Measure, *, gain: str = "exp2", discount: str = "log2", relevant_from: float = 1) -> Measure:
+    """Parse a measure from its name: "auc", "map", "mrr", "mrr@10", "ndcg", "ndcg@10", "p@10", "cndcg@10" ...
 
     Parameters
     ----------
     name : str or Measure
-        In capital or small letters; the cut follows the "@". A measure is given back as it is.
+        Case-insensitive; the cutoff follows the "@". A `Measure` is returned unchanged.
     gain, discount, relevant_from
         Settings of the measures that have them; see `NDCG`.
 
@@ -506,36 +511,41 @@ def parse(
     2
     """
     if isinstance(name, Measure):
-        _requirements.check(name, "discounted measure" if isinstance(name, Discounted) else "measure")
+        requirements.check(name, "discounted measure" if isinstance(name, Discounted) else "measure")
         return name
     given: dict[str, Any] = {"gain": gain, "discount": discount, "relevant_from": relevant_from}
-    NDCG(**given)  # judges the settings, whether the measure reads them or not
+    NDCG(**given)  # checks all settings, also those that the measure does not use
     short, at, cut = name.lower().partition("@") if isinstance(name, str) else (None, "", "")
     if short not in MEASURES:
-        choices = ", ".join(map(_usage, MEASURES))
+        choices = ", ".join(map(usage, MEASURES))
         raise ValueError(f"measure {name!r} is not known; choose one of: {choices}.")
     if at:
-        if "@" not in _usage(short):
-            raise ValueError(f"measure {name!r}: {short} takes no cut; write {short!r}.")
+        if "@" not in usage(short):
+            raise ValueError(f"measure {name!r}: {short} has no cutoff; write {short!r}.")
         if not (cut.isascii() and cut.isdigit() and int(cut) > 0):
             raise ValueError(
-                f"measure {name!r}: the cut {cut!r} is not valid; "
-                f"expected an integer of at least 1, as in '{short}@10'."
+                f"measure {name!r}: the cutoff {cut!r} is not valid; expected an integer of at least 1, as in '{short}@10'."
             )
         given["k"] = int(cut)
-    elif _usage(short) == f"{short}@k":
-        raise ValueError(f"measure {name!r} needs a cut, as in '{short}@10'.")
-    return _validation.make(MEASURES[short], given)
+    elif usage(short) == f"{short}@k":
+        raise ValueError(f"measure {name!r} needs a cutoff, as in '{short}@10'.")
+    return checks.make(MEASURES[short], given)
 
 
-def _register(measure):
-    """Make a measure known by its name; `structrank.register` does it."""
-    _validation.check_name_is_free(measure.short, measure, MEASURES)
+def register(measure):
+    """Register a measure by name; called by `structrank.register`, which has an example."""
+    checks.check_name_is_free(measure.short, measure, MEASURES)
     MEASURES[measure.short] = measure
 
 
-def _usage(short):
-    """Return a measure's name with its cut as it is written: "auc", "ndcg[@k]", "p@k"."""
+def usage(short):
+    """Return the name of a measure with its cutoff, as in user input.
+
+    Examples
+    --------
+    >>> [usage(short) for short in ("auc", "ndcg", "p")]
+    ['auc', 'ndcg[@k]', 'p@k']
+    """
     default = {setting.name: setting.default for setting in fields(MEASURES[short])}
     if "k" not in default:
         return short
@@ -543,9 +553,9 @@ def _usage(short):
 
 
 class Evaluation(dict):
-    """What `evaluate` gives: a dict from names of measures to means, or to arrays of one value per query.
+    """Result of `evaluate`: a dict from names of measures to means, or to arrays of one value per query.
 
-    Printing it also shows the settings of each measure and for how many queries it was undefined.
+    Printing also shows the settings of each measure and the number of queries for which it is undefined.
 
     Attributes
     ----------
@@ -620,13 +630,13 @@ def evaluate(
     relevant_from : float, default 1
         Documents with a label of at least this are relevant, for the binary measures given by name.
     per_query : bool, default False
-        Give one value per query in place of the mean.
+        Return one value per query instead of the mean.
     ties : {"average", "stable"}, default "average"
-        Average over all orders of documents of equal score, exactly (McSherry and Najork 2008), so that the
-        result does not depend on the order of the rows; or, as some other tools do, rank them in the order of
-        the rows.
+        "average": exact mean over all orders of documents of equal score (McSherry and Najork 2008), independent
+        of the order of the rows. "stable": documents of equal score rank in the order of the rows, as in some
+        other tools.
     empty : float, default nan
-        Value of a query for which a measure is undefined. nan leaves it out of the mean; other tools use 0 or
+        Value of a query for which a measure is undefined. nan excludes it from the mean; other tools use 0 or
         1.
     sample_weight : array-like of shape (n_docs,), default None
         Weight of each row's query in the mean; constant within a query.
@@ -649,15 +659,13 @@ def evaluate(
     >>> evaluate(y, scores, qid, "mrr@10", per_query=True)["mrr@10"].tolist()
     [1.0, 0.5, nan]
     """
-    chosen = _choose(measures, gain=gain, discount=discount, relevant_from=relevant_from)
-    empty = _validation.check_empty(empty)
-    grouping = group_by_query(qid, _validation.count_rows(y, "y"), against="y")
+    chosen = parse_all(measures, gain=gain, discount=discount, relevant_from=relevant_from)
+    empty = checks.check_empty(empty)
+    grouping = group_by_query(qid, checks.count_rows(y, "y"), against="y")
     weights = np.ones(grouping.n_queries)
     if sample_weight is not None:
-        weights = _validation.check_row_weights(
-            sample_weight, grouping.rows, grouping.indptr, grouping.ids, against="y"
-        )
-        _validation.check_some_weight(weights.any())
+        weights = checks.check_row_weights(sample_weight, grouping.rows, grouping.indptr, grouping.ids, against="y")
+        checks.check_some_weight(weights.any())
     ranking = _rank(y, scores, grouping, ties, chosen.values())
     values, undefined = {}, {}
     for name, measure in chosen.items():
@@ -669,8 +677,14 @@ def evaluate(
     return Evaluation(values, chosen, grouping.ids, undefined)
 
 
-def _choose(measures, **settings):
-    """Give the measures as a dict by name; two of one name must be the same."""
+def parse_all(measures, **settings):
+    """Return measures as a dict by name; raise if two different ones share a name.
+
+    Examples
+    --------
+    >>> parse_all(["map", "ndcg@5"])["ndcg@5"].k
+    5
+    """
     if isinstance(measures, (str, Measure)):
         measures = [measures]
     chosen = {}
@@ -678,16 +692,67 @@ def _choose(measures, **settings):
         measure = parse(measure, **settings)
         if chosen.setdefault(measure.name, measure) != measure:
             raise ValueError(
-                f"measures has two that are called {measure.name!r}, with {chosen[measure.name].settings} "
-                f"and with {measure.settings}; evaluate them one after the other."
+                f"measures contains two named {measure.name!r}, with {chosen[measure.name].settings} "
+                f"and with {measure.settings}; evaluate them separately."
             )
     if not chosen:
         raise ValueError("measures is empty; expected at least one, such as 'ndcg@10'.")
     return chosen
 
 
+class Evaluator:
+    """Mean of a measure over fixed queries for varying scores; labels are checked and sorted once.
+
+    Parameters
+    ----------
+    measure : Measure
+    labels : (n_docs,) array
+        In the caller's row order; documents with the label nan are skipped.
+    grouping : structrank.datasets.queries.Grouping
+    query_weights : (n_queries,) array, default None
+        None for equal weights.
+
+    Examples
+    --------
+    >>> evaluator = Evaluator(MRR(), np.array([0.0, 1.0, 1.0]), group_by_query(["a", "a", "b"], 3))
+    >>> evaluator(np.array([2.0, 1.0, 0.0])), evaluator.per_query(np.array([2.0, 1.0, 0.0]))
+    (0.75, array([0.5, 1. ]))
+    """
+
+    def __init__(self, measure, labels, grouping, query_weights=None):
+        measure.check_labels(labels)
+        self.measure = measure
+        known = ~np.isnan(labels[grouping.rows])
+        rows = grouping.rows[known]
+        self._indptr = np.concatenate([[0], np.cumsum(known)])[grouping.indptr]
+        # Sorting by label first makes sums over tied documents independent of the row order.
+        by_label, self._ideal = sort_queries(labels[rows], self._indptr, np.arange(rows.shape[0]))
+        self._rows = rows[by_label]
+        self._weights = np.ones(grouping.n_queries) if query_weights is None else query_weights
+        # The ideal value is the largest part of the work for discounted gains, and is constant.
+        self._gains = None
+        if isinstance(measure, Discounted):
+            ranking = Ranking(self._ideal, _untied(rows.shape[0]), self._ideal, self._indptr)
+            self._discounts = measure.discounts(ranking.n_ranks(getattr(measure, "k", None)))
+            self._best = ranking.discounted_gains(measure.gains, self._discounts)[1]
+            self._gains = measure.gains(self._ideal)
+
+    def per_query(self, scores):
+        """Compute the measure of each query, nan where undefined; `scores` in the caller's row order, without nan."""
+        order, ranked = sort_queries(scores[self._rows], self._indptr, np.arange(self._rows.shape[0]))
+        if self._gains is not None:
+            values = np.empty(self._weights.shape[0])
+            kernels.discounted_gains(ranked, self._indptr, self._gains[order], self._discounts, values)
+            return np.minimum(values / self._best, 1.0)
+        return self.measure.values(Ranking(self._ideal[order], ranked, self._ideal, self._indptr))
+
+    def __call__(self, scores):
+        """Compute the mean over the queries for which the measure is defined."""
+        return _mean(self.per_query(scores), self._weights)
+
+
 def _mean(values, weights):
-    """Give the weighted mean of the values that are not nan; nan if no weight is left."""
+    """Compute the weighted mean of the values that are not nan; nan if their weights sum to 0."""
     defined = ~np.isnan(values)
-    total = math.fsum(weights[defined])  # exact sums, so that the order of the queries does not show
+    total = math.fsum(weights[defined])  # exact sums do not depend on the order of the queries
     return math.fsum((weights * values)[defined]) / total if total else math.nan

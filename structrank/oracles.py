@@ -1,9 +1,11 @@
 """Exact oracles: the most violated ranking of each query of a block, for one criterion and one feature map.
 
 An oracle is made once for a training set (`criterion`, `feature_map`, length of the longest query) and then called with
-one block of sorted queries after another. It chooses; the criterion's loss and the feature map's coefficients then judge
-and weigh the chosen ranking, so that a value is always that of a real ranking. Any function from `Queries` to `Violated` is
-accepted; a `CompiledOracle` can also be run by the compiled pass over the data, without Python in between.
+one block of sorted queries after another. The loss and the coefficients are computed from the ranking that it finds, so that a
+value is always attained by an actual ranking. Any function from `Queries` to `Violated` is accepted; a `CompiledOracle` can
+also be run by the compiled pass over the data, without calls to Python.
+
+The KDD 2008 paper writes good / bad for relevant / irrelevant, hence `n_good` and the indices g and b.
 """
 
 from __future__ import annotations
@@ -12,24 +14,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structrank import _requirements, _validation
 from structrank._kernels import oracles as compiled
 from structrank._kernels.feature_maps import values
-from structrank._kernels.sorting import make_room, sort_queries
+from structrank._kernels.sorting import make_workspace, sort_queries
+from structrank._support import checks, requirements
 from structrank.solvers.assignment import best_assignment
 
 
 @dataclass
 class Queries:
-    """Queries whose documents are sorted by decreasing score, the good ones before the bad ones.
+    """Queries with relevant documents first, then irrelevant documents, each sorted by decreasing score.
 
     Attributes
     ----------
     scores : (n_docs,) array
-        In sorted order, less one from the midst of the query.
+        In sorted order, centred: minus one of the middle scores of the query.
     starts : (n_queries + 1,) array of int
     n_good : (n_queries,) array of int
-        0 where labels are graded: then a query is sorted as a whole.
+        Number of relevant documents; 0 if labels are graded: then a query is sorted as a whole.
     labels : (n_docs,) array or None
         Graded labels, in sorted order.
     """
@@ -43,10 +45,10 @@ class Queries:
     def sort(cls, scores, starts, n_good, order, labels=None):
         """Sort a block of queries by its new scores.
 
-        `order` holds positions within each query; it is a starting point and is changed in place.
+        `order` holds positions within each query; it is the initial order and is sorted in place.
         """
         sorted_scores = np.empty_like(scores)
-        sort_queries(scores, starts, n_good, order, sorted_scores, make_room(scores.shape[0], order.dtype))
+        sort_queries(scores, starts, n_good, order, sorted_scores, make_workspace(scores.shape[0], order.dtype))
         if labels is not None:
             labels = labels[np.repeat(starts[:-1], np.diff(starts)) + order]
         return cls(sorted_scores, starts, n_good, labels)
@@ -59,13 +61,13 @@ class Violated:
     Attributes
     ----------
     coefficients : (n_docs,) array
-        phi(y) - phi(y*) = sum_i coefficients_i x_i, in sorted order; ties share theirs.
+        phi(y) - phi(y*) = sum_i coefficients_i x_i, in sorted order; tied documents have equal coefficients.
     losses, values : (n_queries,) arrays
         Delta(y*, y) and w.(phi(y) - phi(y*)) + Delta(y*, y).
     before : (n_docs,) array of int or None
-        Number of bad documents before each good one; None where labels are graded.
+        Number of irrelevant documents before each relevant one; None if labels are graded.
     ranks : (n_docs,) array of int or None
-        Rank of each document, in sorted order, where the oracle gives it directly.
+        Rank of each document, in sorted order, if the oracle computes it.
     """
 
     coefficients: np.ndarray
@@ -77,7 +79,7 @@ class Violated:
 
 @dataclass(frozen=True)
 class CompiledOracle:
-    """An oracle as numbers, see `structrank._kernels.oracles`.
+    """An oracle encoded as arrays, see `structrank._kernels.oracles`.
 
     Attributes
     ----------
@@ -90,12 +92,12 @@ class CompiledOracle:
 
     @classmethod
     def of(cls, method, feature_map, longest, criterion=None, cut=0, convex_from=0):
-        """Make the oracle of a method for a feature map and, where the loss is of the discounted kind, a criterion."""
-        _requirements.check(feature_map, "feature map of compiled oracles and the ramp bound")
+        """Make the oracle of a method for a feature map and, for discounted losses, a criterion."""
+        requirements.check(feature_map, "feature map of compiled oracles and the ramp bound")
         table = np.zeros((4, longest + 2))
         if criterion is not None:
             table[0], table[1] = (_by_rank(criterion, name, longest + 2) for name in ("discounts", "credits"))
-            _validation.check_falling(table[0], f"the discount of criterion {criterion.name!r}", "D")
+            checks.check_falling(table[0], f"the discount of criterion {criterion.name!r}", "D")
         if hasattr(feature_map, "decays"):
             table[2] = feature_map.decays(longest + 2)
             table[3, 1:] = np.cumsum(table[2])[:-1]
@@ -109,16 +111,24 @@ class CompiledOracle:
         graded = self.settings[0] == compiled.GRADED_AUC
         grades = as_grades(queries.labels, queries.starts) if graded else np.empty(0, dtype=np.int32)
         compiled.find(
-            self.settings, self.table, queries.scores, queries.starts, queries.n_good, grades, before,
-            found.coefficients, found.losses, found.values,
-        )  # fmt: skip
+            self.settings,
+            self.table,
+            queries.scores,
+            queries.starts,
+            queries.n_good,
+            grades,
+            before,
+            found.coefficients,
+            found.losses,
+            found.values,
+        )
         if not graded:
             found.before = before
         return found
 
 
 def as_grades(labels, starts):
-    """Give the different labels of each query the numbers 0, 1, ..., the lowest first."""
+    """Map the distinct labels of each query to 0, 1, ..., in increasing order."""
     query = np.repeat(np.arange(starts.shape[0] - 1), np.diff(starts))
     by_label = np.lexsort((labels, query))
     new_label = np.diff(labels[by_label], prepend=np.nan) != 0
@@ -130,7 +140,7 @@ def as_grades(labels, starts):
 
 def _by_rank(criterion, name, n):
     """Return the first n discounts or credits of a criterion, checked."""
-    _requirements.check(criterion, "criterion of compiled oracles")
+    requirements.check(criterion, "criterion of compiled oracles")
     found = np.asarray(getattr(criterion, name)(n), dtype=np.float64)
     if found.shape != (n,) or not (np.isfinite(found) & (found >= 0)).all() or found[0] == 0:
         raise ValueError(
@@ -141,7 +151,7 @@ def _by_rank(criterion, name, n):
 
 
 def make(maker, criterion, feature_map, longest):
-    """Make the oracle of a criterion and a feature map; what it is and what it returns is checked.
+    """Make the oracle of a criterion and a feature map; the oracle and its results are checked.
 
     Parameters
     ----------
@@ -150,26 +160,28 @@ def make(maker, criterion, feature_map, longest):
     criterion : Criterion
     feature_map : feature map
     longest : int
-        Documents of the longest query.
+        Number of documents of the longest query.
 
     Returns
     -------
     callable
-        From `Queries` to `Violated`.
+        Function from `Queries` to `Violated`.
     """
     oracle = maker(criterion, feature_map, longest)
     whose = f"criterion {criterion.name!r} with feature_map {feature_map.name!r}"
-    _requirements.check(oracle, "oracle", f"It was made for {whose}.")
+    requirements.check(oracle, "oracle", f"It was made for {whose}.")
     if isinstance(oracle, CompiledOracle):
         return oracle
 
     def checked(queries):
         found = oracle(queries)
-        _requirements.check(found, "result of an oracle", f"It was returned for {whose}.")
+        requirements.check(found, "result of an oracle", f"It was returned for {whose}.")
         n_docs, n_queries = queries.scores.shape[0], queries.n_good.shape[0]
         for name, n, each in (
-            ("coefficients", n_docs, "document"), ("losses", n_queries, "query"), ("values", n_queries, "query")
-        ):  # fmt: skip
+            ("coefficients", n_docs, "document"),
+            ("losses", n_queries, "query"),
+            ("values", n_queries, "query"),
+        ):
             shape = np.shape(getattr(found, name))
             if shape != (n,):
                 raise ValueError(f"the oracle of {whose} returned {name} of shape {shape}; expected ({n},): one per {each}.")
@@ -179,14 +191,14 @@ def make(maker, criterion, feature_map, longest):
 
 
 def auc_partial_order(criterion, feature_map, longest):
-    """Make the oracle for AUC with the partial-order map: O(n log n+) after the sort."""
+    """Make the oracle for AUC with phi_po: O(n log n+) after the sort."""
     return CompiledOracle.of(compiled.AUC, feature_map, longest)
 
 
 def discounted_partial_order(criterion, feature_map, longest):
-    """Make the oracle for discounted losses with the partial-order map.
+    """Make the oracle for discounted losses with phi_po.
 
-    With a cut at `k`, as NDCG@k: O(k^2 + n) after the sort. Without, as MAP and NDCG-NC: O(n- + n+ log n-).
+    With a cutoff `k`, as NDCG@k: O(k^2 + n) after the sort. Without, as MAP and NDCG-NC: O(n- + n+ log n-).
     """
     k, convex_from = getattr(criterion, "k", None), getattr(criterion, "convex_from", 0)
     if k is None:
@@ -206,32 +218,32 @@ def discounted_partial_order(criterion, feature_map, longest):
 
 
 def mrr_partial_order(criterion, feature_map, longest):
-    """Make the oracle for MRR@k with the partial-order map: O(n) after the sort."""
+    """Make the oracle for MRR@k with phi_po: O(n) after the sort."""
     cut = longest + 1 if criterion.k is None else min(criterion.k, longest + 1)
     return CompiledOracle.of(compiled.MRR_PARTIAL_ORDER, feature_map, longest, criterion, cut)
 
 
 def mrr_first_relevant(criterion, feature_map, longest):
-    """Make the oracle for MRR@k with the first-relevant map: O(n) after the sort."""
+    """Make the oracle for MRR@k with phi_mrr: O(n) after the sort."""
     cut = longest + 1 if criterion.k is None else min(criterion.k, longest + 1)
     return CompiledOracle.of(compiled.MRR_FIRST, feature_map, longest, criterion, cut)
 
 
-# By which second differences of a convex discount may fall below 0.
+# Tolerance for negative second differences of a convex discount, relative to D(0).
 _ROUNDING = 1e-12
 
 
 def _depth(discount, decay):
-    """Give the number of ranks at which a document's place still matters."""
+    """Return the number of ranks down to the last non-zero discount or decay."""
     seen = np.flatnonzero((discount != 0) | (decay != 0))
     return int(seen[-1]) + 1 if seen.size else 1
 
 
 def permutation(criterion, feature_map, longest):
-    """Make the oracle for any discounted loss with the permutation map, for binary relevance.
+    """Make the oracle for any discounted loss with phi_dorm, for binary relevance.
 
-    By a lattice path: O(n+ n-), or O(cut^2) where discount and decay are both cut. With ``assignment="scipy"`` of the map as an
-    assignment of documents to ranks, for credits that never fall.
+    By a lattice path: O(n+ n-), or O(cut^2) if discount and decay both have a cutoff. If the map has ``assignment="scipy"``, by
+    an assignment of documents to ranks, for non-decreasing credits.
     """
     if feature_map.assignment == "scipy":
         return _binary_assignment(criterion, feature_map, longest)
@@ -240,21 +252,21 @@ def permutation(criterion, feature_map, longest):
 
 
 def prediction(criterion, feature_map, longest):
-    """Make the oracle that finds the ranking of largest w.phi, what w predicts; its value does not count the loss."""
+    """Make the oracle that finds the predicted ranking, which maximises w.phi; its value does not include the loss."""
     discounted = criterion if hasattr(criterion, "discounts") else None
     by_score = CompiledOracle.of(compiled.PREDICTED, feature_map, longest, discounted)
     if discounted is not None or auc_partial_order in criterion.oracles.values():
         return by_score
 
     def oracle(queries):
-        """Compute the loss, of which nothing is known, ranking by ranking."""
+        """Compute the loss of each ranking by ``criterion.loss``."""
         found = by_score(queries)
         for q in range(found.losses.shape[0]):
             scores = queries.scores[queries.starts[q] : queries.starts[q + 1]]
-            good, bad = np.split(scores, [queries.n_good[q]])
-            relevant = np.zeros(scores.shape[0], dtype=bool)
-            relevant[np.arange(good.shape[0]) + np.searchsorted(-bad, -good, side="right")] = True
-            found.losses[q] = criterion.loss(np.arange(scores.shape[0]), relevant)
+            relevant, irrelevant = np.split(scores, [queries.n_good[q]])
+            mask = np.zeros(scores.shape[0], dtype=bool)
+            mask[np.arange(relevant.shape[0]) + np.searchsorted(-irrelevant, -relevant, side="right")] = True
+            found.losses[q] = criterion.loss(np.arange(scores.shape[0]), mask)
         return found
 
     return oracle
@@ -263,44 +275,44 @@ def prediction(criterion, feature_map, longest):
 def graded_auc_partial_order(criterion, feature_map, longest):
     """Make the oracle for AUC over all pairs with different labels: O(n log n).
 
-    Its argmax is over pair assignments, which with three or more grades need not form a ranking.
+    The maximum is over pair assignments, which with three or more grades need not form a ranking.
     """
     return CompiledOracle.of(compiled.GRADED_AUC, feature_map, longest)
 
 
 def graded_ndcg_permutation(criterion, feature_map, longest):
-    """Make the oracle for NDCG@k with the permutation map and graded gains: an assignment of documents to ranks."""
+    """Make the oracle for NDCG@k with phi_dorm and graded gains: an assignment of documents to ranks."""
 
-    def judge(queries, q):
+    def labels_and_credits(queries, q):
         labels = queries.labels[queries.starts[q] : queries.starts[q + 1]]
         credit = criterion.gains(labels)
         return labels, credit, np.sort(credit)[::-1]
 
-    return _assignment(criterion, feature_map, longest, judge)
+    return _assignment(criterion, feature_map, longest, labels_and_credits)
 
 
 def _binary_assignment(criterion, feature_map, longest):
     """Make the oracle that assigns relevant and irrelevant documents to ranks."""
     credits = _by_rank(criterion, "credits", longest + 2)
     if (np.diff(credits) < 0).any():
-        # The i-th relevant document by score would earn credit i wherever it is ranked, and fall behind the next for it.
+        # The i-th relevant document by score earns credit i at any rank, so the assignment would rank it after the next one.
         raise ValueError(
             f"assignment='scipy' is not exact for criterion {criterion.name!r}, as its credits fall; use assignment='lattice'."
         )
 
-    def judge(queries, q):
+    def labels_and_credits(queries, q):
         relevant = np.arange(queries.starts[q + 1] - queries.starts[q]) < queries.n_good[q]
         credit = np.where(relevant, credits[: relevant.shape[0]], 0.0)
         return relevant, credit, credit
 
-    return _assignment(criterion, feature_map, longest, judge)
+    return _assignment(criterion, feature_map, longest, labels_and_credits)
 
 
-def _assignment(criterion, feature_map, longest, judge):
+def _assignment(criterion, feature_map, longest, labels_and_credits):
     """Make an oracle that solves an assignment problem for each query.
 
-    `judge` is a function of the queries and the number of one; it returns the labels of the documents, their credits, and
-    their credits in the order of the ideal ranking.
+    `labels_and_credits` is a function of the queries and the index of one query; it returns the labels of the documents, their
+    credits, and their credits in the order of the ideal ranking.
     """
     decay = feature_map.decays(longest + 2)
     discount = _by_rank(criterion, "discounts", longest + 2)
@@ -313,13 +325,13 @@ def _assignment(criterion, feature_map, longest, judge):
         for q in range(losses.shape[0]):
             span = slice(queries.starts[q], queries.starts[q + 1])
             scores = queries.scores[span]
-            labels, credit, ideal_credit = judge(queries, q)
+            labels, credit, ideal_credit = labels_and_credits(queries, q)
             n_ranks = min(depth, scores.shape[0])
             ideal = ideal_credit @ discount[: scores.shape[0]]
             ranks = best_assignment(np.outer(scores, decay[:n_ranks]) - np.outer(credit / ideal, discount[:n_ranks]))
             losses[q] = 1.0 - credit @ discount[ranks] / ideal
             c = decay[ranks] - feature_map.ideal_coefficients(labels)
-            # Documents of one grade and one score are interchangeable: they share their coefficients.
+            # Documents of equal grade and score are interchangeable: they get the mean of their coefficients.
             _, group = np.unique(np.stack([scores, labels]), axis=1, return_inverse=True)
             group = group.reshape(-1)
             coefficients[span] = (np.bincount(group, weights=c) / np.bincount(group))[group]

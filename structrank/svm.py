@@ -14,36 +14,37 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
-from structrank import _validation, criteria
-from structrank._content import describe
-from structrank._progress import ProgressLine
-from structrank.checkpoint import Checkpoint
-from structrank.data import score_rows
+from structrank import criteria
+from structrank._support import checks
+from structrank._support.content import describe
+from structrank._support.discounts import DISCOUNTS
+from structrank._support.progress import ProgressLine
 from structrank.datasets.shards import Shards, column_names
-from structrank.discounts import DISCOUNTS
 from structrank.feature_maps import Permutation
-from structrank.history import History
-from structrank.linear_methods import LinearMethods
-from structrank.ranker import Ranker
-from structrank.risk import Risk
-from structrank.shard import Objective, Part
+from structrank.models.linear import LinearMethods
+from structrank.models.ranker import Ranker
 from structrank.solvers.backends import BACKENDS
 from structrank.solvers.backends.cvxpy import installed_solvers
-from structrank.sources import is_dask, sources_of
-from structrank.training import Training
+from structrank.training.checkpoint import Checkpoint
+from structrank.training.data import score_rows
+from structrank.training.history import History
+from structrank.training.risk import Risk
+from structrank.training.run import Training
+from structrank.training.shard import Objective, Part
+from structrank.training.sources import is_dask, sources_of
 
 if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import ArrayLike, NDArray
 
-    from structrank._typing import Matrix, Path
+    from structrank._support.typing import Matrix, Path
     from structrank.criteria import Criterion
     from structrank.distributed import DaskBackend
     from structrank.solvers import Iteration
 
 
-# More ranks than any list has.
+# More ranks than any list can have.
 _NO_CUT = 2**31
 
 
@@ -53,80 +54,80 @@ class StructRankSVM(LinearMethods, Ranker):
     .. math:: \min_w \tfrac12 |w|^2 + \frac{C}{|Q|} \sum_q \max_y
               [w \cdot \phi(x_q, y) - w \cdot \phi(x_q, y^*_q) + \Delta(y^*_q, y)]
 
-    over the queries q that have both good and bad documents. Documents are ranked by decreasing w.x. The inner maximum is
-    found exactly, the optimum is certified by a dual bound (`certificate_`).
+    over the queries q that have both relevant and irrelevant documents (good and bad in the KDD 2008 paper). Documents are
+    ranked by decreasing w.x. The inner maximum is computed exactly; a dual bound certifies the optimum (`certificate_`).
 
     Parameters
     ----------
     criterion : str, Criterion, or list of these, default "map"
-        Delta: "auc", "map", "ndcg", "ndcg-nc" (not clipped), "mrr", "dorm" or one given to `structrank.register`; a list trains
-        on several at once (COMBO).
+        Delta: "auc", "map", "ndcg", "ndcg-nc" (no rank cutoff), "mrr", "dorm" or a criterion registered with
+        `structrank.register`; a list trains on several at once (COMBO).
     C : float or list of float, default 1.0
-        Weight of the training loss; for separate slacks may be a list with one C_l for each criterion.
+        Weight of the training loss; with separate slacks, optionally a list with one C_l for each criterion.
     k : int or None, default 10
-        Where "ndcg", "mrr" and "dorm" clip; None for nowhere.
+        Rank cutoff of "ndcg", "mrr" and "dorm"; None for no cutoff.
     feature_map : str, feature map, or list of these, default "auto"
-        phi: "po" (pairs), "mrr" (first relevant), "dorm" (permutation); "auto" takes the criterion's own.
+        phi: "po" (pairs), "mrr" (first relevant), "dorm" (permutation); "auto" is the criterion's default.
     discount : {"kdd08", "log2"}, default "kdd08"
         Discount of "ndcg", "ndcg-nc" and "dorm", see `structrank.criteria.NDCG`.
     decay : str, array-like or callable, default "sqrt"
         Decay of the permutation map, see `structrank.feature_maps.Permutation`; "sqrt@30" cuts it after 30 ranks.
     slack : {"separate", "shared"}, default "separate"
-        Of several criteria: the sum of their risks, or per query the largest of their losses.
+        For several criteria: the sum of their risks, or per query the largest of their losses.
     relevant_from : float or None, default 1
-        Least label of a good document. None takes labels as grades: AUC over all pairs with different labels, DORM with
+        Lowest label that counts as relevant. None uses labels as grades: AUC over all pairs with different labels, DORM with
         gains 2^label - 1.
     formulation : {"auto", "one-slack", "grouped", "n-slack"}, default "auto"
         Slacks of the QP, and so planes of each pass: one; one for each group of queries, 128 to 512 groups by the size of X,
         fewer where X is sparse and wide; or one for each query (eq. 1 of the KDD 2008 paper as printed). "auto" starts with one
-        slack and goes over to groups where training needs more than 16 passes, 5 where C is large. The optimum is the
-        same; the more slacks, the fewer passes over the data but the larger the QPs.
+        slack and switches to groups after 16 passes, 5 where C is large. The optimum is the same; more slacks mean fewer passes
+        over the data but larger QPs.
     solver : str, default "auto"
         Backend for the QPs. "auto" is OSQP for one slack, and for many the compiled backends "dual" (ascent on the dual) and
         "interior" (an interior-point method, where C is large and the optimum far). "osqp", "cvxpy" (Clarabel), "cvxpy:NAME"
-        with any solver that CVXPY has installed, and backends of one's own (`structrank.solvers.backends.register`) stay with
-        one slack where ``formulation="auto"``. A backend that misses its accuracy is followed by the compiled ones.
+        with any solver that CVXPY has installed, and registered backends (`structrank.solvers.backends.register`) keep one
+        slack with ``formulation="auto"``. If a backend misses the accuracy, the compiled backends are tried.
     tol : float, default 1e-3
-        Stop when the certified gap is at most C tol: the paper's epsilon, in units of the loss.
+        Stopping tolerance, in units of the loss (the paper's epsilon): stop when the certified gap is at most C tol.
     max_iter : int, default 1000
-        Most iterations, each of which takes at most one pass over the data; one more pass is made first, at w = 0.
+        Maximum number of iterations, each with at most one pass over the data, after a first pass at w = 0.
     n_jobs : int or None, default None
-        Threads: None is 1, -1 all cores. The model does not depend on it, not in a single bit.
+        Number of threads: None is 1, -1 all cores. Results are bit-identical for any n_jobs.
     warm_start : bool, default False
         Start from `coef_` of the last fit.
     verbose : int, default 0
         1 shows a line of progress; 0 prints nothing.
     query_weight : {"equal", "pairs"}, default "equal"
-        Whether queries count alike or by their number of pairs; "auc" with "pairs" and ``relevant_from=None`` is RankSVM.
+        Whether queries count equally or by their number of pairs; "auc" with "pairs" and ``relevant_from=None`` is RankSVM.
     bound : {"convex", "ramp", "auto"}, default "convex"
-        What training minimises: the convex bound on the loss, certified; the tighter, non-convex ramp bound, which is not
-        vacuous on long lists (see `structrank.ramp`; C climbs from ten times the given one, or from more where w would be
-        too short for the bound to be tight, and ``feature_map="auto"`` means "dorm" for criteria with a k, cut after 3 k ranks
-        where ``decay="sqrt"``). "auto" takes the first, and where that is vacuous the second; `feature_map` is then taken for
-        "auto" whatever it is, and `notes_` tells of it.
+        Bound on the loss that training minimises: the convex bound, certified; or the tighter, non-convex ramp bound, which is
+        not vacuous on long lists (see `structrank.training.ramp`; continuation in C starts at 10 C, or higher if |w| would be
+        too small for a tight bound, and ``feature_map="auto"`` means "dorm" for criteria with a k, cut after 3 k ranks with
+        ``decay="sqrt"``). "auto" uses the convex bound, or the ramp bound if the convex bound is vacuous; the ramp then ignores
+        `feature_map` and uses "auto", and `notes_` reports it.
 
     Attributes
     ----------
     coef_ : (n_features,) array
         The weights w.
     n_iter_ : int
-        Iterations: a QP and a pass over the data each; no pass where the QP shows that the best w so far is good enough.
+        Iterations: a QP and a pass over the data each; no pass if the QP shows that the best w so far is within the tolerance.
     history_ : History
         One entry an iteration: objective, bound, gap, violation, planes, seconds, solver of the QP; ``history_.to_frame()`` for
         pandas.
     certificate_ : Certificate
         ``.primal`` and ``.dual`` enclose the optimum, ``.gap`` is their difference.
     health_ : Health
-        Objective against w = 0, length of w, mean slack, and whether training was vacuous.
+        Objective relative to w = 0, norm of w, mean slack, and whether training was vacuous.
     rounds_ : tuple of RampRound
-        What the ramp bound went through, see `structrank.ramp`; empty where the convex bound was used. `history_` and
-        `certificate_` then speak of the last convex problem solved.
+        Rounds of the ramp bound, see `structrank.training.ramp`; empty if the convex bound was used. If not empty, `history_`
+        and `certificate_` are those of the last convex problem solved.
     stop_reason_ : str
-        "converged", "max_iter", "callback" (it said to stop), "interrupted" (Ctrl-C) or "stalled".
+        "converged", "max_iter", "callback" (stopped by the callback), "interrupted" (Ctrl-C) or "stalled".
     n_queries_ : int
-        Queries that training learned from: those with good and bad documents.
+        Queries that training learned from: queries with relevant and irrelevant documents.
     notes_ : tuple of str
-        What training warned of, and whether it took the ramp bound for a convex one that is vacuous.
+        Warnings of training, and whether it used the ramp bound because the convex bound is vacuous.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array
         Where X has string column names.
@@ -147,12 +148,25 @@ class StructRankSVM(LinearMethods, Ranker):
     """
 
     def __init__(
-        self, criterion: str | Criterion | Sequence[str | Criterion] = "map", C: float | Sequence[float] = 1.0,
-        k: int | None = 10, feature_map: Any = "auto", discount: str = "kdd08", decay: Any = "sqrt", slack: str = "separate",
-        relevant_from: float | None = 1, formulation: str = "auto", solver: str = "auto", tol: float = 1e-3,
-        max_iter: int = 1000, n_jobs: int | None = None, warm_start: bool = False, verbose: int = 0,
-        query_weight: str = "equal", bound: str = "convex",
-    ) -> None:  # fmt: skip
+        self,
+        criterion: str | Criterion | Sequence[str | Criterion] = "map",
+        C: float | Sequence[float] = 1.0,
+        k: int | None = 10,
+        feature_map: Any = "auto",
+        discount: str = "kdd08",
+        decay: Any = "sqrt",
+        slack: str = "separate",
+        relevant_from: float | None = 1,
+        formulation: str = "auto",
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        verbose: int = 0,
+        query_weight: str = "equal",
+        bound: str = "convex",
+    ) -> None:
         self.criterion = criterion
         self.C = C
         self.k = k
@@ -178,17 +192,22 @@ class StructRankSVM(LinearMethods, Ranker):
         return tags
 
     def fit(
-        self, X: Matrix | Shards, y: ArrayLike | None = None, qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None, callback: Callable[[Iteration], object] | None = None,
-        backend: DaskBackend | None = None, checkpoint: Path | None = None,
-    ) -> Self:  # fmt: skip
+        self,
+        X: Matrix | Shards,
+        y: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        callback: Callable[[Iteration], object] | None = None,
+        backend: DaskBackend | None = None,
+        checkpoint: Path | None = None,
+    ) -> Self:
         """Train.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_docs, n_features)
             numpy, memory map, pandas, polars or scipy sparse; float32 and float64 are used in place. Or
-            `structrank.datasets.Shards`, which are read one after another and hold their own y, qid and weights.
+            `structrank.datasets.Shards`, which are read one after another and have their own y, qid and weights.
         y : array-like of shape (n_docs,)
             Labels, at least 0; larger is more relevant.
         qid : array-like of shape (n_docs,), default None
@@ -201,13 +220,13 @@ class StructRankSVM(LinearMethods, Ranker):
             A cluster to train on, see `structrank.distributed`; None trains in this process.
         checkpoint : path-like, default None
             Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
-            see `structrank.checkpoint`.
+            see `structrank.training.checkpoint`.
 
         Returns
         -------
         self
         """
-        C, relative_C = self._check_parameters()
+        C, relative_C = self.check_parameters()
         start = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
         kept = self._checkpoint(checkpoint, "training", C=C)
         with self._training(X, y, qid, sample_weight, relative_C, backend, kept) as training:
@@ -223,11 +242,16 @@ class StructRankSVM(LinearMethods, Ranker):
         return self
 
     def fit_path(
-        self, X: Matrix | Shards, y: ArrayLike | None = None, qid: ArrayLike | None = None,
-        Cs: Sequence[float] = (0.01, 0.1, 1.0, 10.0, 100.0), sample_weight: ArrayLike | None = None,
-        callback: Callable[[Iteration], object] | None = None, backend: DaskBackend | None = None,
+        self,
+        X: Matrix | Shards,
+        y: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        Cs: Sequence[float] = (0.01, 0.1, 1.0, 10.0, 100.0),
+        sample_weight: ArrayLike | None = None,
+        callback: Callable[[Iteration], object] | None = None,
+        backend: DaskBackend | None = None,
         checkpoint: Path | None = None,
-    ) -> list[Self]:  # fmt: skip
+    ) -> list[Self]:
         """Train for many C at less than the cost of each alone: planes do not depend on C and are shared.
 
         Parameters
@@ -240,7 +264,7 @@ class StructRankSVM(LinearMethods, Ranker):
         Returns
         -------
         list of StructRankSVM
-            A fitted model for each C, in the order of `Cs`; after Ctrl-C those that there are, with a warning.
+            A fitted model for each C, in the order of `Cs`; after Ctrl-C the finished models, with a warning.
 
         Examples
         --------
@@ -250,8 +274,8 @@ class StructRankSVM(LinearMethods, Ranker):
         >>> [model.C for model in models]
         [0.1, 10.0]
         """
-        _, relative_C = self._check_parameters()
-        Cs = _validation.check_Cs(Cs)
+        _, relative_C = self.check_parameters()
+        Cs = checks.check_Cs(Cs)
         models: dict[float, Self] = {}
         kept = self._checkpoint(checkpoint, "path", C=relative_C)
         with self._training(X, y, qid, sample_weight, relative_C, backend, kept) as training:
@@ -273,7 +297,7 @@ class StructRankSVM(LinearMethods, Ranker):
         missing = [f"{C:g}" for C in sorted(set(Cs) - set(models))]
         if missing:
             text = f"The path was interrupted; the models for C = {', '.join(missing)} are missing."
-            warnings.warn(text, _validation.StructRankWarning, stacklevel=2)
+            warnings.warn(text, checks.StructRankWarning, stacklevel=2)
         return [models[C] for C in Cs if C in models]
 
     def predict(self, X: Matrix) -> NDArray[np.float64]:
@@ -290,16 +314,14 @@ class StructRankSVM(LinearMethods, Ranker):
         matrix = self._check_features(X)
         scores = score_rows(matrix, self.coef_)
         if not np.isfinite(scores).all():
-            _validation.check_finite_matrix(matrix, getattr(X, "columns", None))
+            checks.check_finite_matrix(matrix, getattr(X, "columns", None))
             raise ValueError(
-                f"the score of row {int(np.argmin(np.isfinite(scores)))} of X is too large to be computed; X must have the "
-                "scale of the training data."
+                f"the score of row {int(np.argmin(np.isfinite(scores)))} of X is too large for float64; X must have the scale "
+                "of the training data."
             )
         return scores
 
-    def score(
-        self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> float:
+    def score(self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Measure the ranking by the training criterion, as a measure: higher is better, 1 is perfect.
 
         Parameters
@@ -313,37 +335,36 @@ class StructRankSVM(LinearMethods, Ranker):
         Returns
         -------
         float
-            Mean over the queries for which the measure is defined; of several criteria, the mean of their measures.
+            Mean over the queries for which the measure is defined; for several criteria, the mean of their measures.
         """
         from structrank import metrics
 
         scores = self.predict(X)
         if qid is None and getattr(self, "n_queries_", 1) > 1:
             text = (
-                f"score takes all {len(scores)} rows for one query, as qid is None, but training had {self.n_queries_} "
-                "queries. Give qid; searches of scikit-learn hand it on with sklearn.set_config(enable_metadata_routing=True)."
+                f"score treats all {len(scores)} rows as one query, as qid is None, but training had {self.n_queries_} "
+                "queries. Pass qid; searches of scikit-learn pass it on with sklearn.set_config(enable_metadata_routing=True)."
             )
-            warnings.warn(text, _validation.StructRankWarning, stacklevel=2)
-        measures = [criterion.measure(self.relevant_from) for criterion in self._criteria()]
-        means = [
-            metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name] for measure in measures
-        ]
+            warnings.warn(text, checks.StructRankWarning, stacklevel=2)
+        measures = [criterion.measure(self.relevant_from) for criterion in self.parsed_criteria()]
+        means = [metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name] for measure in measures]
         return float(np.mean(means))
 
-    def _criteria(self):
+    def parsed_criteria(self):
+        """Return the criteria as objects, one for each name or object in `criterion`."""
         listed = self.criterion if isinstance(self.criterion, (list, tuple)) else [self.criterion]
         if not listed:
             raise ValueError("criterion is an empty list; expected at least one criterion.")
         return [criteria.parse(criterion, self.k, self.discount) for criterion in listed]
 
     def _parts(self, relative_C, ramp=False):
-        """Give the parts of the objective, for the convex or the ramp bound."""
-        parsed = self._criteria()
+        """Return the parts of the objective, for the convex or the ramp bound."""
+        parsed = self.parsed_criteria()
         maps = self.feature_map if isinstance(self.feature_map, (list, tuple)) else [self.feature_map] * len(parsed)
         if ramp:
             maps = [self._ramp_map(one, criterion) for one, criterion in zip(maps, parsed, strict=False)]
         if len(maps) != len(parsed):
-            raise ValueError(f"feature_map has {len(maps)} entries but criterion has {len(parsed)}; give one for each.")
+            raise ValueError(f"feature_map has {len(maps)} entries but criterion has {len(parsed)}; pass one for each.")
         parts = []
         for criterion, feature_map, weight in zip(parsed, maps, relative_C, strict=True):
             found = criteria.find_oracle(criterion, feature_map, self.relevant_from is None, self.decay)
@@ -351,39 +372,37 @@ class StructRankSVM(LinearMethods, Ranker):
         return parts
 
     def _ramp_map(self, feature_map, criterion):
-        """Give the permutation map for a clipped criterion, where there is a choice: ranks far behind the clip have no say."""
+        """Return the permutation map for a criterion with a cutoff, unless a map was chosen: ranks far below do not count."""
         free = self.bound == "auto" or (isinstance(feature_map, str) and feature_map == "auto")
         k = getattr(criterion, "k", None)
         if not free or k is None or "dorm" not in criterion.oracles:
             return feature_map
         return Permutation(self.decay, min(3 * k, _NO_CUT) if isinstance(self.decay, str) and self.decay == "sqrt" else None)
 
-    def _check_parameters(self):
-        """Check what does not depend on data; give C and C_l / C."""
-        _validation.check_cut("k", self.k)
-        _validation.check_choice("discount", self.discount, DISCOUNTS)
+    def check_parameters(self):
+        """Raise if a parameter is not valid, whatever the data; return C and the list of C_l / C."""
+        checks.check_cut("k", self.k)
+        checks.check_choice("discount", self.discount, DISCOUNTS)
         Permutation(self.decay)
-        _validation.check_choice("slack", self.slack, ("separate", "shared"))
-        _validation.check_choice("formulation", self.formulation, ("auto", "one-slack", "grouped", "n-slack"))
-        _validation.check_choice("query_weight", self.query_weight, ("equal", "pairs"))
-        _validation.check_choice("bound", self.bound, ("convex", "ramp", "auto"))
+        checks.check_choice("slack", self.slack, ("separate", "shared"))
+        checks.check_choice("formulation", self.formulation, ("auto", "one-slack", "grouped", "n-slack"))
+        checks.check_choice("query_weight", self.query_weight, ("equal", "pairs"))
+        checks.check_choice("bound", self.bound, ("convex", "ramp", "auto"))
         if self.bound == "ramp" and self.relevant_from is None:
-            raise ValueError("bound='ramp' needs good and bad documents; set relevant_from, or use bound='convex'.")
-        _validation.check_number("tol", self.tol, above=0)
-        _validation.check_number("max_iter", self.max_iter, at_least=1, integer=True)
+            raise ValueError("bound='ramp' needs relevant and irrelevant documents; set relevant_from, or use bound='convex'.")
+        checks.check_number("tol", self.tol, above=0)
+        checks.check_number("max_iter", self.max_iter, at_least=1, integer=True)
         if self.relevant_from is not None:
-            _validation.check_number("relevant_from", self.relevant_from)
+            checks.check_number("relevant_from", self.relevant_from)
         _check_solver(self.solver)
-        _validation.n_threads(self.n_jobs)
-        n_criteria = len(self._criteria())
+        checks.n_threads(self.n_jobs)
+        n_criteria = len(self.parsed_criteria())
         if np.ndim(self.C) == 0:
-            C, relative_C = _validation.check_number("C", self.C, above=0), [1.0] * n_criteria
+            C, relative_C = checks.check_number("C", self.C, above=0), [1.0] * n_criteria
         else:
-            each = [_validation.check_number("C", C, above=0) for C in self.C]
+            each = [checks.check_number("C", C, above=0) for C in self.C]
             if len(each) != n_criteria:
-                raise ValueError(
-                    f"C has {len(each)} entries but criterion has {n_criteria}; give one for each, or one number."
-                )
+                raise ValueError(f"C has {len(each)} entries but criterion has {n_criteria}; pass one for each, or one number.")
             if self.slack == "shared" and n_criteria > 1:
                 raise ValueError("slack='shared' has one slack for all criteria and so takes one C, not a list.")
             C = float(np.mean(each))
@@ -393,11 +412,11 @@ class StructRankSVM(LinearMethods, Ranker):
 
     def _training(self, X, y, qid, sample_weight, relative_C, backend, checkpoint=None):
         objective = Objective(tuple(self._parts(relative_C)), self.relevant_from, self.slack, self.query_weight)
-        # With shared slacks the ramp would be no upper bound: each part has a prediction of its own.
+        # With shared slacks the ramp would not be an upper bound: each part has its own prediction.
         ramp_objective = replace(objective, parts=tuple(self._parts(relative_C, ramp=True)), slack="separate")
         if backend is None:
             sources = sources_of(X, y, qid, sample_weight)
-            risk = Risk(sources, objective, self.formulation, _validation.n_threads(self.n_jobs))
+            risk = Risk(sources, objective, self.formulation, checks.n_threads(self.n_jobs))
         elif hasattr(backend, "risk"):
             risk = backend.risk(X, y, qid, sample_weight, objective, self.formulation)
         else:
@@ -412,15 +431,15 @@ class StructRankSVM(LinearMethods, Ranker):
         """Return the checkpoint of a run, None without a folder."""
         if folder is None:
             return None
-        indifferent = ("n_jobs", "verbose", "warm_start", "max_iter")
-        settings = {**{key: value for key, value in self.get_params().items() if key not in indifferent}, "C": C}
-        # The repr of a function, or of what holds one, differs from process to process.
+        irrelevant = ("n_jobs", "verbose", "warm_start", "max_iter")
+        settings = {**{key: value for key, value in self.get_params().items() if key not in irrelevant}, "C": C}
+        # The repr of a function, or of an object that holds one, differs between processes.
         texts = {key: repr(value) for key, value in settings.items()}
         parameters = {key: describe(settings[key]) if " at 0x" in text else text for key, text in texts.items()}
         return Checkpoint(folder, parameters, name)
 
     def _set_fitted(self, X, training, result, health):
-        """Set the fitted attributes: after training, so that a fit that is refused leaves the earlier model alone."""
+        """Set the fitted attributes: after training, so that a failed fit leaves the earlier model unchanged."""
         if isinstance(X, (Shards, np.ndarray)) or is_dask(X):
             vars(self).pop("feature_names_in_", None)
             names = column_names(X)
@@ -444,18 +463,18 @@ class StructRankSVM(LinearMethods, Ranker):
             names = " + ".join(part.name for part in training.ramp_objective.parts)
             self.notes_ = (f"Trained on the ramp bound of {names}, as the convex bound is vacuous on these data.", *problems)
         for text in problems:
-            warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
+            warnings.warn(text, checks.StructRankWarning, stacklevel=3)
 
     def _problems(self, risk):
-        """Say in words what a user should know about the training run; nothing where all is well."""
-        # The ramp bound is not convex: nothing is known of its optimum.
+        """Return warnings about the training run; an empty list if there are none."""
+        # The ramp bound is not convex: its optimum is unknown.
         which = "that of the last convex problem" if self.rounds_ else "the objective"
         gap = f"{which} is within {100 * self.certificate_.relative_gap:.3g}% of the optimum"
         unfinished = {
             "max_iter": f"training stopped at max_iter={self.max_iter}; {gap}. Raise max_iter or tol.",
             "callback": f"training was stopped by the callback after {self.n_iter_} iterations; {gap}.",
             "interrupted": f"training was interrupted after {self.n_iter_} iterations; the model is the best so far, {gap}.",
-            "stalled": f"no QP solver reached the accuracy that tol={self.tol} asks for; {gap}. See history_ for notes.",
+            "stalled": f"no QP solver reached the accuracy that tol={self.tol} requires; {gap}. See history_ for notes.",
         }
         found = [unfinished[self.stop_reason_]] if self.stop_reason_ in unfinished else []
         found += self.health_.problems(risk.median_length, " + ".join(part.name for part in risk.parts))
@@ -464,7 +483,7 @@ class StructRankSVM(LinearMethods, Ranker):
 
 def _check_solver(solver):
     if not (isinstance(solver, str) and solver.startswith("cvxpy:")):
-        _validation.check_choice("solver", solver, ("auto", *BACKENDS, "cvxpy:NAME"))
+        checks.check_choice("solver", solver, ("auto", *BACKENDS, "cvxpy:NAME"))
         return
     name, installed = solver.partition(":")[2], installed_solvers()
     if name not in installed:
@@ -472,7 +491,7 @@ def _check_solver(solver):
 
 
 class _Reporter:
-    """Shows progress and calls the user's callback."""
+    """Show progress and call the user's callback."""
 
     def __init__(self, callback, verbose, C):
         self.callback, self.C = callback, C

@@ -1,7 +1,7 @@
 """Kill checkpointed training at random moments: ``python tests/kills.py 200``.
 
 Each run is killed (SIGKILL) once to three times, at moments drawn uniformly from the time that it takes, and then left to end.
-It must end with the numbers of a run that was left alone, bit by bit, and every file that a kill leaves must be readable.
+It must end with the numbers of a run that was left alone, bit for bit, and every file that a kill leaves must be readable.
 Another first seed: ``python tests/kills.py 200 1000``.
 """
 
@@ -18,7 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from structrank import StructRankSVM, StructRankWarning, checkpoint, compare, comparison, datasets, model_file
+from structrank import StructRankSVM, StructRankWarning, compare, datasets
+from structrank.comparison import experiment
+from structrank.models import files
+from structrank.training import checkpoint
 
 DATA = datasets.make_ranking(n_queries=80, n_docs=30, n_features=12, noise=0.5, random_state=3)
 
@@ -86,11 +89,11 @@ def is_killed(child, after):
 
 
 def unreadable(folder):
-    """Give the errors of reading what is there."""
+    """Return the errors of reading the files that a kill left."""
     found = []
     for path in folder.rglob("*.checkpoint"):
         try:
-            model_file.load_values("checkpoint", path)
+            files.load_values("checkpoint", path)
         except ValueError as error:
             found.append(str(error))
     for path in folder.rglob("*.npz"):
@@ -103,7 +106,7 @@ def main(n_runs, first=0):
     """Make runs; gives the number of failures."""
     warnings.simplefilter("ignore", StructRankWarning)
     checkpoint._SECONDS = 0.0  # at every pass
-    comparison._LARGE = 0
+    experiment._LARGE = 0
     expected, seconds = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         for name, train in RUNS.items():

@@ -10,15 +10,18 @@ import numba
 import numpy as np
 import pytest
 
-from structrank import StructRankSVM, StructRankWarning, checkpoint, compare, comparison, risk
-from structrank._content import describe
+from structrank import StructRankSVM, StructRankWarning, compare
+from structrank._support.content import describe
+from structrank.comparison import experiment
 from structrank.feature_maps import Permutation
-from structrank.training import Training
+from structrank.training import checkpoint, risk
+from structrank.training.run import Training
 
 SCRIPT = """
 import sys
 import numpy as np
-from structrank import StructRankSVM, checkpoint, datasets
+from structrank import StructRankSVM, datasets
+from structrank.training import checkpoint
 
 checkpoint._SECONDS = 0.0  # at every iteration
 train = datasets.make_ranking(n_queries=60, n_docs=12, n_features=8, noise=0.5, random_state=3).train
@@ -66,7 +69,7 @@ class Killed(Exception):
 
 
 def killed_at(number):
-    """Give a callback that ends a run at the number-th iteration it sees."""
+    """Return a callback that ends a run at the number-th iteration it sees."""
     seen = []
 
     def callback(iteration):
@@ -150,7 +153,7 @@ def test_a_ramp_that_is_done_again_makes_no_passes(seconds, train, tmp_path, mon
 
 def test_a_cell_of_a_table_goes_on_where_it_was(fold, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
-    monkeypatch.setattr(comparison, "_LARGE", 0)
+    monkeypatch.setattr(experiment, "_LARGE", 0)
     trained, train = [], Training.run
 
     def counted(self, C, *arguments):
@@ -159,7 +162,7 @@ def test_a_cell_of_a_table_goes_on_where_it_was(fold, tmp_path, monkeypatch):
         trained.append(C)
         return train(self, C, *arguments)
 
-    arguments = {"made": comparison.Fold(fold.train, None, fold.test)}, ["MAP"], "map", [0.1, 1.0, 10.0]
+    arguments = {"made": experiment.Fold(fold.train, None, fold.test)}, ["MAP"], "map", [0.1, 1.0, 10.0]
     expected = compare(*arguments).to_frame()
     with monkeypatch.context() as patch:
         patch.setattr(Training, "run", counted)
@@ -215,7 +218,7 @@ def test_so_is_one_of_another_version(train, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint.structrank, "__version__", "9.9")
     with pytest.raises(ValueError, match=r"another run: its version of structrank is '\S+', here it is '9.9'"):
         fit({}, train, checkpoint=tmp_path)
-    checkpoint.model_file.save_values("checkpoint", {"state": {}}, tmp_path / "training-convex-1.checkpoint")
+    checkpoint.files.save_values("checkpoint", {"state": {}}, tmp_path / "training-convex-1.checkpoint")
     with pytest.raises(ValueError, match="its version of structrank is None"):
         fit({}, train, checkpoint=tmp_path)
 
@@ -279,7 +282,7 @@ def test_a_folder_that_cannot_be_or_a_file_that_is_damaged_is_an_error(train, tm
 
 def test_writes_are_spaced_by_time(train, tmp_path, monkeypatch):
     written = []
-    monkeypatch.setattr(checkpoint.model_file, "save_values", lambda *arguments: written.append(arguments))
+    monkeypatch.setattr(checkpoint.files, "save_values", lambda *arguments: written.append(arguments))
     StructRankSVM("map", C=10.0).fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
     assert len(written) == 1  # at the end
 

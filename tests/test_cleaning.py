@@ -69,11 +69,7 @@ def test_stored_zeros_are_zeros():
 
 
 @settings(deadline=None)
-@given(
-    data=ranking_data(low=-1),
-    threshold=st.sampled_from([0.5, 0.8, 0.99]),
-    relevant_from=st.sampled_from([1, 2]),
-)
+@given(data=ranking_data(low=-1), threshold=st.sampled_from([0.5, 0.8, 0.99]), relevant_from=st.sampled_from([1, 2]))
 def test_both_of_each_good_and_bad_pair_alike_are_dropped(data, threshold, relevant_from):
     X, y, qid = data
     close = [abs(cosine(a, b) - threshold) < 1e-9 for a in X for b in X]
@@ -89,9 +85,7 @@ def test_both_of_each_good_and_bad_pair_alike_are_dropped(data, threshold, relev
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cleaning, "_BLOCK", 2)
         for matrix in (X, scipy.sparse.csr_matrix(X), np.float32(X)):
-            got, labels, ids, removed = drop_near_duplicates(
-                matrix, y, qid, threshold=threshold, relevant_from=relevant_from
-            )
+            got, labels, ids, removed = drop_near_duplicates(matrix, y, qid, threshold=threshold, relevant_from=relevant_from)
             assert set(range(len(y))) - set(removed.kept) == gone
             assert removed.documents == len(gone)
             assert got.shape[0] == len(labels) == len(ids) == len(removed.kept)
@@ -192,10 +186,7 @@ def test_docstring_examples_run():
 
 def test_droppers_do_what_the_functions_do():
     X, y, qid = [[1, 2], [2, 4], [0, 0], [3, 0]], [1, 0, 0, 1], [7, 7, 7, 7]
-    for dropper, function in (
-        (ZeroVectorDropper(), drop_zero_vectors),
-        (NearDuplicateDropper(), drop_near_duplicates),
-    ):
+    for dropper, function in ((ZeroVectorDropper(), drop_zero_vectors), (NearDuplicateDropper(), drop_near_duplicates)):
         got, expected = clone(dropper).fit_resample(X, y, qid=qid), function(X, y, qid)
         assert all(np.array_equal(a, b) for a, b in zip(got, expected, strict=False))
     dropper = NearDuplicateDropper(threshold=0.5, relevant_from=2).fit_resample

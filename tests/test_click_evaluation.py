@@ -66,7 +66,7 @@ def test_scorers_callables_and_arrays_agree(log, pairs):
     assert pair_accuracy(pairs, lambda queries, urls: np.zeros(len(urls))) == 0.5
 
 
-def test_no_opinion_is_a_tie(pairs):
+def test_a_score_of_nan_is_a_tie(pairs):
     scores = np.tile([2.0, 1.0], (len(pairs), 1))
     assert pair_accuracy(pairs, scores) == 1.0
     scores[:, 1] = np.nan
@@ -128,7 +128,7 @@ def test_ranks_of_a_baseline_are_those_of_its_scores():
 
 
 def true_accuracy(documents, rows, scores):
-    """Give the share of all pairs of a query's documents, of these rows, that scores put in the order of the truth."""
+    """Return the fraction of pairs of documents of a query, among these rows, that scores order as the true relevance does."""
     better, worse = np.nonzero(
         (documents.qid[rows][:, None] == documents.qid[rows]) & (documents.y[rows][:, None] > documents.y[rows])
     )
@@ -136,7 +136,7 @@ def true_accuracy(documents, rows, scores):
 
 
 def test_position_bias_misleads_the_click_through_rate():
-    """With bias, clicks follow the position; the share of true pairs that the rate gets right falls."""
+    """With bias, clicks follow the position, and the rate orders fewer pairs correctly."""
     found = []
     for bias in (0.0, 2.0):
         made = datasets.make_clicks(100, 200, 20_000, n_topics=5, bias=bias, skew=0.0, churn=0.1, random_state=0)
@@ -154,7 +154,7 @@ def test_position_bias_misleads_the_click_through_rate():
 @pytest.fixture
 def ax():
     yield Figure().add_subplot()
-    assert not plt.get_fignums(), "nothing was drawn elsewhere"
+    assert not plt.get_fignums(), "plot(ax=) must not create figures"
 
 
 def test_accuracy_is_drawn_against_the_number_of_factors(pairs, ax):
@@ -228,14 +228,14 @@ def test_labels_of_a_model_are_those_of_its_scores(log, made):
         assert np.array_equal(to_labels(source, documents.qid, documents.docid), expected, equal_nan=True)
 
 
-def test_what_is_not_known_has_no_label(pairs):
+def test_unknown_urls_have_no_label(pairs):
     assert np.isnan(to_labels(pairs, ["unknown", 0], [1, "unknown"])).all()
     none = pairs.subset(np.zeros(len(pairs), dtype=bool))
     assert np.isnan(to_labels(none, [0, 1], [1, 2])).all()
 
 
 def test_a_ranker_learns_the_truth_from_labels(made, pairs):
-    """Of features and clicks alone, by least squares; the true relevance is only looked at in the end."""
+    """Training by least squares uses only features and clicks; the true relevance serves for evaluation."""
     documents = made.documents
     labels = to_labels(pairs, documents.qid, documents.docid, 2)
     train = np.flatnonzero((documents.qid < 40) & ~np.isnan(labels))
@@ -245,7 +245,7 @@ def test_a_ranker_learns_the_truth_from_labels(made, pairs):
     assert true_accuracy(documents, test, documents.X[test] @ weights) > 0.65
 
 
-def test_labels_are_not_made_of_nonsense(pairs):
+def test_invalid_arguments_of_to_labels_raise(pairs):
     with pytest.raises(ValueError, match="n_grades=1 is not valid: expected an integer of at least 2"):
         to_labels(pairs, [1], [1], 1)
     with pytest.raises(ValueError, match="urls has 1 entries but queries has 2 rows"):

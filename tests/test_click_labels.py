@@ -1,4 +1,4 @@
-"""Click labels made to order: what they are correlated with, what they leave out, what is refused."""
+"""Tests of synthetic click labels: correlation with the grades, missing labels, invalid arguments."""
 
 import numpy as np
 import pytest
@@ -38,9 +38,7 @@ def test_agreement_moves_labels_from_the_taste_to_the_grades(train):
 
 
 def test_with_full_agreement_and_many_views_rates_follow_the_grades(train):
-    clicks = make_click_labels(
-        train.X, train.y, train.qid, agreement=1.0, seen_share=1.0, n_views=10**6, random_state=0
-    )
+    clicks = make_click_labels(train.X, train.y, train.qid, agreement=1.0, seen_share=1.0, n_views=10**6, random_state=0)
     for query in np.unique(train.qid)[:20]:
         rows = train.qid == query
         means = [clicks[rows & (train.y == grade)].mean() for grade in np.unique(train.y[rows])]
@@ -87,12 +85,12 @@ def test_queries_of_equal_documents_get_labels_too():
         ({"n_views": 2.5}, r"n_views=2\.5 is not valid"),
     ],
 )
-def test_wrong_settings_are_named(train, wrong, message):
+def test_invalid_arguments_raise(train, wrong, message):
     with pytest.raises(ValueError, match=message):
         make_click_labels(train.X, train.y, train.qid, **wrong)
 
 
-def test_lengths_that_differ_are_refused(train):
+def test_unequal_lengths_raise(train):
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         make_click_labels(train.X, train.y[:-1], train.qid)
     with pytest.raises(ValueError, match="y contains NaN"):

@@ -1,4 +1,4 @@
-"""A click log holds what it was given, cleaned by the policies it states; parts of it add up to the whole."""
+"""Tests of click logs: cleaning as described in LogReport, ids, streams in parts, subsets."""
 
 import warnings
 
@@ -7,14 +7,15 @@ import pandas as pd
 import pytest
 
 from structrank import StructRankWarning
-from structrank.clicks.counts import ClickCounter, click_counts
+from structrank.clicks.counts import ClickCounter
 from structrank.clicks.ids import GrowingIds, Ids, as_id_array, dense_pairs
-from structrank.clicks.log import ClickLog, LogReport
-from structrank.clicks.sessions import stream_sessions
+from structrank.clicks.log import ClickLog, stream_sessions
+from structrank.clicks.report import LogReport
+from structrank.clicks.stream import click_counts
 
 
 def messy_sessions(rng, n=300, n_queries=12, n_urls=9):
-    """Sessions with empty lists, urls shown twice, clicks that repeat and clicks outside the list."""
+    """Return sessions with empty lists, repeated urls, repeated clicks and clicks outside the list."""
     sessions = []
     for _ in range(n):
         size = int(rng.integers(0, 7))
@@ -24,7 +25,7 @@ def messy_sessions(rng, n=300, n_queries=12, n_urls=9):
 
 
 def cleaned(sessions):
-    """The policies in plain Python: the sessions that stay, and what is counted on the way."""
+    """Clean sessions in plain Python; return the kept sessions and the counts."""
     kept, counts = [], dict.fromkeys(("empty", "repeated_urls", "repeated_clicks", "not_shown", "without_clicks"), 0)
     for query, urls, clicks in sessions:
         hits = [urls[click] for click in clicks if 0 <= click < len(urls)]
@@ -56,10 +57,10 @@ def test_messy_sessions_are_cleaned_as_the_report_states(rng):
         clicks=sum(len(clicks) for _, _, clicks in kept),
         **counts,
     )
-    assert all(counts.values()), "every policy was at work"
+    assert all(counts.values()), "the sessions must exercise every count"
 
 
-def test_of_repeated_clicks_the_last_stays():
+def test_the_last_of_repeated_clicks_is_kept():
     log = ClickLog.from_sessions([("q", ["a", "b", "c"], [0, 2, 0, 2, 1])])
     assert log[0][2] == [0, 2, 1]
     assert ClickLog.from_sessions([("q", ["a", "b", "a", "c"], [0, 3, 2])])[0] == ("q", ["a", "b", "c"], [2, 0])
@@ -76,7 +77,7 @@ def test_the_report_reads_well():
     assert str(log.report).splitlines() == [
         "2 sessions, 3 urls shown, 1 click",
         "kept: 1 session without clicks",
-        "left out: 1 session without urls, 1 repeated url, 1 repeated click, 1 click on what was not shown",
+        "skipped: 1 session without urls, 1 repeated url, 1 repeated click, 1 click on a url that was not shown",
     ]
 
 
@@ -88,30 +89,30 @@ def test_the_report_reads_well():
         (("q", "a.org", [0]), r"session 1: found 'a.org', expected a list of the urls shown"),
         (("q", ["a"], 0), r"session 1: found 0, expected a list of clicked positions"),
         (("q", ["a"], None), r"session 1: found None, expected a list of clicked positions"),
-        (("q", ["a"], [0.5]), r"session 1: found 0.5 as a clicked position, expected an integer, from 0"),
+        (("q", ["a"], [0.5]), r"session 1: found 0.5 as a clicked position, expected an integer from 0"),
         (("q", ["a"], [True]), r"session 1: found True as a clicked position"),
         (("q", ["a"], ["0"]), r"session 1: found '0' as a clicked position"),
         ((None, ["a"], [0]), r"session 1: found None as an id"),
         ((float("nan"), ["a"], [0]), r"session 1: found nan as an id"),
         (("q", ["a", pd.NA], [0]), r"session 1: found <NA> as an id"),
-        (("q", ["a", ["b"]], [0]), r"session 1: found \['b'\] as an id, expected a number, a text or a tuple of these"),
+        (("q", ["a", ["b"]], [0]), r"session 1: found \['b'\] as an id, expected a number, a string or a tuple of these"),
     ],
     ids=str,
 )
-def test_malformed_sessions_are_left_out_counted_and_named(session, message):
+def test_malformed_sessions_are_skipped_and_reported(session, message):
     sessions = [("q", ["a", "b"], [0]), session, ("r", ["a", "b"], [1])]
     with pytest.warns(StructRankWarning, match=message):
         log = ClickLog.from_sessions(sessions)
     assert len(log) == 2
     assert log.report.malformed == 1
     assert "malformed entry" in str(log.report)
-    assert len(log.queries) == 2, "what is left out leaves no ids behind"
+    assert len(log.queries) == 2, "a skipped session must not add ids"
     with pytest.raises(ValueError, match=message):
         ClickLog.from_sessions(sessions, malformed="error")
 
 
 def test_many_malformed_sessions_leave_few_examples():
-    with pytest.warns(StructRankWarning, match="100 malformed entries left out"):
+    with pytest.warns(StructRankWarning, match="Skipped 100 malformed entries"):
         log = ClickLog.from_sessions([("q", ["a"], [0]), *[None] * 100])
     assert log.report.malformed == 100
     assert len(log.report.examples) == 5
@@ -119,7 +120,7 @@ def test_many_malformed_sessions_leave_few_examples():
 
 @pytest.mark.parametrize("sessions", [[], [("q", [], [])], iter(())], ids=["none", "nothing shown", "empty iterator"])
 def test_a_log_without_sessions_is_refused(sessions):
-    with pytest.raises(ValueError, match="sessions holds no session that shows a url; expected at least one"):
+    with pytest.raises(ValueError, match="sessions has no sessions that show a url; expected at least one"):
         ClickLog.from_sessions(sessions)
 
 
@@ -129,7 +130,7 @@ def test_a_log_of_malformed_sessions_is_refused_with_the_reason():
 
 
 @pytest.mark.parametrize("sessions", ["text", 5, None])
-def test_what_is_no_iterable_of_sessions_is_refused(sessions):
+def test_sessions_must_be_iterable(sessions):
     with pytest.raises(ValueError, match="expected an iterable of"):
         ClickLog.from_sessions(sessions)
 
@@ -159,7 +160,7 @@ def test_ids_of_any_type_come_back_as_they_were():
 def test_integer_ids_are_numbered_in_increasing_order():
     log = ClickLog.from_sessions([(2, [30, -10], [0]), (0, [20], []), (1, [20], [])])
     assert log.urls.values.tolist() == [-10, 20, 30]
-    assert log.query.tolist() == [2, 0, 1], "0 .. n - 1 stay what they are"
+    assert log.query.tolist() == [2, 0, 1], "ids 0 .. n - 1 keep their numbers"
     assert list(log) == [(2, [30, -10], [0]), (0, [20], []), (1, [20], [])]
 
 
@@ -195,7 +196,7 @@ def test_index_takes_series():
     ],
     ids=["text", "number", "table", "list"],
 )
-def test_what_are_no_ids_is_refused(values, message):
+def test_invalid_ids_raise(values, message):
     with pytest.raises(ValueError, match=message):
         as_id_array(values, "urls")
 
@@ -259,7 +260,7 @@ def test_a_stream_counts_and_gathers_as_the_whole(rng, chunk, name):
 def test_sums_are_taken_in_between_without_a_difference(rng, monkeypatch):
     sessions = messy_sessions(rng)
     whole = click_counts(sessions)
-    monkeypatch.setattr("structrank.clicks.counts._FEW_ENTRIES", 10)
+    monkeypatch.setattr("structrank.clicks.counts._MIN_BUFFERED", 10)
     monkeypatch.setattr("structrank.clicks.counts._SESSIONS_AT_ONCE", 7)
     same_counts(click_counts(ClickLog.from_sessions(sessions)), whole)
     same_counts(click_counts(stream_sessions(sessions, chunk=20)), whole)
@@ -278,7 +279,7 @@ def test_a_stream_shows_its_parts_and_its_report(rng):
 def test_a_stream_is_read_once():
     stream = stream_sessions([("q", ["a"], [0])])
     click_counts(stream)
-    with pytest.raises(ValueError, match="the stream of sessions has been read; make a new one"):
+    with pytest.raises(ValueError, match="the stream of sessions is exhausted; create a new one"):
         click_counts(stream)
 
 
@@ -289,13 +290,13 @@ def test_a_stream_warns_once_when_it_ends():
     assert [warning.category for warning in caught] == [StructRankWarning]
 
 
-def test_logs_with_ids_of_their_own_are_not_mixed():
+def test_logs_that_do_not_share_ids_cannot_be_combined():
     one, other = (ClickLog.from_sessions([("q", [url], [0])]) for url in "ab")
-    with pytest.raises(ValueError, match="ids of their own"):
+    with pytest.raises(ValueError, match="do not share their ids"):
         click_counts([one, other])
-    with pytest.raises(ValueError, match="ids of their own"):
+    with pytest.raises(ValueError, match="do not share their ids"):
         ClickLog.gather([one, other])
-    with pytest.raises(ValueError, match="holds no session"):
+    with pytest.raises(ValueError, match="has no sessions"):
         ClickCounter().finish()
     with pytest.raises(ValueError, match="expected a ClickLog"):
         click_counts("log.tsv")

@@ -1,4 +1,4 @@
-"""Readers give what plain Python reads from the same text, whatever the blocks, and name what they cannot read."""
+"""Tests of the readers against plain Python for any block size, and of the messages about malformed lines."""
 
 import ast
 import bz2
@@ -16,19 +16,12 @@ import pytest
 
 import structrank.clicks
 from structrank import StructRankWarning
-from structrank.clicks.counts import click_counts
 from structrank.clicks.frames import read_frame
 from structrank.clicks.ids import TextIds
 from structrank.clicks.log import ClickLog
 from structrank.clicks.preferences import preference_pairs
-from structrank.clicks.readers import (
-    read_jsonl,
-    read_tsv,
-    read_yandex,
-    stream_jsonl,
-    stream_tsv,
-    stream_yandex,
-)
+from structrank.clicks.readers import read_jsonl, read_tsv, read_yandex, stream_jsonl, stream_tsv, stream_yandex
+from structrank.clicks.stream import click_counts
 
 
 @pytest.fixture
@@ -43,12 +36,12 @@ def write(tmp_path):
 
 @pytest.fixture(params=[32, 2**18], ids=["small blocks", "large blocks"])
 def blocks(request, monkeypatch):
-    """Blocks of lines so small that sessions and even lines cross their ends, and those of every day."""
-    monkeypatch.setattr("structrank.datasets._text_files.BLOCK_BYTES", request.param)
+    """Set the block size: small enough to cut sessions and lines, and the default."""
+    monkeypatch.setattr("structrank.datasets.text_files.BLOCK_BYTES", request.param)
 
 
 def messy_sessions(rng, n=300):
-    """Sessions with empty lists, urls shown twice, clicks that repeat and clicks outside the list."""
+    """Return sessions with empty lists, repeated urls, repeated clicks and clicks outside the list."""
     sizes = rng.integers(0, 7, n).tolist()
     return [
         (int(rng.integers(12)), rng.integers(0, 9, size).tolist(), rng.integers(-1, size + 2, rng.integers(5)).tolist())
@@ -57,7 +50,7 @@ def messy_sessions(rng, n=300):
 
 
 def cleaned(sessions):
-    """Give sessions as a log holds them; test_click_log.py says what is right."""
+    """Return sessions cleaned by ClickLog, which test_click_log.py tests."""
     return list(ClickLog.from_sessions(sessions))
 
 
@@ -82,11 +75,7 @@ def test_tsv_reads_as_the_sessions_it_was_written_from(rng, write, blocks):
 def test_tsv_may_hold_blanks_returns_and_missing_clicks(write, blocks):
     path = write("paris weather \ta.org   b.org\t 1  0 \r\n\n  \nnews\tc.org\nüber\tä.org\t\n maps\t\t0")
     log = read_tsv(path)
-    assert list(log) == [
-        ("paris weather", ["a.org", "b.org"], [1, 0]),
-        ("news", ["c.org"], []),
-        ("über", ["ä.org"], []),
-    ]
+    assert list(log) == [("paris weather", ["a.org", "b.org"], [1, 0]), ("news", ["c.org"], []), ("über", ["ä.org"], [])]
     assert (log.report.empty, log.report.not_shown) == (1, 1)
 
 
@@ -95,15 +84,15 @@ def test_tsv_may_hold_blanks_returns_and_missing_clicks(write, blocks):
     [
         ("alone", "'alone'", "three fields separated by tabs"),
         ("\ta.org\t0", "the end of the line", "a query"),
-        ("q\ta.org b.org\t0 x", "'x'", "a clicked position: an integer, from 0"),
-        ("q\ta.org b.org\t0.5", "'0.5'", "a clicked position: an integer, from 0"),
-        ("q\ta.org b.org\t-", "'-'", "a clicked position: an integer, from 0"),
-        ("q\ta.org b.org\t" + "9" * 19, f"'{'9' * 19}'", "a clicked position: an integer, from 0"),
+        ("q\ta.org b.org\t0 x", "'x'", "a clicked position: an integer from 0"),
+        ("q\ta.org b.org\t0.5", "'0.5'", "a clicked position: an integer from 0"),
+        ("q\ta.org b.org\t-", "'-'", "a clicked position: an integer from 0"),
+        ("q\ta.org b.org\t" + "9" * 19, f"'{'9' * 19}'", "a clicked position: an integer from 0"),
         ("q\ta.org\t0\tmore", "'more'", "the end of the line"),
         ("x" * 100, f"'{'x' * 40}...'", "three fields"),
     ],
 )
-def test_malformed_tsv_lines_are_left_out_and_named(line, found, expected, write, blocks):
+def test_malformed_tsv_lines_are_skipped_and_reported(line, found, expected, write, blocks):
     path = write(f"q\ta.org b.org\t0\n\n{line}\nr\tb.org\t0\n")
     with pytest.warns(StructRankWarning) as caught:
         log = read_tsv(path)
@@ -140,7 +129,7 @@ def test_bytes_that_are_no_text_are_kept_apart(write):
 
 
 def test_many_ids_are_told_apart(write, rng):
-    """More than a first table holds; among them texts that begin alike and numbers that are close."""
+    """Use more ids than the first table holds, with common prefixes and consecutive numbers."""
     names = [f"{kind}{number}" for number in range(30_000) for kind in ("", "u", "http://example.org/a/long/path/")]
     order = rng.permutation(len(names))
     urls = [names[place] for place in [*order, *order[::3]]]
@@ -189,7 +178,7 @@ def test_json_numbers_and_texts_are_different_ids(write):
     ],
     ids=repr,
 )
-def test_malformed_json_lines_are_left_out_and_named(line, write):
+def test_malformed_json_lines_are_skipped_and_reported(line, write):
     line = line if isinstance(line, bytes) else line.encode()
     path = write(b'{"query": 1, "urls": [1], "clicks": [0]}\n' + line + b"\n")
     with pytest.warns(StructRankWarning, match=":2: found .*, expected"):
@@ -199,11 +188,11 @@ def test_malformed_json_lines_are_left_out_and_named(line, write):
         read_jsonl(path, malformed="error")
 
 
-# --- Yandex's layout --------------------------------------------------------------------------------------------------
+# --- Yandex format ----------------------------------------------------------------------------------------------------
 
 
 def messy_yandex(rng, n_sessions=80):
-    """Lines of sessions with several queries, clicks at any time and on any url, in the order of the file."""
+    """Return lines of sessions with several queries, and clicks at any time and on any url, in file order."""
     lines = []
     for session in range(n_sessions):
         its = []
@@ -221,7 +210,7 @@ def messy_yandex(rng, n_sessions=80):
 
 
 def sessions_of(lines):
-    """Yandex's layout in plain Python: sessions in the order of their query lines, clicks lost, clicks without a query."""
+    """Parse Yandex lines in plain Python; return sessions in order, clicks not shown, clicks without a query."""
     sessions, not_shown, without_query = [], 0, 0
     for session in dict.fromkeys(line[0] for line in lines):
         its = [line for line in lines if line[0] == session]
@@ -267,9 +256,9 @@ def test_a_click_goes_to_the_latest_query_that_showed_it(write):
     assert log.report.not_shown == 1
 
 
-def test_clicks_of_a_file_that_is_not_sorted_are_missed_and_said_so(write):
+def test_clicks_of_an_unsorted_file_warn(write):
     path = write("1\t0\tQ\t5\t0\t10\t11\n2\t0\tQ\t5\t0\t10\t11\n1\t3\tC\t11\n")
-    with pytest.warns(StructRankWarning, match="1 click left out, of sessions without a query line.*sort the file"):
+    with pytest.warns(StructRankWarning, match="Skipped 1 click in sessions without a query line.*sort the file"):
         log = read_yandex(path)
     assert log.report.without_query == 1
     assert log.report.clicks == 0
@@ -305,7 +294,7 @@ def test_sessions_of_two_files_are_told_apart_whatever_their_ids(second, write):
         ("2\t3\tC\t10\t11", "'11'", "the end of the line"),
     ],
 )
-def test_malformed_yandex_lines_are_left_out_and_named(line, found, expected, write, blocks):
+def test_malformed_yandex_lines_are_skipped_and_reported(line, found, expected, write, blocks):
     path = write(f"2\t0\tQ\t5\t0\t10\t11\n{line}\n2\t9\tC\t11\n")
     with pytest.warns(StructRankWarning) as caught:
         log = read_yandex(path)
@@ -325,9 +314,7 @@ def test_compressed_files_are_read(rng, write, compress):
     assert list(log) == cleaned(sessions)
 
 
-@pytest.mark.parametrize(
-    ("stream", "as_text"), [(stream_tsv, as_tsv), (stream_jsonl, as_jsonl)], ids=["tsv", "jsonl"]
-)
+@pytest.mark.parametrize(("stream", "as_text"), [(stream_tsv, as_tsv), (stream_jsonl, as_jsonl)], ids=["tsv", "jsonl"])
 @pytest.mark.parametrize("chunk", [1, 40, 10_000])
 def test_several_files_are_one_log_in_parts_of_any_size(rng, write, blocks, stream, as_text, chunk):
     sessions = messy_sessions(rng)
@@ -342,7 +329,7 @@ def test_several_files_are_one_log_in_parts_of_any_size(rng, write, blocks, stre
 
 
 def test_a_stream_holds_little_of_a_long_log(write):
-    """Of 20,000 sessions over few ids, no part and no sum is longer than the chunk asks for."""
+    """For 20,000 sessions over few ids, no part and no sum is longer than the chunk size."""
     path = write(as_tsv([(n % 5, ["a", "b", "c"], [n % 3]) for n in range(20_000)]))
     stream = stream_tsv(path, chunk=1000)
     sizes = [len(part) for part in stream]
@@ -353,17 +340,17 @@ def test_a_stream_holds_little_of_a_long_log(write):
 
 @pytest.mark.parametrize("read", [read_tsv, read_jsonl, read_yandex])
 def test_a_file_without_sessions_is_refused(read, write):
-    with pytest.raises(ValueError, match=r"log.txt holds no session that shows a url; expected at least one\.$"):
+    with pytest.raises(ValueError, match=r"log.txt has no sessions that show a url; expected at least one\.$"):
         read(write(""))
-    with pytest.raises(ValueError, match=r"expected at least one\. The first that was not understood: .*log.txt:1: found"):
+    with pytest.raises(ValueError, match=r"expected at least one\. First malformed entry: .*log.txt:1: found"):
         read(write("<html>\n"))
 
 
 @pytest.mark.parametrize("read", [read_tsv, read_jsonl, read_yandex])
 def test_bad_arguments_are_refused_before_reading(read, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"missing\.txt is no file"):
+    with pytest.raises(FileNotFoundError, match=r"missing\.txt is not a file"):
         read(tmp_path / "missing.txt")
-    with pytest.raises(ValueError, match="expected a path, or a list of these"):
+    with pytest.raises(ValueError, match="expected a path or a list of paths"):
         read(7)
     with pytest.raises(ValueError, match="paths is empty"):
         read([])
@@ -432,7 +419,7 @@ def test_urls_twice_in_a_list_follow_the_policy():
 
 
 @pytest.mark.parametrize("column", ["session", "query", "url", "position", "clicked"])
-def test_rows_that_lack_something_are_left_out_and_named(column):
+def test_rows_that_lack_something_are_skipped_and_reported(column):
     frame = as_rows([("a", [1, 2, 3], [0])]).astype(object)
     frame.loc[1, column] = None
     with pytest.warns(StructRankWarning, match=f"row 1: found no {column}, expected one"):
@@ -442,7 +429,7 @@ def test_rows_that_lack_something_are_left_out_and_named(column):
         read_frame(frame, malformed="error")
 
 
-def test_frames_that_are_none_are_refused():
+def test_invalid_frames_raise():
     frame = as_rows([("a", [1, 2], [0])])
     with pytest.raises(ValueError, match=r"frame has no column 'site'; it has 'session', .*Name the column with url="):
         read_frame(frame, url="site")
@@ -454,7 +441,7 @@ def test_frames_that_are_none_are_refused():
         read_frame(frame.assign(position=["first", "second"]))
     with pytest.raises(ValueError, match="column 'url' has ids that are not hashable"):
         read_frame(frame.assign(url=[["x"], ["y"]]))
-    with pytest.raises(ValueError, match="frame holds no session"):
+    with pytest.raises(ValueError, match="frame has no sessions"):
         read_frame(frame[:0])
 
 
@@ -467,7 +454,7 @@ def test_importing_the_clicks_is_light():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_type_checkers_are_told_the_same_names():
+def test_type_checkers_see_the_same_names():
     tree = ast.parse(Path(structrank.clicks.__file__).read_text())
     told = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and "structrank.clicks." in node.module]
     homes = {node.names[0].asname: node.module.removeprefix("structrank.clicks.") for node in told}

@@ -1,4 +1,4 @@
-"""Collaborative ranking: the gradients, the ascents, what is learned, new queries, files, and what is refused."""
+"""Tests of collaborative ranking: gradients, solvers, learning, new queries, model files, invalid arguments."""
 
 from itertools import pairwise
 
@@ -86,14 +86,12 @@ def test_margins_of_any_size_are_safe():
 
 
 @pytest.mark.parametrize("priors", PRIORS)
-def test_algorithm_1_with_a_small_rate_goes_up_on_every_step_as_it_stands(priors):
+def test_algorithm_1_with_a_small_rate_increases_the_posterior_at_every_step(priors):
     Q, U, grouped = random_problem(3)
     ascent = BatchAscent(Q, U, grouped, priors, rate=0.01)
     before = ascent.objective
     for _ in range(100):
-        expected_Q = ascent.query_factors + 0.01 * query_gradient(
-            ascent.query_factors, ascent.url_factors, grouped, priors
-        )
+        expected_Q = ascent.query_factors + 0.01 * query_gradient(ascent.query_factors, ascent.url_factors, grouped, priors)
         expected_U = ascent.url_factors + 0.01 * url_gradient(expected_Q, ascent.url_factors, grouped, priors)
         ascent.epoch()
         assert np.array_equal(ascent.query_factors, expected_Q)
@@ -103,7 +101,7 @@ def test_algorithm_1_with_a_small_rate_goes_up_on_every_step_as_it_stands(priors
     assert ascent.rate == 0.01
 
 
-def test_a_rate_that_leads_down_is_halved_until_it_does_not():
+def test_the_rate_is_halved_until_a_step_does_not_decrease_the_posterior():
     Q, U, grouped = random_problem(4)
     ascent = BatchAscent(Q, U, grouped, PRIORS[0], rate=1000.0)
     values = [ascent.objective]
@@ -138,20 +136,18 @@ def test_stochastic_steps_come_close_to_the_optimum_of_the_batch(solver, passes,
 
 
 @pytest.mark.parametrize("solver", ["sgd", "adam"])
-def test_threads_and_repetition_give_the_same_bits(solver):
-    # Urls are shared by few queries, so that the threads have work; several chunks.
+def test_results_are_bit_identical_for_any_number_of_threads(solver):
+    # Few queries share a url, so that every thread has work; several chunks.
     made = datasets.make_clicks(n_queries=3000, n_urls=30_000, n_topics=1000, n_sessions=6000, random_state=0)
     pairs = preference_pairs(ClickLog.from_sessions(made))
-    fits = [
-        CollaborativeRanker(factors=4, solver=solver, max_iter=3, n_jobs=n_jobs).fit(pairs) for n_jobs in (1, 2, 3, 2)
-    ]
+    fits = [CollaborativeRanker(factors=4, solver=solver, max_iter=3, n_jobs=n_jobs).fit(pairs) for n_jobs in (1, 2, 3, 2)]
     for model in fits[1:]:
         assert np.array_equal(model.query_factors_, fits[0].query_factors_)
         assert np.array_equal(model.url_factors_, fits[0].url_factors_)
         assert [e.likelihood for e in model.history_] == [e.likelihood for e in fits[0].history_]
 
 
-def test_no_two_threads_meet_a_url_in_a_chunk():
+def test_no_two_threads_share_a_url_in_a_chunk():
     made = datasets.make_clicks(n_queries=3000, n_urls=30_000, n_topics=1000, n_sessions=6000, random_state=1)
     pairs = preference_pairs(ClickLog.from_sessions(made))
     grouped = group_pairs(pairs.query, pairs.winner, pairs.loser, pairs.weight, len(pairs.queries))
@@ -159,7 +155,7 @@ def test_no_two_threads_meet_a_url_in_a_chunk():
     ascent = StochasticAscent(Q, U, grouped, PRIORS[0], 0.1, np.random.default_rng(0), n_threads=3)
     visits = np.random.default_rng(1).permutation(ascent._visits)
     starts = np.append(np.arange(0, visits.size, 500), visits.size)
-    thread = ascent._deal(visits, starts)
+    thread = ascent._assign_threads(visits, starts)
     assert np.bincount(thread, minlength=3).min() > 0.2 * visits.size
     for first, end in pairwise(starts):
         met = {}
@@ -188,7 +184,7 @@ def test_queries_learn_from_queries_like_them():
     assert pair_accuracy(preference_pairs(asked), model) > 0.85
 
 
-def test_history_tells_likelihood_and_training_stops_on_what_is_held_out(pairs):
+def test_history_has_the_likelihood_and_training_stops_early(pairs):
     model = CollaborativeRanker(factors=20, query_mean=0.0, query_sd=10.0, url_sd=10.0, max_iter=200).fit(pairs)
     assert model.stop_reason_ == "converged"
     assert model.n_iter_ == len(model.history_) < 200
@@ -205,7 +201,7 @@ def test_pairs_for_validation_can_be_given(log):
     model = CollaborativeRanker(factors=3, max_iter=5).fit(preference_pairs(known), validation=preference_pairs(rest))
     assert np.isfinite(model.history_[0].held_out)
     other = preference_pairs([("q", ["a", "b"], [1])])
-    with pytest.raises(ValueError, match="validation has ids of its own"):
+    with pytest.raises(ValueError, match="validation does not share the ids of pairs"):
         CollaborativeRanker().fit(preference_pairs(known), validation=other)
 
 
@@ -225,8 +221,7 @@ def test_order_of_pairs_does_not_matter_to_the_batch(pairs):
     columns = (pairs.query, pairs.winner, pairs.loser, pairs.weight)
     other = Preferences(pairs.queries, pairs.urls, *(column[shuffled] for column in columns))
     fits = [
-        CollaborativeRanker(factors=3, solver="batch", max_iter=5, validation_fraction=0).fit(each)
-        for each in (pairs, other)
+        CollaborativeRanker(factors=3, solver="batch", max_iter=5, validation_fraction=0).fit(each) for each in (pairs, other)
     ]
     assert fits[0].query_factors_ == pytest.approx(fits[1].query_factors_, abs=1e-5)
 
@@ -240,8 +235,8 @@ def test_newton_finds_the_maximum_that_a_general_solver_finds(priors):
     differences, weight = rng.normal(size=(15, 4)), rng.integers(1, 5, 15).astype(float)
 
     def cost(q):
-        away = priors.from_mean(q)
-        return weight @ np.logaddexp(0, -(differences @ q)) + away @ away / (2 * priors.query_sd**2)
+        deviation = priors.centred(q)
+        return weight @ np.logaddexp(0, -(differences @ q)) + deviation @ deviation / (2 * priors.query_sd**2)
 
     expected = minimize(cost, np.zeros(4), tol=1e-12).x
     assert best_query_factors(differences, weight, priors) == pytest.approx(expected, abs=1e-5)
@@ -251,18 +246,14 @@ def test_newton_finds_the_maximum_that_a_general_solver_finds(priors):
 
 def test_a_query_that_is_folded_in_ranks_as_one_that_was_trained(log):
     pairs = preference_pairs(log)
-    model = CollaborativeRanker(factors=4, solver="batch", learning_rate=0.02, max_iter=600, validation_fraction=0).fit(
-        pairs
-    )
+    model = CollaborativeRanker(factors=4, solver="batch", learning_rate=0.02, max_iter=600, validation_fraction=0).fit(pairs)
     number = int(np.bincount(pairs.query).argmax())
     name = log.queries.values[number]
     trained = model.query_factors_[number].copy()
     model.query_factors_[number] = 0
     model.fold_in(pairs.subset(pairs.query == number))
     assert model.predict([name] * 3, log.urls.values[:3]).shape == (3,)
-    cosine = (
-        trained @ model.query_factors_[number] / np.linalg.norm(trained) / np.linalg.norm(model.query_factors_[number])
-    )
+    cosine = trained @ model.query_factors_[number] / np.linalg.norm(trained) / np.linalg.norm(model.query_factors_[number])
     assert cosine > 0.99
 
 
@@ -274,10 +265,10 @@ def test_fold_in_adds_queries_and_leaves_the_rest_alone(pairs):
     assert np.array_equal(model.query_factors_[: before.shape[0]], before)
     assert np.array_equal(model.url_factors_, urls)
     scores = model.predict(["new"] * 3, shown)
-    at_mean = urls[:3, 0]  # the scores of a query that nothing is known of
+    at_mean = urls[:3, 0]  # scores of a query without pairs
     assert np.logaddexp(0, scores[:2] - scores[2]).sum() < np.logaddexp(0, at_mean[:2] - at_mean[2]).sum() - 1e-3
     assert len(model.queries_) == before.shape[0] + 2
-    with pytest.warns(StructRankWarning, match="1 of 1 pairs have a url that the model does not know"):
+    with pytest.warns(StructRankWarning, match="1 of 1 pairs have a url that the model does not have"):
         model.fold_in(preference_pairs([("newest", ["x", "y"], [1])]))
 
 
@@ -287,9 +278,7 @@ def test_fold_in_adds_queries_and_leaves_the_rest_alone(pairs):
 def test_scores_are_products_of_factors_and_unknown_ids_are_counted(pairs):
     model = CollaborativeRanker(factors=3, max_iter=5).fit(pairs)
     queries, urls = pairs.queries.values[:4], pairs.urls.values[:4]
-    assert model.predict(queries, urls) == pytest.approx(
-        (model.query_factors_[:4] * model.url_factors_[:4]).sum(axis=1)
-    )
+    assert model.predict(queries, urls) == pytest.approx((model.query_factors_[:4] * model.url_factors_[:4]).sum(axis=1))
     with pytest.warns(StructRankWarning, match=r"2 of 3 entries .*\(1 queries, 1 urls\); their scores are nan"):
         scores = model.predict([queries[0], -5, queries[1]], [urls[0], urls[1], "none"])
     assert np.isnan(scores).tolist() == [False, True, True]
@@ -364,7 +353,7 @@ def test_parameters_are_checked_before_any_work(parameters, message, pairs):
 def test_what_is_not_pairs_is_refused(log):
     with pytest.raises(ValueError, match="pairs is a ClickLog; expected Preferences"):
         CollaborativeRanker().fit(log)
-    with pytest.raises(ValueError, match="pairs holds no pair"):
+    with pytest.raises(ValueError, match="pairs has no pairs to learn from"):
         CollaborativeRanker().fit(preference_pairs([("q", ["a", "b"], [0])]))
 
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 CALLER = """
-from structrank._compile import kernel
+from structrank._support.compile import kernel
 from callee import f
 
 @kernel
@@ -13,7 +13,7 @@ def g(x):
     return f(x) + 1
 """
 CALLEE = """
-from structrank._compile import kernel
+from structrank._support.compile import kernel
 
 @kernel
 def f(x):
@@ -22,17 +22,22 @@ def f(x):
 
 
 def run(code, folder, **environment):
-    """Give the numbers that code prints, in a process of its own."""
+    """Return the numbers that code prints, in a process of its own."""
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, timeout=300, check=False,
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=300,
+        check=False,
         env={**os.environ, **environment},
-    )  # fmt: skip
+    )
     assert result.returncode == 0, result.stderr
     return [int(word) for word in result.stdout.split()]
 
 
 def call(folder):
-    """Give g(10), and how many compiled functions were taken from disk."""
+    """Return g(10), and how many compiled functions were taken from disk."""
     return run("from caller import g; print(g(10), sum(g.stats.cache_hits.values()))", folder)
 
 

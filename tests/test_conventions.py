@@ -69,9 +69,7 @@ def by_lightgbm(labels, scores):
     data = lightgbm.Dataset(X, labels, group=[len(labels)], init_score=scores, free_raw_data=False)
     parameters = {"objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "verbose": -1}
     found = {}
-    lightgbm.train(
-        parameters, data, num_boost_round=1, valid_sets=[data], callbacks=[lightgbm.record_evaluation(found)]
-    )
+    lightgbm.train(parameters, data, num_boost_round=1, valid_sets=[data], callbacks=[lightgbm.record_evaluation(found)])
     return found["training"]["ndcg@10"][0]
 
 
@@ -111,12 +109,12 @@ def test_the_page_shows_what_the_tools_really_give():
 
 
 def test_the_page_says_how_to_get_the_others_numbers():
-    rows = cells("How to get the other tools' numbers")
+    rows = cells("Reproducing the numbers of other tools")
     assert rows["scikit-learn `ndcg_score`"][0] == '`gain="linear", empty=0.0`'
     assert ours("ndcg@10", gain="linear", empty=0.0) == pytest.approx(ndcg_score([LABELS], [SCORES], k=10), abs=1e-12)
     assert rows["LightGBM"][0] == '`ties="stable", empty=1.0`'
     assert ours("ndcg@10", ties="stable", empty=1.0) == pytest.approx(by_lightgbm(LABELS, SCORES), abs=1e-12)
-    assert rows["trec_eval"][0] == '`gain="linear", empty=0.0`, and no ties'
+    assert rows["trec_eval"][0] == '`gain="linear", empty=0.0`, for scores without ties'
     broken = SCORES + np.arange(5) * 1e-9  # trec_eval puts the larger document id first
     found = metrics.evaluate(LABELS, broken, None, ["ndcg@10", "map"], gain="linear")
     trec = by_ir_measures(LABELS, SCORES, np.zeros(5, int), [nDCG @ 10, AP])

@@ -17,11 +17,12 @@ import scipy.sparse
 from sklearn.model_selection import GroupKFold
 
 import structrank
-from structrank import StructRankSVM, compare, comparison, datasets, metrics
-from structrank.cells import Cell
-from structrank.comparison import default_trainers
-from structrank.criterion_table import CriterionTable
+from structrank import StructRankSVM, compare, datasets, metrics
+from structrank.comparison.cells import Cell
+from structrank.comparison.table import CriterionTable
+from structrank.comparison.trainers import default_trainers
 from structrank.datasets import Dataset, Fold, make_ranking
+from structrank.selection import choosing_c
 
 WEBIS = Path(os.environ.get("STRUCTRANK_DATA") or Path(__file__).parents[2] / "shared" / "data") / "webis-clueweb09"
 CONVENTIONS = {"gain": "binary", "discount": "kdd08", "relevant_from": 1}
@@ -71,9 +72,16 @@ def n_lines(path):
 def test_default_rows_are_the_structured_rows_of_figure_9():
     table = compare({"made": small_folds(1)[0]}, Cs=[0.1, 10.0])
     assert table.trainers == [
-        "AUC", "MAP", "NDCG", "NDCG-NC", "MRR (map mrr)", "MRR (map po)", "COMBO (separate slacks)",
-        "COMBO (shared slacks)", "DORM",
-    ]  # fmt: skip
+        "AUC",
+        "MAP",
+        "NDCG",
+        "NDCG-NC",
+        "MRR (phi_mrr)",
+        "MRR (phi_po)",
+        "COMBO (separate slacks)",
+        "COMBO (shared slacks)",
+        "DORM",
+    ]
     frame = table.to_frame()
     assert frame.index.tolist() == table.trainers
     assert frame.columns.tolist() == [("made", "mrr@10"), ("made", "ndcg@10"), ("made", "map")]
@@ -143,7 +151,7 @@ def test_inner_folds_deal_whole_usable_queries():
         y[np.flatnonzero(qid == name)[:2]] = (0, 1)
     part = Dataset(np.arange(30.0)[:, None], y, qid)
     seen = []
-    for learn, check in comparison.inner_folds(part, 1, random_state=0):
+    for learn, check in choosing_c.inner_folds(part, 1, random_state=0):
         learned, checked = (set(qid[some.X[:, 0].astype(int)]) for some in (learn, check))
         assert not learned & checked
         assert learned | checked == set("abcd")
@@ -161,7 +169,7 @@ def test_queries_without_a_relevant_document_are_counted_and_left_out():
     assert table.undefined == {("made", "map"): 1}
     assert math.isnan(table.per_query["first", "made", "map"][0])
     assert not math.isnan(table.to_frame().iloc[0, 0])
-    assert "Undefined test queries, left out of the means: made map: 1 of 5" in str(table)
+    assert "Undefined test queries, excluded from the means: made map: 1 of 5" in str(table)
 
 
 def test_a_column_undefined_for_all_queries_is_nan_and_unmarked():
@@ -180,25 +188,22 @@ def test_warnings_of_the_chosen_models_become_notes_and_are_not_shown():
     parts = [Dataset(X[rows], y[rows], qid[rows]) for rows in (qid < 5, (qid >= 5) & (qid < 8), qid >= 8)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        trainers = {"AUC": StructRankSVM("auc"), "MRR (map mrr)": StructRankSVM("mrr")}
+        trainers = {"AUC": StructRankSVM("auc"), "MRR (phi_mrr)": StructRankSVM("mrr")}
         table = compare({"random": Fold(*parts)}, trainers=trainers, Cs=[0.1, 1.0])
-    assert list(table.notes) == [("MRR (map mrr)", "random", 0)]
-    assert "vacuous" in table.notes["MRR (map mrr)", "random", 0][0]
+    assert list(table.notes) == [("MRR (phi_mrr)", "random", 0)]
+    assert "vacuous" in table.notes["MRR (phi_mrr)", "random", 0][0]
     text = str(table)
-    assert re.search(r"^MRR \(map mrr\) ! ", text, re.MULTILINE)
-    assert "MRR (map mrr) on random: Training on mrr@10 (mrr) is vacuous" in text
+    assert re.search(r"^MRR \(phi_mrr\) ! ", text, re.MULTILINE)
+    assert "MRR (phi_mrr) on random: Training on mrr@10 (mrr) is vacuous" in text
     assert "is vacuous" in table.to_html()
-    (note,) = table.details().loc[("random", 0, "MRR (map mrr)"), "notes"]
+    (note,) = table.details().loc[("random", 0, "MRR (phi_mrr)"), "notes"]
     assert "vacuous" in note
 
 
 @pytest.mark.parametrize("keep_validation", [True, False])
 def test_a_small_C_that_was_chosen_is_not_called_vacuous(keep_validation):
     fold = small_folds(1)[0] if keep_validation else without_validation(small_folds(1)[0])
-    chosen = {
-        "Cs": [1e-5, 10.0],
-        "select": metrics.MRR(relevant_from=0),
-    }  # 1 for any ranking, so that the least C is taken
+    chosen = {"Cs": [1e-5, 10.0], "select": metrics.MRR(relevant_from=0)}  # 1 for any ranking, so that the least C is taken
     table = compare({"made": fold}, ["AUC"], **chosen)
     assert table.cells[0].C == 1e-5
     assert not table.notes
@@ -206,7 +211,7 @@ def test_a_small_C_that_was_chosen_is_not_called_vacuous(keep_validation):
 
 def test_notes_are_those_of_the_chosen_model():
     train = small_folds(1)[0].train
-    models = comparison.fit_whole_path(StructRankSVM("auc", max_iter=2), train, (1e-5, 100.0))
+    models = choosing_c.fit_whole_path(StructRankSVM("auc", max_iter=2), train, (1e-5, 100.0))
     assert models[0].notes_ == ()
     assert "max_iter=2" in models[1].notes_[0]
     table = compare({"made": small_folds(1)}, {"AUC": StructRankSVM("auc", max_iter=2)}, Cs=[100.0])
@@ -441,9 +446,9 @@ def made_table(per_query, trainers=None):
 
 
 def test_marks_show_the_best_two_and_what_is_significantly_below():
-    table = made_table({
-        "fair": [1, 2] * 20, "best": [1] * 40, "second": [1] * 39 + [2], "bad": [2, 3] * 20, "alike": [1] * 37 + [2] * 3,
-    })  # fmt: skip
+    table = made_table(
+        {"fair": [1, 2] * 20, "best": [1] * 40, "second": [1] * 39 + [2], "bad": [2, 3] * 20, "alike": [1] * 37 + [2] * 3}
+    )
     marks = {name: mark for (name, _, _), mark in table.marks().items()}
     assert marks == {"fair": "<", "best": "**", "second": "*", "bad": "<", "alike": ""}
     lines = [line.split() for line in str(table).splitlines()]
@@ -466,14 +471,20 @@ def test_a_second_best_may_be_significantly_below():
 
 
 def test_significance_compares_with_the_best_and_corrects_within_the_column():
-    from structrank.significance import holm, paired_randomisation_test, paired_t_test, standard_error_ratio
+    from structrank.comparison.significance import holm, paired_randomisation_test, paired_t_test, standard_error_ratio
 
     table = made_table({"a": [1, 2, 2, 1, 3, 1], "b": [2, 2, 2, 2, 3, 2], "c": [4, 3, 5, 2, 3, 6]})
     frame = table.significance()
     assert frame.index.tolist() == [("made", "mrr", "b"), ("made", "mrr", "c")]
     assert frame.columns.tolist() == [
-        "best", "difference", "standard_error_ratio", "p_t", "p_t_holm", "p_randomisation", "p_randomisation_holm",
-    ]  # fmt: skip
+        "best",
+        "difference",
+        "standard_error_ratio",
+        "p_t",
+        "p_t_holm",
+        "p_randomisation",
+        "p_randomisation_holm",
+    ]
     a, b, c = (table.per_query[name, "made", "mrr"] for name in "abc")
     assert frame["best"].tolist() == ["a", "a"]
     assert frame["difference"].tolist() == pytest.approx([b.mean() - a.mean(), c.mean() - a.mean()])
@@ -587,7 +598,7 @@ def test_bad_data_name_the_data_set_and_the_fold(tmp_path):
     only_bad = np.zeros(len(good.train.y))
     one_usable = np.where(good.train.qid == good.train.qid[0], good.train.y, 0)
     bad = {
-        "fold 2 of 2: no query of the train part has both good": Fold(changed(good.train, y=only_bad), None, good.test),
+        "fold 2 of 2: no query of the train part has both relevant": Fold(changed(good.train, y=only_bad), None, good.test),
         "fold 2 of 2: no query of the validation part": Fold(
             good.train, changed(good.validation, y=np.zeros(len(good.validation.y))), good.test
         ),
@@ -649,9 +660,7 @@ def test_webis_folds_fill_the_table():
 def test_a_measure_that_cannot_choose_C_is_refused_and_one_that_can_in_some_inner_folds_does():
     fold = small_folds(1)[0]
     by_twos = {"measures": "map", "Cs": [0.001, 1.0], "select": metrics.MAP(relevant_from=2)}
-    with pytest.raises(
-        ValueError, match=r"map \(relevant_from=2\) is undefined for all queries of the validation part"
-    ):
+    with pytest.raises(ValueError, match=r"map \(relevant_from=2\) is undefined for all queries of the validation part"):
         compare({"made": fold}, ["MAP"], **by_twos)
     with pytest.raises(ValueError, match=r"is undefined for all queries of the train part, so C cannot be chosen"):
         compare({"made": without_validation(fold)}, ["MAP"], **by_twos)
@@ -717,7 +726,7 @@ def test_labels_that_start_at_one_need_no_zeros():
     trainers = {"svm": StructRankSVM("map", relevant_from=2), "feature": Feature()}
     table = compare({"d": above}, trainers, metrics.MAP(relevant_from=2), Cs=[1.0])
     assert not table.to_frame().isna().any().any()
-    with pytest.raises(ValueError, match=r"good \(label >= 1\) and bad .* Is relevant_from right\?"):
+    with pytest.raises(ValueError, match=r"relevant \(label >= 1\) and irrelevant .* Is relevant_from right\?"):
         compare({"d": above}, ["MAP"], Cs=[1.0])
 
 

@@ -6,7 +6,8 @@ import pytest
 import scipy.sparse
 
 from structrank._kernels import linear
-from structrank.data import NO_ROWS, RankingData, group_by_query, kernel_matrix, score_rows
+from structrank.datasets.queries import group_by_query
+from structrank.training.data import NO_ROWS, RankingData, kernel_matrix, score_rows
 
 
 @pytest.mark.parametrize(

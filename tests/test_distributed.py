@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from structrank import StructRankSVM, checkpoint
+from structrank import StructRankSVM
 from structrank.datasets import Shards, cut_shards, write_shards
 from structrank.datasets.shards import RowShard
+from structrank.training import checkpoint
 
 dask = pytest.importorskip("dask", reason="Dask (extra 'dask') is not installed")
 distributed = pytest.importorskip("distributed", reason="Dask (extra 'dask') is not installed")
@@ -182,7 +183,7 @@ def test_a_killed_worker_is_survived(client, rows, expected, tmp_path, kind):
 
 def test_a_query_in_two_partitions_is_refused(client, rows):
     frame = frame_of(rows, [np.arange(30), np.arange(29, 60)])
-    with pytest.raises(ValueError, match=r"query 29 stands in partition 0 and in partition 1; .* shuffle\(on="):
+    with pytest.raises(ValueError, match=r"query 29 is in partition 0 and in partition 1; .* shuffle\(on="):
         train(**columns_of(frame), backend=DaskBackend(client))
 
 

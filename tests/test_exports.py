@@ -14,8 +14,9 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from structrank import StructRankSVM, StructRankWarning, datasets, exports, load_model
+from structrank import StructRankSVM, StructRankWarning, datasets, load_model
 from structrank.lambdas import RankNet
+from structrank.models import exports, imports
 
 NUMBER_AS_TEXT = {"type": "string", "pattern": r"^-?\d+(\.\d+)?(e[-+]?\d+)?$"}
 
@@ -28,10 +29,7 @@ def closed(properties, optional=()):
 
 def solr_norm(name, *parameters):
     return closed(
-        {
-            "class": {"const": f"org.apache.solr.ltr.norm.{name}"},
-            "params": closed(dict.fromkeys(parameters, NUMBER_AS_TEXT)),
-        }
+        {"class": {"const": f"org.apache.solr.ltr.norm.{name}"}, "params": closed(dict.fromkeys(parameters, NUMBER_AS_TEXT))}
     )
 
 
@@ -390,7 +388,7 @@ def test_svmrank_files_score_raw_features_as_the_model_does(scaler, parts, fitte
     assert end == "#"
     assert len(lines) == 12
     assert scores == pytest.approx(expected, abs=1e-7 * np.ptp(expected))
-    read = exports.read_svmrank(tmp_path / "model.dat")
+    read = imports.read_svmrank(tmp_path / "model.dat")
     assert read.rank(X.to_numpy(), qid=qid).tolist() == ranks_of(expected.tolist(), qid.tolist())
 
 
@@ -417,7 +415,7 @@ SVMRANK = (
 
 def test_support_vectors_are_added_up(tmp_path):
     (tmp_path / "model.dat").write_text(SVMRANK)
-    model = exports.read_svmrank(tmp_path / "model.dat")
+    model = imports.read_svmrank(tmp_path / "model.dat")
     assert model.coef_ == pytest.approx([1.0, 0.0, -2.075, 0.0, -0.5], abs=1e-15)
     model.save(tmp_path / "m.structrank")
     assert np.array_equal(load_model(tmp_path / "m.structrank").predict(np.eye(5)), model.predict(np.eye(5)))
@@ -427,8 +425,8 @@ def test_what_is_written_reads_back_bit_by_bit(tmp_path, rng):
     model = with_weights(*rng.normal(size=40) * 10.0 ** rng.integers(-300, 300, 40))
     model.to_svmrank(tmp_path / "model.dat")
     model.to_ranklib(tmp_path / "model.txt")
-    assert np.array_equal(exports.read_svmrank(tmp_path / "model.dat").coef_, model.coef_)
-    assert np.array_equal(exports.read_ranklib(tmp_path / "model.txt").coef_, model.coef_)
+    assert np.array_equal(imports.read_svmrank(tmp_path / "model.dat").coef_, model.coef_)
+    assert np.array_equal(imports.read_ranklib(tmp_path / "model.txt").coef_, model.coef_)
 
 
 @pytest.mark.parametrize(
@@ -459,10 +457,10 @@ def test_damaged_svmrank_files_are_refused_with_the_place(old, new, message, tmp
     assert old in SVMRANK
     (tmp_path / "model.dat").write_text(SVMRANK.replace(old, new, 1), encoding="utf-8")
     if message is None:
-        assert np.isfinite(exports.read_svmrank(tmp_path / "model.dat").coef_).all()
+        assert np.isfinite(imports.read_svmrank(tmp_path / "model.dat").coef_).all()
     else:
         with pytest.raises(ValueError, match=message):
-            exports.read_svmrank(tmp_path / "model.dat")
+            imports.read_svmrank(tmp_path / "model.dat")
 
 
 def test_svmrank_files_cut_short_anywhere_are_refused(tmp_path):
@@ -470,7 +468,7 @@ def test_svmrank_files_cut_short_anywhere_are_refused(tmp_path):
     for length in range(end + 1):
         (tmp_path / "model.dat").write_text(SVMRANK[:length])
         with pytest.raises(ValueError, match=r"model\.dat"):
-            exports.read_svmrank(tmp_path / "model.dat")
+            imports.read_svmrank(tmp_path / "model.dat")
 
 
 @pytest.mark.parametrize("scaler", SCALERS)
@@ -481,17 +479,17 @@ def test_ranklib_files_rank_raw_features_as_the_model_does(scaler, parts, fitted
     assert first == "## Coordinate Ascent"
     expected = fitted[scaler].predict(X)
     assert ranks_of(raw_scores(line.split(), X.to_numpy()).tolist(), qid.tolist()) == ranks_of(expected.tolist(), qid.tolist())
-    read = exports.read_ranklib(tmp_path / "model.txt")
+    read = imports.read_ranklib(tmp_path / "model.txt")
     assert read.rank(X.to_numpy(), qid=qid).tolist() == ranks_of(expected.tolist(), qid.tolist())
 
 
 def test_ranklib_files_of_other_makes_are_read(tmp_path):
     path = tmp_path / "model.txt"
     path.write_text("## Coordinate Ascent\n## Restart = 5\n## Slack = 0.001\n\n2:0.5 1:-1.5E-3")
-    assert exports.read_ranklib(path).coef_.tolist() == [-0.0015, 0.5]
-    assert exports.read_ranklib(path, n_features=4).coef_.tolist() == [-0.0015, 0.5, 0.0, 0.0]
+    assert imports.read_ranklib(path).coef_.tolist() == [-0.0015, 0.5]
+    assert imports.read_ranklib(path, n_features=4).coef_.tolist() == [-0.0015, 0.5, 0.0, 0.0]
     path.write_text("## Linear Regression\n## Lambda = 1.0E-10\n0:7.0 1:1.0 3:2.0 # comment\n")
-    assert exports.read_ranklib(path).coef_.tolist() == [1.0, 0.0, 2.0]
+    assert imports.read_ranklib(path).coef_.tolist() == [1.0, 0.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -512,7 +510,7 @@ def test_ranklib_files_of_other_makes_are_read(tmp_path):
 def test_other_ranklib_files_are_refused(text, options, message, tmp_path):
     (tmp_path / "model.txt").write_text(text)
     with pytest.raises(ValueError, match=message):
-        exports.read_ranklib(tmp_path / "model.txt", **options)
+        imports.read_ranklib(tmp_path / "model.txt", **options)
 
 
 def test_a_file_that_cannot_be_written_leaves_the_earlier_one(tmp_path):
@@ -521,7 +519,7 @@ def test_a_file_that_cannot_be_written_leaves_the_earlier_one(tmp_path):
     with_weights(1.0).to_ranklib(tmp_path / "model.txt")
     with pytest.raises(ValueError, match="clip"):
         with_weights(2.0).to_ranklib(tmp_path / "model.txt", scaler=MinMaxScaler(clip=True).fit([[0.0], [1.0]]))
-    assert exports.read_ranklib(tmp_path / "model.txt").coef_ == [1.0]
+    assert imports.read_ranklib(tmp_path / "model.txt").coef_ == [1.0]
 
 
 # --- the pages --------------------------------------------------------------------------------------------------------
@@ -544,7 +542,7 @@ def test_the_readme_runs_from_top_to_bottom(tmp_path, monkeypatch):
     blocks = [block for block in python_of("README.md") if "tcp://scheduler" not in block]  # an address of nobody's
     assert len(blocks) == 9
     names = run_blocks(blocks, tmp_path, monkeypatch)
-    assert names["table"].notes.keys() == {("MRR (map mrr)", "digits", 0), ("DORM", "digits", 0)}
+    assert names["table"].notes.keys() == {("MRR (phi_mrr)", "digits", 0), ("DORM", "digits", 0)}
     assert names["v"].ranking.tolist() == [0, 2, 1]
 
 

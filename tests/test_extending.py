@@ -14,25 +14,14 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from structrank import (
-    StructRankSVM,
-    _requirements,
-    cli,
-    compare,
-    criteria,
-    datasets,
-    load_model,
-    metrics,
-    most_violated,
-    register,
-    train_for,
-)
-from structrank.data import RankingData
-from structrank.diagnostics import health_path
+from structrank import StructRankSVM, cli, compare, criteria, datasets, load_model, metrics, most_violated, register, train_for
+from structrank._support import requirements
+from structrank.comparison.diagnostics import health_path
 from structrank.feature_maps import PartialOrder, Permutation
 from structrank.lambdas import SPSARanker
 from structrank.oracles import auc_partial_order, discounted_partial_order, permutation
-from structrank.polish import LineSearch, polish
+from structrank.selection.polish import LineSearch, polish
+from structrank.training.data import RankingData
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,26 +99,26 @@ def brute_force(scores, relevant, criterion, feature_map):
 # ---- What each role requires
 
 
-@pytest.mark.parametrize("role", _requirements.REQUIRED)
+@pytest.mark.parametrize("role", requirements.REQUIRED)
 def test_each_requirement_is_named_where_it_alone_is_missing(role):
     whole = {}
-    for one in _requirements.REQUIRED[role]:
+    for one in requirements.REQUIRED[role]:
         for option in one if isinstance(one, tuple) else (one,):
             whole[option.partition("(")[0]] = len if "(" in option else 1
     if "__call__" in whole:
-        _requirements.check(len, role)
+        requirements.check(len, role)
         with pytest.raises(ValueError, match=rf"^5 is not usable as .*{role}\. It must have __call__\(.*Missing: __call__\("):
-            _requirements.check(5, role)
+            requirements.check(5, role)
         return
-    _requirements.check(SimpleNamespace(**whole), role)
-    for one in _requirements.REQUIRED[role]:
+    requirements.check(SimpleNamespace(**whole), role)
+    for one in requirements.REQUIRED[role]:
         options = one if isinstance(one, tuple) else (one,)
         names = [option.partition("(")[0] for option in options]
         for name in names[1:]:  # one of several alternatives is enough
-            _requirements.check(SimpleNamespace(**{key: whole[key] for key in whole if key != name}), role)
+            requirements.check(SimpleNamespace(**{key: whole[key] for key in whole if key != name}), role)
         lacking = SimpleNamespace(**{key: whole[key] for key in whole if key not in names})
         with pytest.raises(ValueError, match=rf"^SimpleNamespace is not usable as an? {role}\. It must have") as error:
-            _requirements.check(lacking, role)
+            requirements.check(lacking, role)
         missing = str(error.value).partition("Missing: ")[2]
         assert missing == (f"({' or '.join(options)})." if len(options) > 1 else f"{options[0]}.")
 
@@ -137,19 +126,19 @@ def test_each_requirement_is_named_where_it_alone_is_missing(role):
 def test_the_message_reads_as_a_sentence():
     thing = SimpleNamespace(name="mine", loss=len, oracles={})
     with pytest.raises(ValueError, match="SimpleNamespace is not usable as a criterion") as error:
-        _requirements.check(thing, "criterion", "See notebook 07.")
+        requirements.check(thing, "criterion", "See notebook 07.")
     assert str(error.value) == (
         "SimpleNamespace is not usable as a criterion. It must have name, loss(ranking, relevant), measure(relevant_from) "
         "and (oracles or graded_oracles). Missing: measure(relevant_from) and (oracles or graded_oracles). See notebook 07."
     )
     thing = SimpleNamespace(name="mine", loss=0.5, measure=len, graded_oracles={"po": len})
     with pytest.raises(ValueError, match=r"Missing: loss\(ranking, relevant\)\.$"):  # it is there, but cannot be called
-        _requirements.check(thing, "criterion")
+        requirements.check(thing, "criterion")
 
 
 def test_a_class_in_place_of_an_object_is_refused():
     with pytest.raises(ValueError, match=r"^SimpleNamespace is a class; expected an object of it, such as SimpleNamespace\(\)"):
-        _requirements.check(SimpleNamespace, "criterion")
+        requirements.check(SimpleNamespace, "criterion")
 
 
 # ---- Measures
@@ -176,7 +165,7 @@ def test_a_field_of_its_own_shows_wherever_a_measure_is_shown(fold):
     assert shown.endswith("rbp@5: relevant_from=1, p=0.5")
     table = compare({"made": fold}, {"AUC": StructRankSVM("auc")}, [measure, "map"], Cs=[1.0])
     assert "rbp@5 (relevant_from=1, p=0.5)" in str(table)
-    with pytest.raises(ValueError, match=r"two that are called 'rbp', with relevant_from=1, p=0.8 and with .* p=0.5"):
+    with pytest.raises(ValueError, match=r"two named 'rbp', with relevant_from=1, p=0.8 and with .* p=0.5"):
         metrics.evaluate([1, 0], [2.0, 1.0], None, [RBP(), RBP(p=0.5)])
 
 
@@ -744,7 +733,7 @@ def test_a_module_named_by_import_is_used_by_every_command(run):
     train = "train made/Fold1/train.txt --criterion precision --k 3 -o m"
     code, _, said = run(train)
     assert code == 2
-    assert re.search(r"--criterion precision is not known; .* --import\.\n", said)
+    assert re.search(r"criterion='precision' is not known; .* --import\. \(--criterion\)\n", said)
     assert run(f"{train} --import my_criteria")[0] == 0
     assert load_model("m").criterion == "precision"
     assert sys.path.index(os.getcwd()) == len(sys.path) - 1, "no file of the folder takes the place of a library"

@@ -1,4 +1,4 @@
-"""The hybrid: what it mixes and how it chooses, that it is best on generated logs, and what it refuses."""
+"""Tests of the hybrid: scores, choice of theta, accuracy on synthetic logs, invalid arguments."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def model(log):
 
 
 def true_pairs(made, log):
-    """All pairs of a query's urls, in the order of their true relevance."""
+    """Return all pairs of urls of a query, ordered by true relevance."""
     documents = made.documents
     n_queries = np.unique(documents.qid).size
     query, url, relevance = (
@@ -91,12 +91,12 @@ def test_theta_is_chosen_where_the_curve_is_high(model):
 
 
 def test_some_of_many_pairs_suffice_to_choose_by(log, model, monkeypatch):
-    monkeypatch.setattr("structrank.clicks.hybrid._ENOUGH", 200)
+    monkeypatch.setattr("structrank.clicks.hybrid._SELECTION_PAIRS", 200)
     some = HybridRanker().fit(log)
     (thetas, found), (_, expected) = np.array(some.curve_).T, np.array(model.curve_).T
     assert tuple(thetas) == THETAS
     assert found == pytest.approx(expected, abs=0.1)
-    assert not np.array_equal(found, expected), "other pairs have judged"
+    assert not np.array_equal(found, expected), "a sample of the pairs must change the curve"
     assert np.isfinite(some.predict(log.queries.values[log.query[:9]], log.urls.values[log.shown[:90:10]])).all()
 
 
@@ -133,7 +133,7 @@ def test_the_walk_as_prior_is_what_the_factors_start_from(log):
     weak = CollaborativeRanker(factors=3, query_mean=0.0, query_sd=1e-3, url_sd=1e-3, max_iter=3)
     model = HybridRanker(weak, RandomWalkRanker(), combine="prior", theta=2.0).fit(log)
     pairs = preference_pairs(log)
-    # Factors that may not move leave the walk, up to the scale of each query.
+    # Factors fixed by tight priors leave the score of the walk, up to the scale of each query.
     assert pair_accuracy(pairs, model) == pytest.approx(pair_accuracy(pairs, model.walk_), abs=0.01)
     free = HybridRanker(CollaborativeRanker(factors=5), RandomWalkRanker(), combine="prior", theta=0.5).fit(log)
     assert pair_accuracy(pairs, free) > pair_accuracy(pairs, model) + 0.05
@@ -155,7 +155,7 @@ def test_the_strength_of_the_prior_is_chosen_too():
     ids=["position", "cascade"],
 )
 def test_the_hybrid_is_best_on_logs_with_bias_and_beats_click_through_against_the_truth(setting, by_pairs, by_sessions):
-    """By the paper's split, which leaves pairs of a session on both sides, and by the stricter one of whole sessions."""
+    """Evaluate on the paper's split, where pairs of a session fall on both sides, and on a split of whole sessions."""
     ahead = []
     for seed in (100, 101, 102):
         made = datasets.make_clicks(random_state=seed, **setting)
@@ -175,7 +175,7 @@ def test_the_hybrid_is_best_on_logs_with_bias_and_beats_click_through_against_th
 
 
 def test_hubs_put_the_backward_walk_ahead_of_the_forward():
-    """A hub is clicked for standing high, whatever the query, and only the backward walk counts that against it."""
+    """Hubs are clicked for their high rank, for any query; only the backward walk corrects for that."""
 
     def backward_ahead(hubs):
         gains = []
@@ -191,7 +191,7 @@ def test_hubs_put_the_backward_walk_ahead_of_the_forward():
     assert backward_ahead(0.0) < -0.04
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- invalid arguments ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_parameters_are_checked(parameters, message, log):
 def test_logs_that_cannot_be_learned_from_are_refused(log):
     with pytest.raises(ValueError, match="log is a list; expected a ClickLog, or ClickCounts together with pairs"):
         HybridRanker().fit([("q", ["a"], [0])])
-    with pytest.raises(ValueError, match="log is ClickCounts, from which pairs cannot be read"):
+    with pytest.raises(ValueError, match="log is ClickCounts, from which pairs cannot be extracted"):
         HybridRanker().fit(log.counts())
     with pytest.raises(ValueError, match="too few preferences to choose theta"):
         HybridRanker().fit(ClickLog.from_sessions([("q", ["a", "b"], [0])] * 8))

@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 import structrank
-from structrank import criteria, datasets, metrics, model_file
+from structrank import criteria, datasets, metrics
+from structrank.models import files
 
 ROOT = pathlib.Path(__file__).parent.parent
 FILES = sorted(path for folder in ("structrank", "solvers", "datasets") for path in (ROOT / folder).rglob("*.py"))
@@ -36,7 +37,7 @@ def setup():
 
 
 def imported(tree):
-    """Give the top-level names of what a file imports from anywhere."""
+    """Return the top-level names of what a file imports from anywhere."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -183,7 +184,7 @@ def test_every_package_and_file_of_the_tree_is_installed(setup):
 PUBLIC = [
     *(structrank.compare, structrank.cross_validate, structrank.train_for, structrank.most_violated, structrank.load_model),
     *(structrank.register, criteria.matched_criterion, criteria.parse),
-    *(metrics.evaluate, metrics.parse, model_file.save_model, model_file.read_header, model_file.register),
+    *(metrics.evaluate, metrics.parse, files.save_model, files.read_header, files.register),
     *(datasets.load_letor, datasets.load_letor_folds, datasets.load, datasets.available),
     *(datasets.make_ranking, datasets.load_digits_retrieval),
     *(getattr(structrank.StructRankSVM, name) for name in ("__init__", "fit", "fit_path", "predict", "score", "rank", "save")),
@@ -234,3 +235,11 @@ def test_targets_that_are_promised_exist():
     text = "".join((ROOT / name).read_text() for name in ("SECURITY.md", "CHANGELOG.md", "README.md"))
     for target in set(re.findall(r"make (\w+)", text)) & {"table", "test", "types", "fuzz", "kills", "audit", "lowest"}:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_docstrings_are_in_the_imperative():
+    for path in sorted(path for folder in ("structrank", "solvers", "datasets") for path in (ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)):
+                first = (ast.get_docstring(node) or "").split(" ")[0]
+                assert first not in ("Give", "Gives", "Tell", "Tells", "Say", "Says"), f"{path}: {first} ..."

@@ -5,14 +5,21 @@ import pytest
 
 from structrank import metrics
 from structrank._kernels import lambdas as kernels
-from structrank.data import group_by_query
+from structrank.datasets.queries import group_by_query
 from structrank.lambdas import lambda_gradients, swap_gains
 from structrank.lambdas.plans import CONSTRUCTIONS, MARGIN, make_plan
 
 MEASURES = [
-    "ndcg", "ndcg@3", metrics.NDCG(k=4, discount="kdd08"), metrics.NDCG(gain="linear"), "map", "mrr", "mrr@2",
-    metrics.MAP(relevant_from=2), metrics.MRR(k=3, relevant_from=2),
-]  # fmt: skip
+    "ndcg",
+    "ndcg@3",
+    metrics.NDCG(k=4, discount="kdd08"),
+    metrics.NDCG(gain="linear"),
+    "map",
+    "mrr",
+    "mrr@2",
+    metrics.MAP(relevant_from=2),
+    metrics.MRR(k=3, relevant_from=2),
+]
 
 
 def value_of(labels_by_rank, measure):

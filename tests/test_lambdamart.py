@@ -9,7 +9,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from structrank import StructRankWarning, datasets, load_model, metrics
-from structrank.data import RankingData
+from structrank.comparison.significance import paired_t_test
 from structrank.lambdas import LambdaMART
 from structrank.lambdas.diagnostics import (
     LambdaAgreementDisplay,
@@ -22,7 +22,7 @@ from structrank.lambdas.diagnostics import (
 from structrank.lambdas.mart import _Lambdas
 from structrank.lambdas.objectives import CrossEntropy, Graded, IterationDependent, Sigmoid, Tier
 from structrank.lambdas.schedules import Exponential, Linear
-from structrank.significance import paired_t_test
+from structrank.training.data import RankingData
 
 lightgbm = pytest.importorskip("lightgbm", reason="LightGBM (extra 'trees') is not installed")
 
@@ -72,9 +72,7 @@ def brute_force(scores, labels, qid, measure, margin, cost, equal=None):
                 if margin is not None:
                     weight /= margin + abs(o)
                 p = 1 / (1 + np.exp(o))
-                first, second = (
-                    (p, p * (1 - p)) if cost == "cross-entropy" else (p * (1 - p), p * (1 - p) * (1 - 2 * p))
-                )
+                first, second = (p, p * (1 - p)) if cost == "cross-entropy" else (p * (1 - p), p * (1 - p) * (1 - 2 * p))
                 force[[i, j]] += weight * first, -weight * first
                 bend[[i, j]] += weight * second
     return np.nan_to_num(force), np.nan_to_num(bend)
@@ -83,9 +81,13 @@ def brute_force(scores, labels, qid, measure, margin, cost, equal=None):
 @pytest.mark.parametrize("margin", [None, 0.01])
 @pytest.mark.parametrize(
     ("objective", "cost"),
-    [(CrossEntropy("ndcg@3"), "cross-entropy"), (CrossEntropy("map"), "cross-entropy"),
-     (CrossEntropy("mrr"), "cross-entropy"), (Sigmoid("ndcg"), "sigmoid")],
-)  # fmt: skip
+    [
+        (CrossEntropy("ndcg@3"), "cross-entropy"),
+        (CrossEntropy("map"), "cross-entropy"),
+        (CrossEntropy("mrr"), "cross-entropy"),
+        (Sigmoid("ndcg"), "sigmoid"),
+    ],
+)
 def test_gradients_equal_brute_force_over_pairs(objective, cost, margin, rng):
     qid = rng.permutation(np.repeat([0, 1, 2], 7))
     labels, scores = rng.integers(0, 3, 21).astype(float), rng.normal(size=21)
@@ -150,9 +152,15 @@ def test_leaves_hold_newton_steps_or_mean_lambdas(leaf_values, fold):
 
 def generated(seed, n_queries=500, split=(0.4, 0.05, 0.55)):
     return datasets.make_ranking(
-        n_queries=n_queries, n_docs=(10, 40), n_features=12, n_grades=5, noise=0.5, relevant_share=0.4, split=split,
+        n_queries=n_queries,
+        n_docs=(10, 40),
+        n_features=12,
+        n_grades=5,
+        noise=0.5,
+        relevant_share=0.4,
+        split=split,
         random_state=seed,
-    )  # fmt: skip
+    )
 
 
 def test_plain_lambdamart_is_as_accurate_as_lightgbms_lambdarank():
@@ -173,9 +181,7 @@ def test_the_graded_measure_raises_cndcg_and_leaves_ndcg_where_it_is():
     for seed in range(3):
         made = generated(seed, n_queries=800)
         train, test = made.train, made.test
-        on_train, on_test = (
-            datasets.make_click_labels(part.X, part.y, part.qid, random_state=seed) for part in (train, test)
-        )
+        on_train, on_test = (datasets.make_click_labels(part.X, part.y, part.qid, random_state=seed) for part in (train, test))
         plain = fit(train, n_estimators=60).predict(test.X)
         both = fit(train, Graded(), labels={"clicks": on_train}, n_estimators=60).predict(test.X)
         for scores, by_clicks, by_grades in zip((plain, both), clicked, graded, strict=True):
@@ -231,9 +237,7 @@ def test_validation_keeps_the_rounds_up_to_the_best_and_patience_stops(fold):
     assert model.score(part.X, part.y, qid=part.qid) == pytest.approx(followed.max(), abs=1e-12)
     shorter = fit(fold.train, n_estimators=model.best_round_, learning_rate=0.3)
     assert np.array_equal(shorter.predict(part.X), model.predict(part.X))
-    assert shorter.history_[-1].train == pytest.approx(
-        shorter.score(fold.train.X, fold.train.y, qid=fold.train.qid), abs=1e-12
-    )
+    assert shorter.history_[-1].train == pytest.approx(shorter.score(fold.train.X, fold.train.y, qid=fold.train.qid), abs=1e-12)
 
 
 def test_history_counts_pairs_and_a_callback_stops(fold):
@@ -298,10 +302,7 @@ def test_query_weights_count(fold):
 
 
 def test_seeds_decide_what_is_drawn(fold):
-    drawn = [
-        fit(fold.train, subsample=0.5, colsample_bytree=0.6, random_state=seed).predict(fold.test.X)
-        for seed in (0, 0, 1)
-    ]
+    drawn = [fit(fold.train, subsample=0.5, colsample_bytree=0.6, random_state=seed).predict(fold.test.X) for seed in (0, 0, 1)]
     assert np.array_equal(drawn[0], drawn[1])
     assert not np.array_equal(drawn[0], drawn[2])
 
@@ -317,9 +318,7 @@ def test_nothing_is_printed_unless_asked(fold, capfd):
 
 
 def test_data_without_a_split_are_refused_or_warned_of(fold):
-    with pytest.raises(
-        ValueError, match="X has no feature that could split its 3 documents into leaves of at least min_c"
-    ):
+    with pytest.raises(ValueError, match="X has no feature that could split its 3 documents into leaves of at least min_c"):
         LambdaMART().fit([[0.0], [1.0], [2.0]], [0, 1, 2])
     with pytest.raises(ValueError, match="X has no feature that could split"):
         LambdaMART().fit(np.ones_like(fold.train.X), fold.train.y, qid=fold.train.qid)
@@ -386,10 +385,7 @@ def test_wrong_parameters_are_named(parameters, message, fold):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (
-            lambda: IterationDependent(schedule="cosine"),
-            "schedule='cosine' is not known; choose one of: 'linear', 'expo",
-        ),
+        (lambda: IterationDependent(schedule="cosine"), "schedule='cosine' is not known; choose one of: 'linear', 'expo"),
         (lambda: IterationDependent(early="speed"), "measure 'speed' is not known"),
         (lambda: Linear(start=1.5), r"start=1\.5 is not valid"),
         (lambda: Exponential(rate=-1), "rate=-1 is not valid"),
@@ -422,10 +418,7 @@ def with_value(clicks, row, value):
         (lambda c: {"clicks": c, "dwell": c}, "labels has 'dwell', which the objective does not read"),
         (lambda c: c, "labels is a ndarray; expected a dict"),
         (lambda c: {"clicks": c[:-1]}, r"labels\['clicks'\] has \d+ entries but X has"),
-        (
-            lambda c: {"clicks": with_value(c, 7, 1.5)},
-            r"labels\['clicks'\] contains 1\.5 at row 7 .* must lie in \[0, 1\]",
-        ),
+        (lambda c: {"clicks": with_value(c, 7, 1.5)}, r"labels\['clicks'\] contains 1\.5 at row 7 .* must lie in \[0, 1\]"),
         (lambda c: {"clicks": with_value(c, 7, -0.1)}, r"labels\['clicks'\] contains -0\.1 at row 7"),
         (lambda c: {"clicks": with_value(c, 7, np.inf)}, r"labels\['clicks'\] contains inf at row 7"),
         (lambda c: {"clicks": np.full(c.shape, np.nan)}, r"labels\['clicks'\] is nan at every row"),
@@ -444,11 +437,11 @@ def test_a_plain_objective_refuses_labels_that_it_would_not_read(fold, clicks):
 
 def test_data_that_teach_nothing_and_wrong_validation_are_refused(fold):
     part = fold.train
-    with pytest.raises(ValueError, match="y has no query that teaches anything"):
+    with pytest.raises(ValueError, match="no query carries a training signal"):
         LambdaMART().fit(part.X, np.ones(len(part.y)), qid=part.qid)
     with pytest.raises(ValueError, match="validation: X has 4 features"):
         fit(part, validation=(part.X[:, :4], part.y, part.qid))
-    with pytest.raises(ValueError, match="validation: ndcg@10 is defined for none of its queries"):
+    with pytest.raises(ValueError, match="validation: ndcg@10 is undefined for every query"):
         fit(part, validation=(part.X, np.zeros(len(part.y)), part.qid))
     with pytest.raises(ValueError, match="callback=3 is not valid"):
         fit(part, callback=3)
@@ -572,5 +565,5 @@ def test_agreement_knows_the_weights_of_the_first_tier(fold):
 
 
 def test_the_first_tier_is_one():
-    with pytest.raises(ValueError, match="it has tiers of its own; name all in `tiers`"):
+    with pytest.raises(ValueError, match="it has tiers itself; list all tiers in `tiers`"):
         Graded(first=Graded())

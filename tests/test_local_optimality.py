@@ -93,7 +93,7 @@ def test_any_linear_model_can_be_tested(fold):
     model = StructRankSVM("map", C=1.0).fit(train.X, train.y, qid=train.qid)
     found = local_optimality(model, train.X, train.y, train.qid, "map", n_directions=20, each_weight=False)
     assert 0.5 < found.value <= 1
-    with pytest.raises(ValueError, match="StructRankSVM has no measure of its own"):
+    with pytest.raises(ValueError, match="StructRankSVM has no measure; pass one"):
         local_optimality(model, train.X, train.y, train.qid)
 
 

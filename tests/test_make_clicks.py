@@ -1,4 +1,4 @@
-"""Generated clicks follow the model that the docstring states, from the relevance that is given with them."""
+"""Tests of make_clicks against the model in its docstring."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from structrank.datasets import make_clicks
 
 
 def attraction(made):
-    """The true relevance of each url shown."""
+    """Return the true relevance of each url shown."""
     documents = made.documents
     relevance = dict(zip(zip(documents.qid.tolist(), documents.docid.tolist(), strict=True), documents.y, strict=True))
     return np.array(
@@ -51,7 +51,7 @@ def test_a_patient_cascade_is_the_position_model_without_bias():
 
 
 def utilities(made):
-    """The true relevance as a matrix of queries by urls, undone to the utility; nan where a url is no candidate."""
+    """Return the utilities, recovered from the relevance, by query and url; nan if a url is not a candidate."""
     documents = made.documents
     found = np.full((documents.qid.max() + 1, documents.docid.max() + 1), np.nan)
     found[documents.qid, documents.docid] = np.log(documents.y / (1 - documents.y))
@@ -59,7 +59,7 @@ def utilities(made):
 
 
 @pytest.mark.parametrize(("similarity", "low", "high"), [(0.0, -0.1, 0.1), (0.8, 0.6, 0.9), (1.0, 0.999, 1.001)])
-def test_queries_of_a_topic_are_as_similar_as_asked(similarity, low, high):
+def test_queries_of_a_topic_are_as_similar_as_specified(similarity, low, high):
     made = make_clicks(60, 60, 100, n_topics=3, n_docs=20, similarity=similarity, random_state=1)
     matrix, alike = utilities(made), []
     for one in range(60):
@@ -71,7 +71,7 @@ def test_queries_of_a_topic_are_as_similar_as_asked(similarity, low, high):
     assert low < np.mean(alike) < high
 
 
-def test_the_engine_ranks_by_relevance_as_well_as_asked():
+def test_the_engine_ranks_by_relevance_as_well_as_specified():
     def mean_at_top(engine):
         true = attraction(make_clicks(200, 400, 2000, engine=engine, random_state=0))
         return true[:, 0].mean(), true[:, -1].mean()
@@ -83,7 +83,7 @@ def test_the_engine_ranks_by_relevance_as_well_as_asked():
     assert (np.diff(perfect, axis=1) <= 1e-12).all()
 
 
-def test_lists_change_as_much_as_asked():
+def test_lists_change_as_much_as_specified():
     def first_urls(churn):
         made = make_clicks(10, 200, 1000, n_topics=2, churn=churn, random_state=0)
         return [len(np.unique(made.shown[made.query == query, 0])) for query in range(10)]
@@ -107,10 +107,10 @@ def test_hubs_are_candidates_of_every_topic_and_no_better_than_others():
     assert (np.bincount(documents.qid, weights=is_hub) == 5).all(), "a quarter of 20 candidates"
     assert documents.y[is_hub].mean() == pytest.approx(documents.y[~is_hub].mean(), abs=0.1)
     few = make_clicks(10, 40, 10, n_topics=2, hubs=0.25, random_state=0).documents
-    assert np.unique(few.docid).size <= 40, "topics that would run short leave fewer hubs"
+    assert np.unique(few.docid).size <= 40, "fewer hubs if topics would run short"
 
 
-def test_the_engine_prefers_hubs_as_much_as_asked():
+def test_the_engine_prefers_hubs_as_much_as_specified():
     def mean_rank(authority):
         made = make_clicks(300, 1000, 3000, n_topics=10, hubs=0.25, authority=authority, engine=0.0, random_state=0)
         hubs = np.argsort(-np.bincount(made.documents.docid, minlength=1000))[:20]
@@ -121,7 +121,7 @@ def test_the_engine_prefers_hubs_as_much_as_asked():
     assert mean_rank(10.0) == 2.0
 
 
-def test_every_query_is_asked_and_some_more_than_others():
+def test_every_query_occurs_and_some_more_often():
     even = np.bincount(make_clicks(100, 400, 10_000, skew=0.0, random_state=0).query, minlength=100)
     assert even.min() > 60
     skewed = np.bincount(make_clicks(100, 400, 10_000, skew=1.0, random_state=0).query, minlength=100)

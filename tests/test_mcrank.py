@@ -119,7 +119,7 @@ def test_wrong_parameters_are_named(parameters, message, fold):
 
 def test_labels_that_are_no_grades_are_refused(fold, rng):
     X, qid = fold.train.X, fold.train.qid
-    with pytest.raises(ValueError, match=r"y has 1 different label\(s\); McRank .* takes 2 to 64"):
+    with pytest.raises(ValueError, match=r"y has 1 different label\(s\); McRank .* accepts 2 to 64"):
         McRank().fit(X, np.ones(len(X)), qid=qid)
     with pytest.raises(ValueError, match=f"y has {len(X)} different label"):
         McRank().fit(X, rng.random(len(X)), qid=qid)

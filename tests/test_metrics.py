@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from structrank import metrics
-from structrank.data import group_by_query
+from structrank.datasets.queries import group_by_query
 from structrank.metrics import AUC, CNDCG, MAP, MRR, NDCG, P, PairAccuracy, evaluate, parse
 
 NAN = math.nan
@@ -54,11 +54,7 @@ def plain_discounted(labels, m, gain):
 
 
 def plain_ndcg(labels, m):
-    gain = {
-        "exp2": lambda x: 2**x - 1,
-        "linear": lambda x: x,
-        "binary": lambda x: float(x >= m.relevant_from),
-    }
+    gain = {"exp2": lambda x: 2**x - 1, "linear": lambda x: x, "binary": lambda x: float(x >= m.relevant_from)}
     return plain_discounted(labels, m, gain[m.gain])
 
 
@@ -86,8 +82,7 @@ PLAIN = {
 def possible_orders(labels, scores):
     """Give the labels in every order that the scores allow, and how often each comes up."""
     groups = [
-        [label for label, s in zip(labels, scores, strict=True) if s == score]
-        for score in sorted(set(scores), reverse=True)
+        [label for label, s in zip(labels, scores, strict=True) if s == score] for score in sorted(set(scores), reverse=True)
     ]
     orders = itertools.product(*map(itertools.permutations, groups))
     return Counter(tuple(itertools.chain(*order)) for order in orders)
@@ -169,9 +164,7 @@ def test_row_order_does_not_matter_to_the_last_bit(measure, labels):
     assert found.undefined == expected.undefined
     # The comparison is not blind to the order: with ties broken by rows it shows.
     if measure.name not in ("auc", "pair_accuracy"):
-        stable = [
-            evaluate(y[rows], scores[rows], qid[rows], measure, ties="stable") for rows in (np.arange(y.size), shuffled)
-        ]
+        stable = [evaluate(y[rows], scores[rows], qid[rows], measure, ties="stable") for rows in (np.arange(y.size), shuffled)]
         assert stable[0] != stable[1]
 
 
@@ -179,13 +172,7 @@ def test_hand_computed_example():
     # Ranked labels of query a: 0 2 1 0; of query b: 1 0.
     y, qid = [2, 0, 1, 0, 1, 0], ["a", "a", "b", "b", "a", "a"]
     scores = [3, 4, 9, 8, 2, 1]
-    result = evaluate(
-        y,
-        scores,
-        qid,
-        ["auc", "map", "mrr", "mrr@1", "p@3", "ndcg@2", "ndcg", "pair_accuracy"],
-        per_query=True,
-    )
+    result = evaluate(y, scores, qid, ["auc", "map", "mrr", "mrr@1", "p@3", "ndcg@2", "ndcg", "pair_accuracy"], per_query=True)
     assert result["auc"].tolist() == [0.5, 1.0]
     assert result["map"] == pytest.approx([(1 / 2 + 2 / 3) / 2, 1.0])
     assert result["mrr"].tolist() == [0.5, 1.0]
@@ -224,11 +211,7 @@ def test_ndcg_agrees_with_sklearn(k, n_levels):
 
 @pytest.mark.parametrize(
     ("name", "judge", "n_levels"),
-    [
-        ("auc", "roc_auc_score", 8),
-        ("auc", "roc_auc_score", 10**9),
-        ("map", "average_precision_score", 10**9),
-    ],
+    [("auc", "roc_auc_score", 8), ("auc", "roc_auc_score", 10**9), ("map", "average_precision_score", 10**9)],
 )
 def test_binary_measures_agree_with_sklearn(name, judge, n_levels):
     judge = getattr(pytest.importorskip("sklearn.metrics"), judge)
@@ -243,9 +226,7 @@ def test_pair_accuracy_of_many_grades_equals_the_count_over_all_pairs():
     y, scores = rng.integers(0, 100, 500) / 7, rng.integers(0, 60, 500).astype(float)
     better = y[:, None] > y[None, :]
     credit = (np.sign(scores[:, None] - scores[None, :]) + 1) / 2
-    assert evaluate(y, scores, None, "pair_accuracy")["pair_accuracy"] == pytest.approx(
-        credit[better].mean(), abs=1e-13
-    )
+    assert evaluate(y, scores, None, "pair_accuracy")["pair_accuracy"] == pytest.approx(credit[better].mean(), abs=1e-13)
 
 
 def test_pair_accuracy_of_two_labels_is_auc():
@@ -446,28 +427,16 @@ CHOICES = "choose one of: auc, map, mrr[@k], ndcg[@k], p@k, cndcg[@k], pair_accu
     [
         (lambda: parse("dcg@10"), f"measure 'dcg@10' is not known; {CHOICES}"),
         (lambda: parse(10), f"measure 10 is not known; {CHOICES}"),
-        (
-            lambda: parse("ndcg@0"),
-            "measure 'ndcg@0': the cut '0' is not valid; expected an integer of at least 1",
-        ),
-        (
-            lambda: parse("ndcg@x"),
-            "measure 'ndcg@x': the cut 'x' is not valid; expected an integer of at least 1",
-        ),
-        (lambda: parse("mrr@-1"), "the cut '-1' is not valid"),
-        (lambda: parse("mrr@"), "the cut '' is not valid"),
-        (lambda: parse("mrr@1.5"), "the cut '1.5' is not valid"),
-        (lambda: parse("auc@10"), "measure 'auc@10': auc takes no cut; write 'auc'."),
-        (lambda: parse("MAP@10"), "measure 'MAP@10': map takes no cut; write 'map'."),
-        (lambda: parse("p"), "measure 'p' needs a cut, as in 'p@10'."),
-        (
-            lambda: parse("map", gain="exp"),
-            "gain='exp' is not known; choose one of: 'exp2', 'linear', 'binary'.",
-        ),
-        (
-            lambda: parse("map", discount="log"),
-            "discount='log' is not known; choose one of: 'log2', 'kdd08'.",
-        ),
+        (lambda: parse("ndcg@0"), "measure 'ndcg@0': the cutoff '0' is not valid; expected an integer of at least 1"),
+        (lambda: parse("ndcg@x"), "measure 'ndcg@x': the cutoff 'x' is not valid; expected an integer of at least 1"),
+        (lambda: parse("mrr@-1"), "the cutoff '-1' is not valid"),
+        (lambda: parse("mrr@"), "the cutoff '' is not valid"),
+        (lambda: parse("mrr@1.5"), "the cutoff '1.5' is not valid"),
+        (lambda: parse("auc@10"), "measure 'auc@10': auc has no cutoff; write 'auc'."),
+        (lambda: parse("MAP@10"), "measure 'MAP@10': map has no cutoff; write 'map'."),
+        (lambda: parse("p"), "measure 'p' needs a cutoff, as in 'p@10'."),
+        (lambda: parse("map", gain="exp"), "gain='exp' is not known; choose one of: 'exp2', 'linear', 'binary'."),
+        (lambda: parse("map", discount="log"), "discount='log' is not known; choose one of: 'log2', 'kdd08'."),
         (lambda: parse("map", relevant_from="1"), "relevant_from='1' is not valid: expected a number."),
         (lambda: NDCG(0), "k=0 is not valid: expected an integer of at least 1, or None for no cut."),
         (lambda: MRR(2.5), "k=2.5 is not valid: expected an integer of at least 1, or None for no cut."),
@@ -486,10 +455,7 @@ def test_wrong_measures_are_refused_by_name(make, message):
     ("changed", "message"),
     [
         ({"y": [0, NAN, 1]}, "y contains NaN at row 1"),
-        (
-            {"y": [0, -1, 1]},
-            "y contains -1 at row 1 (1 such label(s) in all); labels must be finite and at least 0",
-        ),
+        ({"y": [0, -1, 1]}, "y contains -1 at row 1 (1 such label(s) in all); labels must be finite and at least 0"),
         ({"y": ["0", "high", "1"]}, "at row 1; expected numbers, larger is more relevant."),
         ({"y": []}, "y has 0 rows; expected one value per document, for at least one document."),
         ({"y": None}, "y is None; expected one value per document"),
@@ -502,35 +468,23 @@ def test_wrong_measures_are_refused_by_name(make, message):
         ({"measures": ["map", "ndgc"]}, f"measure 'ndgc' is not known; {CHOICES}"),
         (
             {"measures": ["ndcg", NDCG(gain="linear")]},
-            "measures has two that are called 'ndcg', with gain=exp2, discount=log2 and with gain=linear, "
-            "discount=log2; evaluate them one after the other.",
+            "measures contains two named 'ndcg', with gain=exp2, discount=log2 and with gain=linear, "
+            "discount=log2; evaluate them separately.",
         ),
         ({"measures": "map", "gain": "x"}, "gain='x' is not known"),
         ({"ties": "first"}, "ties='first' is not known; choose one of: 'average', 'stable'."),
         ({"empty": "0"}, "empty='0' is not valid: expected a number, or nan to leave such queries out."),
         ({"empty": math.inf}, "empty=inf is not valid"),
         ({"sample_weight": [1, 1]}, "sample_weight has 2 entries but y has 3 rows"),
-        ({"sample_weight": [1, 2, 1]}, ": 1 at row 0, 2 at row 1. A query is weighted as a whole"),
-        (
-            {"y": [0, 1, 1001]},
-            "y contains 1001 at row 2 (1 such label(s) in all); gain='exp2' is 2 ** label - 1",
-        ),
-        (
-            {"y": [0, 1.5, 1], "measures": "cndcg"},
-            "y contains 1.5 at row 1 (1 such label(s) in all); click labels",
-        ),
+        ({"sample_weight": [1, 2, 1]}, ": 1 at row 0, 2 at row 1. A query has one weight"),
+        ({"y": [0, 1, 1001]}, "y contains 1001 at row 2 (1 such label(s) in all); gain='exp2' is 2 ** label - 1"),
+        ({"y": [0, 1.5, 1], "measures": "cndcg"}, "y contains 1.5 at row 1 (1 such label(s) in all); click labels"),
         ({"y": [0, 1, -0.5], "measures": "cndcg"}, "y contains -0.5 at row 2"),
         ({"y": [0, NAN, 1], "measures": ["cndcg", "map"]}, "y contains NaN at row 1"),
     ],
 )
 def test_wrong_input_is_refused_with_its_place(changed, message):
-    given = {
-        "y": [0, 1, 0],
-        "scores": [3, 2, 1],
-        "qid": ["a", "a", "b"],
-        "measures": ["ndcg", "map"],
-        **changed,
-    }
+    given = {"y": [0, 1, 0], "scores": [3, 2, 1], "qid": ["a", "a", "b"], "measures": ["ndcg", "map"], **changed}
     with pytest.raises(ValueError, match=re.escape(message)):
         evaluate(**given)
 

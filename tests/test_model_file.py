@@ -20,7 +20,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 import structrank
-from structrank import StructRankSVM, criteria, datasets, feature_maps, load_model, model_file
+from structrank import StructRankSVM, criteria, datasets, feature_maps, load_model
+from structrank.models import files
 
 DATA = pathlib.Path(__file__).parent / "data"
 
@@ -148,7 +149,7 @@ def test_the_header_tells_people_what_is_in_the_file(small, path):
     first_line, rest = path.read_bytes().split(b"\n", 1)
     assert first_line.split()[:2] == [b"structrank-model", b"1"]
     header = json.loads(rest[: int(first_line.split()[2])])
-    assert header == model_file.read_header(path)
+    assert header == files.read_header(path)
     assert header["format"] == {"name": "structrank-model", "version": 1}
     assert header["class"] == "StructRankSVM"
     assert header["parameters"]["criterion"] == "auc"
@@ -182,9 +183,7 @@ def test_a_function_as_decay_is_refused_before_anything_is_written(small, path, 
         ({"feature_map": feature_maps.Permutation(np.cos)}, "feature_map.decay"),
         ({"feature_map": ["po", feature_maps.Permutation(np.cos)]}, "feature_map[1].decay"),
     ):
-        with pytest.raises(
-            ValueError, match=f"^{re.escape(where)} is a function, which a model file cannot hold. Give"
-        ):
+        with pytest.raises(ValueError, match=f"^{re.escape(where)} is a function, which a model file cannot hold. Give"):
             load_and_change(small, path, **parameters)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == [path.name]
@@ -194,18 +193,18 @@ def test_an_untrained_model_and_strangers_are_refused(path):
     with pytest.raises(NotFittedError):
         StructRankSVM().save(path)
     with pytest.raises(ValueError, match="LinearRegression is not a learner that model files know"):
-        model_file.save_model(LinearRegression().fit([[0.0], [1.0]], [0, 1]), path)
+        files.save_model(LinearRegression().fit([[0.0], [1.0]], [0, 1]), path)
 
     class Mine(StructRankSVM):
         pass
 
-    with pytest.raises(ValueError, match=r"Mine is not a learner that model files know; see model_file.register"):
+    with pytest.raises(ValueError, match=r"Mine is not a learner that model files know; see structrank.models.files.register"):
         Mine().fit([[0.0], [1.0]], [0, 1]).save(path)
     assert not path.exists()
 
 
 def test_classes_of_ones_own_can_be_registered(small, path, monkeypatch):
-    monkeypatch.setattr(model_file, "_registered", {})
+    monkeypatch.setattr(files, "_registered", {})
 
     @dataclasses.dataclass(frozen=True)
     class MyAUC(criteria.AUC):
@@ -214,19 +213,19 @@ def test_classes_of_ones_own_can_be_registered(small, path, monkeypatch):
     class MySVM(StructRankSVM):
         pass
 
-    with pytest.raises(ValueError, match=r"criterion is an object of class MyAUC.*model_file.register"):
+    with pytest.raises(ValueError, match=r"criterion is an object of class MyAUC.*files.register"):
         load_and_change(small, path, criterion=MyAUC())
-    model_file.register(MyAUC)
+    files.register(MyAUC)
     assert load_and_change(small, path, criterion=MyAUC(0.25)).criterion == MyAUC(0.25)
-    model_file.register(MySVM)(criterion=[MyAUC()]).fit([[0.0], [1.0]], [0, 1]).save(path)
+    files.register(MySVM)(criterion=[MyAUC()]).fit([[0.0], [1.0]], [0, 1]).save(path)
     assert type(load_model(path)) is MySVM
-    monkeypatch.setattr(model_file, "_registered", {"MySVM": MySVM})
-    with pytest.raises(ValueError, match=r"class MyAUC is not known here.* structrank.model_file.register\(MyAUC\)"):
+    monkeypatch.setattr(files, "_registered", {"MySVM": MySVM})
+    with pytest.raises(ValueError, match=r"class MyAUC is not known here.* structrank.models.files.register\(MyAUC\)"):
         load_model(path)
     with pytest.raises(ValueError, match="MAP is the name of a class of structrank"):
-        model_file.register(type("MAP", (), {}))
+        files.register(type("MAP", (), {}))
     with pytest.raises(ValueError, match="neither a dataclass nor a learner"):
-        model_file.register(type("Plain", (), {}))
+        files.register(type("Plain", (), {}))
 
 
 # ---- Nothing but a whole, unaltered file loads
@@ -297,7 +296,7 @@ class TestForgedFiles:
     @pytest.fixture
     def header(self, small, path):
         small.save(path)
-        header = model_file.read_header(path)
+        header = files.read_header(path)
         return json.loads(json.dumps(header))
 
     @pytest.mark.parametrize(
@@ -326,9 +325,7 @@ class TestForgedFiles:
         forge(path, header | change, b"\0" * 16)
         with pytest.raises(ValueError, match=re.escape(message)) as caught:
             load_model(path)
-        assert str(caught.value).startswith(
-            f"{path} is a model file whose content structrank 0.1.0 does not understand"
-        )
+        assert str(caught.value).startswith(f"{path} is a model file whose content structrank 0.1.0 does not understand")
         assert str(caught.value).endswith("It was written by structrank 0.1.0.")
 
     @pytest.mark.parametrize(
@@ -344,14 +341,12 @@ class TestForgedFiles:
     def test_any_change_of_the_header_is_refused_or_gives_a_model(self, saved, data):
         path, content = saved
         path.write_bytes(content)
-        header, values = model_file._read(path)
+        header, values = files._read(path)
         places = list(_places(header))
         place = data.draw(st.sampled_from(places))
         scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
         keys = st.sampled_from(["array", "names", "float", "tuple", "dict", "MRR", "History", "Health", "x"])
-        value = st.recursive(
-            scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner), max_leaves=5
-        )
+        value = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner), max_leaves=5)
         _put(header, place, data.draw(value))
         forge(path, header, bytes(values))
         with contextlib.suppress(ValueError):
@@ -415,7 +410,7 @@ def test_a_large_model_takes_its_arrays_and_little_more(path):
 # ---- Every learner
 
 
-LEARNERS = [name for name in model_file._HOMES if hasattr(model_file._class_named(name), "fit")]
+LEARNERS = [name for name in files._HOMES if hasattr(files._class_named(name), "fit")]
 QUICK = {
     **{name: {"n_estimators": 3} for name in ("LightGBMRanker", "XGBoostRanker", "LambdaMART", "McRank")},
     "RankNet": {"max_epochs": 2},
@@ -435,8 +430,8 @@ def clicks():
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
 def test_every_learner_is_saved_and_loaded(name, train, clicks, path, tmp_path):
-    model = model_file._class_named(name)(**QUICK.get(name, {}))
-    if model_file._HOMES[name].startswith("structrank.clicks"):
+    model = files._class_named(name)(**QUICK.get(name, {}))
+    if files._HOMES[name].startswith("structrank.clicks"):
         pairs = structrank.clicks.preference_pairs(clicks)
         model.fit(pairs if name == "CollaborativeRanker" else clicks)
         to_score = clicks.queries.values[pairs.query], clicks.urls.values[pairs.winner]

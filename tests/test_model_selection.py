@@ -145,8 +145,13 @@ def test_wrong_arguments_are_named_before_anything_is_trained(changed, message):
             raise AssertionError("trained")
 
     arguments = {
-        "model": Untrained(), "X": np.ones((6, 2)), "y": [0, 1] * 3, "qid": [1, 1, 2, 2, 3, 3], "measures": "map", "n_splits": 2
-    }  # fmt: skip
+        "model": Untrained(),
+        "X": np.ones((6, 2)),
+        "y": [0, 1] * 3,
+        "qid": [1, 1, 2, 2, 3, 3],
+        "measures": "map",
+        "n_splits": 2,
+    }
     with pytest.raises(ValueError, match=message):
         cross_validate(**{**arguments, **changed})
 

@@ -56,9 +56,7 @@ def letor_folder(tmp_path):
     """Two folds in LETOR format, with graded labels and no validation part, as some sets come."""
     folder = tmp_path / "MINE"
     for number in (1, 2):
-        fold = datasets.make_ranking(
-            n_queries=40, n_docs=(6, 14), n_features=5, n_grades=3, noise=0.5, random_state=number
-        )
+        fold = datasets.make_ranking(n_queries=40, n_docs=(6, 14), n_features=5, n_grades=3, noise=0.5, random_state=number)
         (folder / f"Fold{number}").mkdir(parents=True)
         write_letor(folder / f"Fold{number}" / "train.txt", fold.train)
         write_letor(folder / f"Fold{number}" / "test.txt", fold.test)

@@ -69,7 +69,7 @@ MAP_OF = {"mrr": "mrr", "dorm": "dorm"}
 
 
 def optimum(X, y, qid, criteria, Cs, slack, query_weights=None):
-    """Give the optimal value, and a function that computes the objective at any w."""
+    """Return the optimal value, and a function that computes the objective at any w."""
     queries = np.unique(qid)
     weights = np.ones(len(queries)) if query_weights is None else query_weights
     weights = weights / weights.sum()
@@ -93,9 +93,7 @@ def optimum(X, y, qid, criteria, Cs, slack, query_weights=None):
         for l, (slopes, losses) in enumerate(of_query)  # noqa: E741
     ]
     costs = np.outer(weights, [Cs[0]] if slack == "shared" else Cs)
-    problem = cvxpy.Problem(
-        cvxpy.Minimize(0.5 * cvxpy.sum_squares(w) + cvxpy.sum(cvxpy.multiply(costs, slacks))), constraints
-    )
+    problem = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(w) + cvxpy.sum(cvxpy.multiply(costs, slacks))), constraints)
     problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return objective(w.value), objective
 

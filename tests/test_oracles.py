@@ -12,9 +12,9 @@ from structrank._kernels.pairs import are_few
 from structrank.criteria import MRR, find_oracle, parse
 from structrank.feature_maps import Permutation
 from structrank.feature_maps import parse as parse_map
-from structrank.risk import Risk
-from structrank.shard import Objective, Part
-from structrank.sources import sources_of
+from structrank.training.risk import Risk
+from structrank.training.shard import Objective, Part
+from structrank.training.sources import sources_of
 
 PAIRS = [
     ("auc", "po"),
@@ -313,9 +313,7 @@ def test_a_decay_that_rises_or_is_unknown_is_refused(bad):
         most_violated([0.1, 0.2, 0.3], [1, 0, 0], "dorm", decay=bad)
 
 
-@pytest.mark.parametrize(
-    "decay", [1 / np.sqrt(1 + np.arange(40)), lambda r: 1 / np.sqrt(1 + r)], ids=["array", "callable"]
-)
+@pytest.mark.parametrize("decay", [1 / np.sqrt(1 + np.arange(40)), lambda r: 1 / np.sqrt(1 + r)], ids=["array", "callable"])
 def test_decays_as_array_and_callable_mean_what_the_name_means(decay):
     rng = np.random.default_rng(11)
     scores, labels = random_query(rng, 20)

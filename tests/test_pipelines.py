@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from structrank import StructRankSVM, StructRankWarning, datasets
 from structrank.lambdas import LambdaMART, RankNet
-from structrank.trees import LightGBMRanker
+from structrank.lambdas.trees import LightGBMRanker
 
 NAMES = list("abcdef")
 
@@ -51,7 +51,7 @@ def test_qid_is_routed_to_the_model_without_being_asked(fold):
     assert np.array_equal(pipeline.predict(test.X), by_hand.predict(scaler.transform(test.X)))
     expected = by_hand.score(scaler.transform(test.X), test.y, qid=test.qid)
     assert pipeline.score(test.X, test.y, qid=test.qid) == expected
-    with pytest.warns(StructRankWarning, match=r"all \d+ rows for one query, as qid is None, but training had \d+ queries"):
+    with pytest.warns(StructRankWarning, match=r"all \d+ rows as one query, as qid is None, but training had \d+ queries"):
         assert expected != by_hand.score(scaler.transform(test.X), test.y)
 
 

@@ -16,18 +16,14 @@ import pytest
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
 
-from structrank import StructRankSVM, StructRankWarning, compare, datasets, diagnostics, metrics
-from structrank.comparison import default_trainers
+from structrank import StructRankSVM, StructRankWarning, compare, datasets, metrics
+from structrank.comparison import diagnostics
+from structrank.comparison.plotting import CriterionTableDisplay, MapComparisonDisplay, PathDisplay, TimeDisplay
+from structrank.comparison.trainers import default_trainers
 from structrank.datasets import Dataset
-from structrank.explanation import ExplanationDisplay
-from structrank.history import History
-from structrank.plotting import (
-    CriterionTableDisplay,
-    HistoryDisplay,
-    MapComparisonDisplay,
-    PathDisplay,
-    TimeDisplay,
-)
+from structrank.models.explanation import ExplanationDisplay
+from structrank.training.history import History
+from structrank.training.plotting import HistoryDisplay
 
 CS = [0.1, 1.0, 10.0]
 MAPS = pd.DataFrame(
@@ -147,7 +143,7 @@ def test_names_are_shown_as_they_are(train, path, tmp_path):
 
 def test_importing_does_not_import_matplotlib():
     code = (
-        "import sys, structrank.plotting, structrank.diagnostics; "
+        "import sys, structrank.comparison.plotting, structrank.comparison.diagnostics; "
         "assert not [name for name in sys.modules if name.split('.')[0] == 'matplotlib']"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -247,8 +243,7 @@ def test_path_is_drawn_by_increasing_C_however_it_is_sorted(path, ax):
 
 def test_no_two_lines_look_alike(train, ax):
     rows = {
-        f"trainer {number}": pd.DataFrame({"norm": [1.0, 2.0]}, index=pd.Index([1.0, 2.0], name="C"))
-        for number in range(20)
+        f"trainer {number}": pd.DataFrame({"norm": [1.0, 2.0]}, index=pd.Index([1.0, 2.0], name="C")) for number in range(20)
     }
     display = PathDisplay(pd.concat(rows, names=["trainer"])).plot("norm", ax=ax)
     looks = {(line.get_color(), line.get_linestyle()) for line in display.lines_.values()}
@@ -390,10 +385,7 @@ def test_health_path_says_what_the_models_say(train, fold, path):
             objective = 0.5 * one.coef_ @ one.coef_ + C * one.health_.mean_slack
             at_zero = StructRankSVM(one.criterion, C=1e-12).fit(train.X, train.y, qid=train.qid).health_.mean_slack
             assert row["objective_ratio"] == pytest.approx(objective / (C * at_zero), rel=1e-6)
-            assert (
-                row["mrr@10"]
-                == metrics.evaluate(fold.test.y, one.predict(fold.test.X), fold.test.qid, "mrr@10")["mrr@10"]
-            )
+            assert row["mrr@10"] == metrics.evaluate(fold.test.y, one.predict(fold.test.X), fold.test.qid, "mrr@10")["mrr@10"]
     assert (path["relative_norm"].xs(10.0, level="C") == 1.0).all()
     assert path.loc[("MAP", 1.0), "relative_norm"] == path.loc[("MAP", 1.0), "norm"] / path.loc[("MAP", 10.0), "norm"]
 
@@ -473,9 +465,7 @@ def test_mrr_maps_are_compared_by_compare(fold):
 
 def test_mrr_maps_tell_the_vacuous_share():
     folds = [
-        datasets.make_ranking(
-            n_queries=30, n_docs=n_docs, n_features=5, relevant_share=0.1, noise=noise, random_state=0
-        )
+        datasets.make_ranking(n_queries=30, n_docs=n_docs, n_features=5, relevant_share=0.1, noise=noise, random_state=0)
         for n_docs, noise in ((200, 1.0), (6, 0.1))
     ]
     shares = diagnostics.compare_mrr_maps({"both": folds}, Cs=[100.0]).loc["both"]
@@ -483,9 +473,7 @@ def test_mrr_maps_tell_the_vacuous_share():
 
 
 def test_times_add_up_and_the_two_dorms_agree():
-    train = datasets.make_ranking(
-        n_queries=20, n_docs=60, n_features=4, relevant_share=0.1, noise=0.2, random_state=0
-    ).train
+    train = datasets.make_ranking(n_queries=20, n_docs=60, n_features=4, relevant_share=0.1, noise=0.2, random_state=0).train
     times = diagnostics.time_breakdown(train, C=10.0, repeats=2)
     assert times.index.tolist() == ["DORM (Hungarian)", "DORM (lattice)", "NDCG"]
     assert (times[["oracle", "qp"]] > 0).all(axis=None)

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse
 
 from structrank import StructRankSVM, datasets, load_model, metrics
-from structrank.data import RankingData
 from structrank.datasets import Dataset
-from structrank.polish import LineSearch, polish
+from structrank.selection.polish import LineSearch, polish
+from structrank.training.data import RankingData
 
 MEASURES = {
     "map": metrics.MAP(),
@@ -138,9 +138,7 @@ def test_polish_raises_the_measure_and_leaves_the_model_alone(noisy, model):
     record, measure = polished.polish_, metrics.NDCG(k=5, gain="binary", discount="kdd08")
     assert np.array_equal(model.coef_, before)
     assert not hasattr(model, "polish_")
-    assert record.train == pytest.approx(
-        [mean_of(measure, noisy.train, m.predict(noisy.train.X)) for m in (model, polished)]
-    )
+    assert record.train == pytest.approx([mean_of(measure, noisy.train, m.predict(noisy.train.X)) for m in (model, polished)])
     assert record.validation == pytest.approx(
         [mean_of(measure, noisy.validation, m.predict(noisy.validation.X)) for m in (model, polished)]
     )
@@ -152,9 +150,7 @@ def test_polish_raises_the_measure_and_leaves_the_model_alone(noisy, model):
 
 def test_polish_keeps_the_model_where_validation_queries_do_not_like_what_it_finds(noisy, model):
     part = noisy.validation
-    liked = Dataset(
-        part.X, (model.rank(part.X, qid=part.qid) <= 3).astype(float), part.qid
-    )  # the model is perfect there
+    liked = Dataset(part.X, (model.rank(part.X, qid=part.qid) <= 3).astype(float), part.qid)  # the model is perfect there
     polished = polish(model, noisy.train, liked, "map")
     assert polished.polish_.tried > 0
     assert np.array_equal(polished.coef_, model.coef_)

@@ -24,9 +24,7 @@ def test_a_cubic_polynomial_explains_the_order_and_a_linear_one_most_of_it():
     shares = (0.01,) * 100  # a hundred grades: nearly the utility itself
     fits = []
     for seed in range(5):
-        fold = datasets.make_polynomial_ranking(
-            n_queries=60, n_docs=50, n_features=5, grade_shares=shares, random_state=seed
-        )
+        fold = datasets.make_polynomial_ranking(n_queries=60, n_docs=50, n_features=5, grade_shares=shares, random_state=seed)
         for degree in (1, 3):
             made = PolynomialFeatures(degree)
             model = LinearRegression().fit(made.fit_transform(fold.train.X), fold.train.y)

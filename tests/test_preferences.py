@@ -1,16 +1,15 @@
-"""Each rule extracts what plain Python extracts, and the paper's worked example; splits lose nothing."""
+"""Tests of the rules against plain Python and the example of the paper, and of splits."""
 
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from structrank.clicks.log import ClickLog
+from structrank.clicks.log import ClickLog, stream_sessions
 from structrank.clicks.preferences import RULES, PairCounter, preference_pairs
-from structrank.clicks.sessions import stream_sessions
 
 URLS = ["url 1", "url 2", "url 3"]
-# Figure 2 of Cao, Shen, Wang and Yang (AAAI 2010): what was clicked of the list url 1, url 2, url 3.
+# Figure 2 of Cao, Shen, Wang and Yang (AAAI 2010): clicks on the list url 1, url 2, url 3.
 FIGURE_2 = [("A", URLS, [0, 2]), ("B", URLS, [0, 1]), ("C", URLS, [2]), ("D", URLS, [1, 2])]
 
 
@@ -41,7 +40,7 @@ def by_hand(sessions, rule):
 
 
 def as_counts(pairs):
-    """Give preferences as {(query, winner, loser): weight}, with the ids of the log."""
+    """Return preferences as {(query, winner, loser): weight}, with the ids of the log."""
     queries, urls = pairs.queries.values, pairs.urls.values
     triples = zip(queries[pairs.query].tolist(), urls[pairs.winner].tolist(), urls[pairs.loser].tolist(), strict=True)
     return dict(zip(triples, pairs.weight.tolist(), strict=True))
@@ -84,7 +83,7 @@ def test_rules_equal_their_definition(rule, rng):
     counts = by_hand(sessions, rule)
     pairs = preference_pairs(ClickLog.from_sessions(sessions), rule)
     assert as_counts(pairs) == counts
-    assert max(counts.values()) > 1, "some pairs were counted twice"
+    assert max(counts.values()) > 1, "the sessions must repeat some pairs"
 
 
 def test_the_order_of_clicks_matters_where_the_rule_says_so():
@@ -106,7 +105,7 @@ def test_pairs_are_distinct_and_sorted(rng):
 def test_a_stream_gives_the_same_pairs(rule, name, rng, monkeypatch):
     sessions = [(name(q), list(map(name, urls)), clicks) for q, urls, clicks in random_sessions(rng)]
     whole = preference_pairs(ClickLog.from_sessions(sessions), rule)
-    monkeypatch.setattr("structrank.clicks.counts._FEW_ENTRIES", 20)
+    monkeypatch.setattr("structrank.clicks.counts._MIN_BUFFERED", 20)
     monkeypatch.setattr("structrank.clicks.counts._SESSIONS_AT_ONCE", 9)
     for pairs in (preference_pairs(stream_sessions(sessions, chunk=30), rule), preference_pairs(sessions, rule)):
         assert pairs.queries.values.tolist() == whole.queries.values.tolist()
@@ -124,9 +123,9 @@ def test_a_log_without_preferences_gives_none():
 def test_unknown_rules_and_empty_logs_are_refused():
     with pytest.raises(ValueError, match=r"rule='clicked' is not known; choose one of: 'clicked>skipped-above', "):
         preference_pairs(FIGURE_2, "clicked")
-    with pytest.raises(ValueError, match="holds no session"):
+    with pytest.raises(ValueError, match="has no sessions"):
         preference_pairs([])
-    with pytest.raises(ValueError, match="holds no session"):
+    with pytest.raises(ValueError, match="has no sessions"):
         PairCounter().finish()
 
 
@@ -157,7 +156,7 @@ def test_subsets_and_splits_are_checked():
     assert as_counts(pairs.subset(pairs.query == 0)) == {("A", "url 3", "url 2"): 1}
     with pytest.raises(ValueError, match="mask has 1 entries"):
         pairs.subset([True])
-    with pytest.raises(ValueError, match=r"test_size=0.01 is not valid: of 5 pairs it leaves nothing"):
+    with pytest.raises(ValueError, match=r"test_size=0.01 is not valid: one side of the split of 5 pairs would be empty"):
         pairs.split(0.01)
     with pytest.raises(ValueError, match="random_state=None is not valid"):
         pairs.split(random_state=None)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from structrank import StructRankSVM, StructRankWarning, criteria, datasets, load_model, metrics
-from structrank.data import RankingData
 from structrank.oracles import auc_partial_order
-from structrank.ramp import LinearisedRisk, _Run
-from structrank.risk import Risk
-from structrank.shard import Objective, Part
+from structrank.training.data import RankingData
+from structrank.training.ramp import LinearisedRisk, _Run
+from structrank.training.risk import Risk
+from structrank.training.shard import Objective, Part
 
 CRITERIA = [
     criteria.AUC(),
@@ -34,7 +34,7 @@ def risk_of(criterion, map_name, X, y, qid, formulation="n-slack"):
 
 
 def small_queries(rng, n_queries=10):
-    """Queries of up to five documents, good and bad ones in each."""
+    """Queries of up to five documents, relevant and irrelevant documents in each."""
     sizes = rng.integers(2, 6, n_queries)
     y = np.concatenate([rng.permutation([1, 0, *rng.integers(0, 2, n - 2)]) for n in sizes])
     qid = np.repeat(np.arange(n_queries), sizes)
@@ -42,7 +42,7 @@ def small_queries(rng, n_queries=10):
 
 
 def by_exhaustion(criterion, feature_map, scores, relevant):
-    """Give w.(phi(y) - phi(y*)) and the loss of every ranking of a query."""
+    """Return w.(phi(y) - phi(y*)) and the loss of every ranking of a query."""
     ideal = feature_map.ideal_coefficients(relevant)
     rankings = [np.array(order) for order in itertools.permutations(range(len(scores)))]
     leads = np.array([scores @ (feature_map.coefficients(order, relevant) - ideal) for order in rankings])
@@ -233,9 +233,7 @@ def test_ramp_starts_from_the_model_that_there_is(long_lists):
 
 def test_ramp_makes_at_most_six_times_the_passes_of_a_convex_training(long_lists, monkeypatch):
     passes, original = [], Risk.plane
-    monkeypatch.setattr(
-        Risk, "plane", lambda *arguments, **named: (passes.append(1), original(*arguments, **named))[1]
-    )
+    monkeypatch.setattr(Risk, "plane", lambda *arguments, **named: (passes.append(1), original(*arguments, **named))[1])
 
     def count(*arguments, **parameters):
         passes.clear()
@@ -281,9 +279,7 @@ def test_a_small_C_is_raised_by_the_pull_on_w_whatever_the_scale_of_X(long_lists
 
 def test_a_path_gives_a_model_for_each_C(long_lists):
     train = long_lists.train
-    models = StructRankSVM("ndcg", bound="ramp", decay="sqrt@30").fit_path(
-        train.X, train.y, qid=train.qid, Cs=[100.0, 10.0]
-    )
+    models = StructRankSVM("ndcg", bound="ramp", decay="sqrt@30").fit_path(train.X, train.y, qid=train.qid, Cs=[100.0, 10.0])
     assert [model.C for model in models] == [100.0, 10.0]
     assert [model.rounds_[0].C for model in models] == pytest.approx([1000.0, 100.0])
 
@@ -328,14 +324,14 @@ def test_the_callback_stops_and_max_iter_too(long_lists):
 def test_what_the_ramp_refuses(train):
     with pytest.raises(ValueError, match="bound='hinge' is not known; choose one of: 'convex', 'ramp', 'auto'"):
         fit(train, "ndcg", bound="hinge")
-    with pytest.raises(ValueError, match="bound='ramp' needs good and bad documents; set relevant_from"):
+    with pytest.raises(ValueError, match="bound='ramp' needs relevant and irrelevant documents; set relevant_from"):
         fit(train, "auc", bound="ramp", relevant_from=None)
     with pytest.raises(ValueError, match="nothing to learn from"):
         StructRankSVM("ndcg", bound="ramp").fit(train.X, np.zeros(len(train.y)), qid=train.qid)
 
 
 def test_a_round_that_needs_many_passes_to_stay_where_it_is_does(train, monkeypatch):
-    from structrank import ramp
+    from structrank.training import ramp
 
     monkeypatch.setattr(ramp, "_KEPT_POINTS", 3)
 
@@ -366,7 +362,7 @@ def test_what_cannot_be_learned_is_said_whatever_the_bound(bound, rng):
     with pytest.warns(StructRankWarning, match=r"Training on ndcg@10 .* has learned nothing: .* columns of X vary"):
         alike.fit(np.zeros((40, 2)), labels, qid=np.repeat(range(4), 10))
     assert alike.health_.vacuous
-    # Both ranks of a query of two count alike.
+    # Both ranks of a query of two have the same discount.
     with pytest.warns(StructRankWarning, match=r"no ranking of these queries has a loss.*discount='kdd08'"):
         pairs = StructRankSVM("ndcg", bound=bound).fit(rng.normal(size=(40, 3)), labels, qid=np.repeat(range(20), 2))
     assert pairs.health_.vacuous

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from structrank import StructRankSVM, compare, metrics
-from structrank.cells import Cell
-from structrank.criterion_table import CriterionTable
+from structrank.comparison.cells import Cell
+from structrank.comparison.report import contents, write_report
+from structrank.comparison.table import CriterionTable
 from structrank.datasets import Dataset, Fold, make_ranking
-from structrank.report import contents, write_report
 
 HOSTILE = '</script><img src=x onerror="window.broken=1"><b>&amp;\u2028$data'
 MINUS = "\N{MINUS SIGN}"
@@ -164,10 +164,15 @@ def test_numbers_and_marks_are_those_of_the_table(table, page):
 def test_legend_names_marks_correction_conventions_and_undefined_queries(table, page):
     assert table.undefined["made", "map"] == 2
     for text in (
-        "best of its column", "second best", "significantly below the column's best", "p ≤ 0.05",
-        "paired randomisation test", "Holm's correction over the rows of the column",
-        "ndcg@10 (gain=binary, discount=kdd08, relevant_from=1)", "made map: 2 of 24",
-    ):  # fmt: skip
+        "best of its column",
+        "second best",
+        "significantly below the column's best",
+        "p ≤ 0.05",
+        "paired randomisation test",
+        "Holm's correction over the rows of the column",
+        "ndcg@10 (gain=binary, discount=kdd08, relevant_from=1)",
+        "made map: 2 of 24",
+    ):
         assert text in page.text
 
 
@@ -206,7 +211,7 @@ def test_rankings_are_those_of_the_scores(table, folds, page):
             for number, trainer in enumerate(table.trainers):
                 expected = ranking_by_hand(table, folds, dataset["name"], fold, query, trainer)
                 assert ranking["nDocs"] == len(expected)
-                assert ranking["nGood"] == sum(label >= 1 for _, label, _ in expected)
+                assert ranking["nRelevant"] == sum(label >= 1 for _, label, _ in expected)
                 order, expected = ranking["orders"][number], expected[: contents.N_TOP]
                 assert [ranking["docs"][place] for place in order] == [name for name, _, _ in expected]
                 assert [ranking["labels"][place] for place in order] == [label for _, label, _ in expected]
@@ -225,16 +230,18 @@ def test_data_settings_versions_and_notes_are_told(table, folds, page):
         assert text in page.text
     (rows,) = [rows for rows in page.tables.values() if rows[0][0]["text"] == "Fold" and len(rows) == 7]
     heads = [cell["text"] for cell in rows[0]]
-    for row, (number, name) in zip(
-        rows[1:], [(n, p) for n in range(2) for p in ("train", "validation", "test")], strict=True
-    ):
+    for row, (number, name) in zip(rows[1:], [(n, p) for n in range(2) for p in ("train", "validation", "test")], strict=True):
         part, found = getattr(folds["made"][number], name), dict(zip(heads, row, strict=True))
         told = {head: float(cell["data-value"]) for head, cell in found.items() if "data-value" in cell}
         assert (found["Fold"]["text"], found["Part"]["text"]) == (str(number + 1), name)
         assert told == {
-            "Documents": len(part.y), "Queries": len(set(part.qid)), "Features": 5, "Label 0": (part.y == 0).sum(),
-            "Label 1": (part.y == 1).sum(), "Queries of one kind": 1 if name == "test" else 0,
-        }  # fmt: skip
+            "Documents": len(part.y),
+            "Queries": len(set(part.qid)),
+            "Features": 5,
+            "Label 0": (part.y == 0).sum(),
+            "Label 1": (part.y == 1).sum(),
+            "Queries of one kind": 1 if name == "test" else 0,
+        }
     assert table.notes
     for texts in table.notes.values():
         for text in texts:
@@ -301,9 +308,7 @@ def test_only_the_own_script_may_run_and_nothing_may_be_fetched(page):
     (script,) = [text for attributes, text in page.scripts if attributes.get("type") != "application/json"]
     ((_, style),) = page.styles
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
-    assert policy == (
-        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'"
-    )
+    assert policy == (f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'")
     assert "innerHTML" not in script
     assert "insertAdjacent" not in script
     assert "document.write" not in script
@@ -491,7 +496,7 @@ def test_drill_down_shows_the_queries_that_changed_most_and_both_rankings(visit,
         assert [int(label) for *_, label, _ in shown] == [label for _, label, _ in expected]
         scores = [float(score.replace(MINUS, "-")) for *_, score in shown]
         np.testing.assert_allclose(scores, [score for *_, score in expected], rtol=1e-3)
-        good = window.locator(".ranking").nth(side).locator("tbody tr.good .doc").all_text_contents()
+        good = window.locator(".ranking").nth(side).locator("tbody tr.relevant .doc").all_text_contents()
         assert good == [doc for doc, label, _ in expected if label >= 1]
     assert window.locator(".ranking tbody tr:visible").count() == 2 * min(20, len(expected))
     window.get_by_role("button", name="Show the first").click()
@@ -558,8 +563,8 @@ def test_documents_are_relevant_as_the_measures_have_it(tmp_path):
     table = compare({"made": fold}, {"f": Feature()}, measures)
     page = written(table, {"made": [fold]}, tmp_path)
     assert page.data["relevantFrom"] == 2
-    good = [ranking["nGood"] for ranking in page.data["datasets"][0]["rankings"]]
-    assert good == [int((fold.test.y[fold.test.qid == query] >= 2).sum()) for query in table.query_ids["made"]]
+    relevant = [ranking["nRelevant"] for ranking in page.data["datasets"][0]["rankings"]]
+    assert relevant == [int((fold.test.y[fold.test.qid == query] >= 2).sum()) for query in table.query_ids["made"]]
 
 
 def test_documents_that_stay_in_a_tie_have_not_moved(visit, tmp_path):

@@ -19,7 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import structrank
-from structrank import StructRankSVM, StructRankWarning, checkpoint, cli, compare, risk
+from structrank import StructRankSVM, StructRankWarning, cli, compare
+from structrank.training import checkpoint, risk
 
 CRITERIA = ("auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm")
 
@@ -60,13 +61,13 @@ def test_certificates_hold_at_every_scale_of_features(few, scale, criterion):
 @pytest.mark.parametrize("parameters", [{}, {"formulation": "n-slack"}, {"criterion": "ndcg", "bound": "ramp"}], ids=str)
 def test_features_too_large_to_compute_with_are_refused(few, scale, parameters):
     X, y, qid = few
-    with pytest.raises(ValueError, match=r"X is of too large a scale to train on.*Scale the features first"):
+    with pytest.raises(ValueError, match=r"the scale of X is too large to train on.*Scale the features first"):
         StructRankSVM(**parameters).fit(X * scale, y, qid=qid)
 
 
 def test_a_single_column_of_another_scale_is_named(few):
     X, y, qid = few
-    with pytest.raises(ValueError, match="with the weight of column 3,"):
+    with pytest.raises(ValueError, match="by the weight of column 3 "):
         StructRankSVM().fit(X * [1e-300, 1.0, 1e8, 1e300, 1.0, 1.0], y, qid=qid)
     fitted(X * [1e-300, 1.0, 1e8, 1e-10, 1.0, 1.0], y, qid)
 
@@ -117,9 +118,9 @@ def test_certificates_hold_for_every_criterion_and_formulation(few, parameters, 
         model = fitted(matrix, y, qid, C=C, formulation=formulation, **parameters)
         assert model.stop_reason_ == "converged"
         assert model.certificate_.gap <= C * model.tol * (1 + 1e-9)
-    with pytest.raises(ValueError, match="X is of too large a scale to train on"):
+    with pytest.raises(ValueError, match="the scale of X is too large to train on"):
         StructRankSVM(formulation=formulation, **parameters).fit(X * 1e300, y, qid=qid)
-    with pytest.raises(ValueError, match=f"none of the {len(y)} queries"):
+    with pytest.raises(ValueError, match=f"no query has .*n_queries={len(y)}"):
         StructRankSVM(formulation=formulation, **parameters).fit(X, y, qid=np.arange(len(y)))
 
 
@@ -132,7 +133,7 @@ def test_a_million_queries_and_queries_of_one_document(rng, formulation):
     model = fitted(X, y, qid, criterion="auc", formulation=formulation)
     assert model.stop_reason_ == "converged"
     assert model.coef_[0] > 10 * abs(model.coef_[1])
-    with pytest.raises(ValueError, match="none of the 2000000 queries"):
+    with pytest.raises(ValueError, match=r"no query has .*n_queries=2000000"):
         StructRankSVM(formulation=formulation).fit(X, y, qid=np.arange(2 * n))
 
 
@@ -147,9 +148,18 @@ def test_a_million_documents_in_one_query(rng, criterion):
 
 
 SCALARS = st.one_of(
-    st.none(), st.booleans(), st.integers(-(10**30), 10**30), st.floats(), st.complex_numbers(), st.text(max_size=3),
-    st.binary(max_size=2), st.tuples(st.integers(0, 1)), st.just(object()), st.just([1]), st.just({}),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**30), 10**30),
+    st.floats(),
+    st.complex_numbers(),
+    st.text(max_size=3),
+    st.binary(max_size=2),
+    st.tuples(st.integers(0, 1)),
+    st.just(object()),
+    st.just([1]),
+    st.just({}),
+)
 DTYPES = ["?", "i1", ">i4", "u8", "f2", ">f4", "f8", "longdouble", "c8", "U3", "S2", "O", "M8[s]", "m8[s]", "V4"]
 
 
@@ -236,8 +246,12 @@ WORDS = [
     *("--relevant-from", "--feature-map", "po", "--validation", "--gain", "linear", "--discount", "--help", "\x00", "-"),
 ]
 BEGINNINGS = [
-    [], ["train", "data", "-o", "new"], ["predict", "model", "data"], ["evaluate", "data", "scores"], ["inspect", "model"]
-]  # fmt: skip
+    [],
+    ["train", "data", "-o", "new"],
+    ["predict", "model", "data"],
+    ["evaluate", "data", "scores"],
+    ["inspect", "model"],
+]
 
 
 @settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -259,8 +273,11 @@ def run(code, *arguments, **settings):
     """Run code in a process of its own."""
     result = subprocess.run(
         [*settings.pop("before", []), sys.executable, "-c", code, *map(str, arguments)],
-        capture_output=True, text=True, timeout=300, **settings,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=300,
+        **settings,
+    )
     assert result.returncode == 0, result.stderr
     return result.stdout
 
@@ -354,7 +371,7 @@ def test_a_pass_that_is_out_of_memory_says_what_takes_it(few, monkeypatch):
 
     monkeypatch.setattr("structrank._kernels.passes.sweep", fail)
     X, y, qid = few
-    with pytest.raises(MemoryError, match=r'a pass over queries of up to \d+ documents .* decay="sqrt@30" cuts it'):
+    with pytest.raises(MemoryError, match=r'a pass over queries of up to \d+ documents\. .* decay="sqrt@30" limits it'):
         StructRankSVM("dorm").fit(X, y, qid=qid)
 
 
@@ -391,7 +408,9 @@ def test_where_files_can_grow_no_more_every_writer_says_so_and_earlier_files_sta
     code = """
 import os, resource, sys
 from pathlib import Path
-from structrank import StructRankSVM, checkpoint, compare, datasets, runs
+from structrank import StructRankSVM, compare, datasets
+from structrank.training import checkpoint
+from structrank.comparison import runs
 
 os.chdir(sys.argv[1])
 checkpoint._SECONDS = 0.0
@@ -463,8 +482,12 @@ sys.exit(cli.main())
     with open("/dev/full", "w") as full:
         result = subprocess.run(
             [sys.executable, "-c", code, "predict", folder / "model", folder / "data"],
-            stdout=full, stderr=subprocess.PIPE, text=True, timeout=300, check=False,
-        )  # fmt: skip
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=300,
+            check=False,
+        )
     assert result.returncode == 2
     assert result.stderr.endswith("structrank predict: error: [Errno 28] No space left on device\n")
     assert "Traceback" not in result.stderr

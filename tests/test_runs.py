@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from ir_measures import AP, RR, P, nDCG
 
-from structrank import StructRankWarning, compare, datasets, metrics, runs
+from structrank import StructRankWarning, compare, datasets, metrics
+from structrank.comparison import runs
 from structrank.datasets import Dataset, Fold
 
 
@@ -82,9 +83,11 @@ def test_the_table_is_what_a_script_computes_from_the_written_files(table, tmp_p
     paths = table.to_runs(tmp_path / "runs")
     for trainer in table.trainers:
         values = by_hand(
-            paths[trainer, "made set"], tmp_path / "runs" / "made-set" / "qrels.txt",
-            gain=lambda label: float(label >= 1), discount=lambda rank: 1.0 if rank <= 2 else 1 / math.log2(rank),
-        )  # fmt: skip
+            paths[trainer, "made set"],
+            tmp_path / "runs" / "made-set" / "qrels.txt",
+            gain=lambda label: float(label >= 1),
+            discount=lambda rank: 1.0 if rank <= 2 else 1 / math.log2(rank),
+        )
         assert list(values) == [str(qid) for qid in table.query_ids["made set"]]
         ours = table.per_query[trainer, "made set", "ndcg@10"]
         np.testing.assert_allclose(list(values.values()), ours, rtol=0, atol=1e-12)
@@ -118,10 +121,11 @@ def test_graded_ndcg_of_the_written_files(folds, tmp_path):
     found = {
         metric.query_id: metric.value
         for metric in ir_measures.iter_calc(
-            [measure], ir_measures.read_trec_qrels(str(tmp_path / "d" / "qrels.txt")),
+            [measure],
+            ir_measures.read_trec_qrels(str(tmp_path / "d" / "qrels.txt")),
             ir_measures.read_trec_run(str(paths["g", "d"])),
         )
-    }  # fmt: skip
+    }
     for query, value in zip(table.query_ids["d"], table.per_query["g", "d", "ndcg@10"], strict=True):
         assert found[str(query)] == pytest.approx(0.0 if np.isnan(value) else value, abs=1e-12)
 
@@ -239,9 +243,7 @@ def test_infinite_scores_come_back(tmp_path):
 
 def test_a_document_that_is_not_in_the_data_is_explained(tmp_path):
     (tmp_path / "run").write_text("7 Q0 GX1 1 0.5 x\n")
-    with pytest.raises(
-        ValueError, match=r"run:1: found document 'GX1' of query '7', which is not in the data, whose rows"
-    ):
+    with pytest.raises(ValueError, match=r"run:1: found document 'GX1' of query '7', which is not in the data, whose rows"):
         runs.read_scores(tmp_path / "run", dataset([0], [7]))
     with pytest.raises(ValueError, match=r"run:1: found document 'GX1' of query '7', which is not in test\.txt\.$"):
         runs.read_scores(tmp_path / "run", dataset([0], [7], ["GX2"]), "test.txt")

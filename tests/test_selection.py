@@ -7,11 +7,11 @@ import pytest
 from sklearn.base import clone
 
 from structrank import StructRankSVM, StructRankWarning, compare, datasets, load_model, metrics, train_for
-from structrank.comparison import default_trainers
+from structrank.comparison.significance import standard_error_ratio
+from structrank.comparison.trainers import default_trainers
 from structrank.criteria import matched_criterion
 from structrank.datasets import Dataset, Fold
-from structrank.selection import MeasureMatched, Selection, Trial
-from structrank.significance import standard_error_ratio
+from structrank.selection.matching import MeasureMatched, Selection, Trial
 
 CS = [0.1, 10.0]
 
@@ -56,9 +56,7 @@ def test_the_loss_of_the_matched_criterion_is_one_minus_the_measure(measure, rng
 
 
 def test_many_validation_queries_choose_alone_and_the_own_criterion_wins_unless_another_is_clearly_better():
-    fold = datasets.make_ranking(
-        n_queries=1600, n_docs=8, n_features=5, noise=0.7, split=(0.05, 0.7, 0.25), random_state=1
-    )
+    fold = datasets.make_ranking(n_queries=1600, n_docs=8, n_features=5, noise=0.7, split=(0.05, 0.7, 0.25), random_state=1)
     measure = metrics.NDCG(k=5, gain="binary", discount="kdd08")
     chosen = train_for("ndcg@5", fold.train, fold.validation, Cs=CS)
     selection = chosen.selection_
@@ -86,9 +84,7 @@ def test_many_validation_queries_choose_alone_and_the_own_criterion_wins_unless_
     # The polish goes on from the winner.
     before = best[selection.winner]
     assert chosen.polish_.train == pytest.approx([value_of(model, fold.train, measure) for model in (before, chosen)])
-    assert chosen.polish_.validation == pytest.approx(
-        [value_of(model, fold.validation, measure) for model in (before, chosen)]
-    )
+    assert chosen.polish_.validation == pytest.approx([value_of(model, fold.validation, measure) for model in (before, chosen)])
     assert chosen.polish_.train[1] >= chosen.polish_.train[0]
     loss = standard_error_ratio(*(per_query(model, fold.validation, measure) for model in (before, chosen)))
     assert loss <= 1
@@ -97,15 +93,15 @@ def test_many_validation_queries_choose_alone_and_the_own_criterion_wins_unless_
 
 def test_another_criterion_wins_where_it_is_clearly_better(monkeypatch, fold):
     """The measure's own, made useless, must lose."""
-    from structrank import selection
+    from structrank.selection import matching
 
-    original = selection._try
+    original = matching._try
 
     def spoiled(name, trainer, splits, Cs, measure):
         tried = original(name, trainer, splits, Cs, measure)
         return replace(tried, values=0.5 * tried.values) if "NDCG@5" in name else tried
 
-    monkeypatch.setattr(selection, "_try", spoiled)
+    monkeypatch.setattr(matching, "_try", spoiled)
     model = train_for("ndcg@5", fold.train, fold.validation, Cs=CS)
     assert "NDCG@5" not in model.selection_.winner
 
@@ -123,17 +119,15 @@ def test_the_report_reads_well(chosen):
 
 def test_the_reason_tells_chance_from_a_lead_and_names_ties():
     def reason(first, second, p, winner="A"):
-        trials = tuple(
-            Trial(name, "convex", 1.0, 0.5, value, False, 0.1) for name, value in (("A", first), ("B", second))
-        )
+        trials = tuple(Trial(name, "convex", 1.0, 0.5, value, False, 0.1) for name, value in (("A", first), ("B", second)))
         return Selection("map", winner, trials, 20, False, p).reason
 
     assert reason(0.6, 0.5, 0.01) == "A is ahead of B by 0.1000 (p = 0.010), unlikely to be chance."
-    assert reason(0.6, 0.5, 0.4) == "A is ahead of B by 0.1000 (p = 0.400), which may be chance: either would serve."
-    assert reason(0.5, 0.5, 1.0) == "A and B do equally well; the first of them by preference is taken."
+    assert reason(0.6, 0.5, 0.4) == "A is ahead of B by 0.1000 (p = 0.400), which may be chance: either is a reasonable choice."
+    assert reason(0.5, 0.5, 1.0) == "A and B are tied; the first by order of preference is chosen."
     assert reason(0.6, 0.5, 0.4, winner="B") == (
-        "B is behind A by 0.1000, less than the standard error of the difference (p = 0.400); it is taken for being trained on "
-        "the measure itself."
+        "B is behind A by 0.1000, less than the standard error of the difference (p = 0.400); it is preferred because "
+        "it optimises the measure directly."
     )
 
 
@@ -148,13 +142,7 @@ def test_without_validation_part_inner_folds_choose_and_all_queries_train(fold):
     selection = model.selection_
     assert selection.inner_folds
     assert selection.n_queries == np.unique(fold.train.qid).size
-    assert sorted(trial.name for trial in selection.trials) == [
-        "AUC",
-        "COMBO (separate slacks)",
-        "MAP",
-        "MAP, ramp",
-        "NDCG-NC",
-    ]
+    assert sorted(trial.name for trial in selection.trials) == ["AUC", "COMBO (separate slacks)", "MAP", "MAP, ramp", "NDCG-NC"]
     (C,) = (trial.C for trial in selection.trials if trial.name == selection.winner)
     before = clone(model).set_params(C=C).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
     measure = metrics.MAP()
@@ -185,9 +173,7 @@ def test_on_long_lists_the_winner_is_not_vacuous():
 
 
 def test_for_mrr_unseen_queries_are_judged_by_map():
-    fold = datasets.make_ranking(
-        n_queries=1600, n_docs=8, n_features=5, noise=0.7, split=(0.05, 0.7, 0.25), random_state=1
-    )
+    fold = datasets.make_ranking(n_queries=1600, n_docs=8, n_features=5, noise=0.7, split=(0.05, 0.7, 0.25), random_state=1)
     model = train_for("mrr@5", fold.train, fold.validation, Cs=CS)
     assert str(model.selection_).startswith("Chosen for mrr@5 by map on ")
     path = default_trainers(bound="convex")["AUC"].fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=CS)
@@ -219,7 +205,7 @@ def test_the_estimator_is_the_recipe_and_a_row_of_the_table(fold, chosen, tmp_pa
     assert np.array_equal(load_model(tmp_path / "m.structrank").coef_, ranker.model_.coef_)
     rows = {"AUC": default_trainers()["AUC"], "for ndcg@5": MeasureMatched("ndcg@5", Cs=CS)}
     table = compare({"made": fold}, rows, measures="ndcg@5", Cs=CS)
-    expected = train_for("ndcg@5", fold.train, Cs=CS)
+    expected = train_for("ndcg@5", fold.train, fold.validation, Cs=CS)
     measure = metrics.NDCG(k=5, gain="binary", discount="kdd08")
     assert table.to_frame().loc["for ndcg@5"].item() == pytest.approx(value_of(expected, fold.test, measure), abs=1e-9)
 
@@ -251,7 +237,7 @@ def test_what_the_recipe_refuses(fold):
         train_for("map", train, 3)
     with pytest.raises(ValueError, match="validation part: X has 2 features, but training is expecting 5"):
         train_for("map", train, Dataset(validation.X[:, :2], validation.y, validation.qid))
-    with pytest.raises(ValueError, match="validation part: 0 of its queries have both good"):
+    with pytest.raises(ValueError, match="validation part: 0 of its queries have both relevant"):
         train_for("map", train, Dataset(validation.X, np.zeros(len(validation.y)), validation.qid))
     with pytest.raises(ValueError, match="validation part: y contains NaN at row 0"):
         train_for("map", train, Dataset(validation.X, np.full(len(validation.y), np.nan), validation.qid))

@@ -10,15 +10,15 @@ import pytest
 import scipy.sparse
 
 from structrank import StructRankSVM, datasets
-from structrank.data import RankingData
 from structrank.datasets import cut_shards, open_shards, write_shards
-from structrank.shard import Objective, Shard
-from structrank.sources import sources_of
+from structrank.training.data import RankingData
+from structrank.training.shard import Objective, Shard
+from structrank.training.sources import sources_of
 
 
 @pytest.fixture(scope="module")
 def rows():
-    """Queries of 2 to 9 documents, some without good ones, weighted, float32."""
+    """Queries of 2 to 9 documents, some without relevant documents, weighted, float32."""
     rng = np.random.default_rng(3)
     qid = np.repeat(np.arange(60), rng.integers(2, 10, 60))
     X = rng.standard_normal((qid.size, 5)).astype(np.float32)
@@ -110,7 +110,7 @@ def test_a_memory_map_is_cut_without_a_copy(rows, tmp_path):
 
 def test_little_of_a_shard_is_held_between_passes(rows, tmp_path):
     model = StructRankSVM("map")
-    _, relative_C = model._check_parameters()
+    _, relative_C = model.check_parameters()
     objective = Objective(tuple(model._parts(relative_C)))
     n_docs = 40_000
     rng = np.random.default_rng(0)
@@ -176,7 +176,7 @@ def spoil(folder, action):
         ("missing", r"y-00001\.npy is missing"),
         ("lost shard", r"X-00002\.npy is missing"),
         ("short", r"qid-00001\.npy has shape \(3,\); expected \(\d+,\)"),
-        ("twice", r"query 0 stands in .*X-00000\.npy and in .*X-00001\.npy"),
+        ("twice", r"query 0 is in .*X-00000\.npy and in .*X-00001\.npy"),
         ("text", r"X-00001\.npy has dtype <U\d+; expected real numbers"),
         ("wide", r"X-00001\.npy has 10 features but .*X-00000\.npy has 5"),
         ("garbage", r"X-00001\.npy is not a \.npy file"),
@@ -233,7 +233,7 @@ def test_features_keep_their_names(rows, tmp_path):
 
 def test_to_score_shards_as_one_is_refused(rows):
     shards = cut_shards(**rows)
-    with pytest.raises(ValueError, match=r"X is Shards; expected one table\. Take them one at a time"):
+    with pytest.raises(ValueError, match="Shards cannot be used as one table; take them one at a time"):
         StructRankSVM("auc").fit(shards).predict(shards)
 
 
@@ -284,7 +284,7 @@ def test_shards_are_not_overwritten(rows, tmp_path):
 
 def test_shards_hold_their_own_labels(rows):
     shards = cut_shards(**rows)
-    with pytest.raises(ValueError, match="y, qid given, but X is Shards, which holds its own"):
+    with pytest.raises(ValueError, match="y, qid given, but X is Shards, which has its own"):
         StructRankSVM().fit(shards, rows["y"], qid=rows["qid"])
     with pytest.raises(ValueError, match=r"backend='dask' is not valid: expected DaskBackend"):
         StructRankSVM().fit(shards, backend="dask")

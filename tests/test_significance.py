@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from structrank.significance import holm, paired_randomisation_test, paired_t_test
+from structrank.comparison.significance import holm, paired_randomisation_test, paired_t_test
 
 
 def enumerated(a, b):
@@ -97,5 +97,5 @@ def test_patterns_are_enumerated_a_part_at_a_time(monkeypatch):
     rng = np.random.default_rng(2)
     a, b = rng.random(9), rng.random(9)
     whole = paired_randomisation_test(a, b)
-    monkeypatch.setattr("structrank.significance._BATCH", 100)
+    monkeypatch.setattr("structrank.comparison.significance._BATCH", 100)
     assert paired_randomisation_test(a, b) == whole == pytest.approx(enumerated(a, b))

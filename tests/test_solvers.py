@@ -58,9 +58,7 @@ def optimum(risk, C):
     import cvxpy
 
     w = cvxpy.Variable(risk.n_features)
-    terms = [
-        weight * cvxpy.sum(cvxpy.pos(1 - X @ w)) / len(X) for weight, X in zip(risk.weights, risk.parts, strict=True)
-    ]
+    terms = [weight * cvxpy.sum(cvxpy.pos(1 - X @ w)) / len(X) for weight, X in zip(risk.weights, risk.parts, strict=True)]
     problem = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(w) + C * cvxpy.sum(terms)))
     problem.solve(solver="CLARABEL")
     return problem.value, w.value
@@ -319,16 +317,14 @@ def test_near_misses_count_as_reached(monkeypatch):
 def test_when_every_backend_fails_the_certificate_stays_true(monkeypatch):
     best = CuttingPlanes(hinges(), 1e-6).run(5.0).certificate
     for name in ("dual", "interior", "osqp"):
-        monkeypatch.setitem(
-            BACKENDS, name, lambda planes, *_: (np.full(4, 1e6), np.zeros_like(planes.multipliers), "stalled")
-        )
+        monkeypatch.setitem(BACKENDS, name, lambda planes, *_: (np.full(4, 1e6), np.zeros_like(planes.multipliers), "stalled"))
     result = CuttingPlanes(hinges(), 1e-6).run(5.0, max_iter=20)
     assert result.reason in ("stalled", "max_iter")
     assert result.certificate.dual <= best.primal
     assert result.certificate.primal >= best.dual
     for name in ("dual", "interior", "osqp"):
         monkeypatch.setitem(BACKENDS, name, lambda *_: (None, None, "dead"))
-    with pytest.raises(RuntimeError, match=r"no QP solver gave an answer.*osqp: dead; dual: dead"):
+    with pytest.raises(RuntimeError, match=r"no QP solver found a solution.*osqp: dead; dual: dead"):
         CuttingPlanes(hinges(), 1e-6).run(5.0)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from structrank._kernels.sorting import make_room, sort_descending
+from structrank._kernels.sorting import make_workspace, sort_descending
 
 LENGTHS = [1, 2, 3, 4, 7, 31, 32, 96, 191, 192, 193, 200, 385, 1000]
 KEYS = {
@@ -24,13 +24,13 @@ def test_sorting_is_stable_and_exact(kind, n, index_type, rng):
     expected = np.argsort(-keys, kind="stable")
     # Neighbours must stay as they are.
     padded, index = np.concatenate([[9.0], keys, [9.0]]), np.arange(-1, n + 1, dtype=index_type)
-    sort_descending(padded, index, 1, n + 1, make_room(n, index.dtype))
+    sort_descending(padded, index, 1, n + 1, make_workspace(n, index.dtype))
     assert index.tolist() == [-1, *expected, n]
     assert padded.tolist() == [9.0, *keys[expected], 9.0]
 
 
 def test_nan_leaves_no_index_of_another_list(rng):
-    room = make_room(192, np.dtype(np.int32))
+    room = make_workspace(192, np.dtype(np.int32))
     sort_descending(rng.normal(size=192), np.arange(192, dtype=np.int32), 0, 192, room)
     for n in (2, 5, 40):
         keys = rng.choice([np.nan, 1.0, 2.0, np.inf], n)

@@ -83,9 +83,7 @@ def test_ranker_climbs_the_measure_and_keeps_the_best(fold):
 
 def test_ranker_stops_by_patience_on_a_validation_set_and_survives_ctrl_c(fold, tmp_path):
     train = fold.train
-    model = SPSARanker(patience=5, measure=metrics.MAP()).fit(
-        train.X, train.y, qid=train.qid, validation=fold.validation
-    )
+    model = SPSARanker(patience=5, measure=metrics.MAP()).fit(train.X, train.y, qid=train.qid, validation=fold.validation)
     assert model.stop_reason_ == "patience"
     assert model.n_iter_ == model.best_round_ + 5
     model.save(tmp_path / "m.structrank")
@@ -106,7 +104,7 @@ def test_ranker_stops_by_patience_on_a_validation_set_and_survives_ctrl_c(fold, 
         ({"step": -1.0}, "step=-1.0"),
         ({"perturbation": 0}, "perturbation=0"),
         ({"measure": "ndgc"}, "'ndgc' is not known"),
-        ({"max_evaluations": 11, "method": "fdsa"}, "max_evaluations=11 is not enough for one gradient: fdsa .* takes 12"),
+        ({"max_evaluations": 11, "method": "fdsa"}, "max_evaluations=11 is not enough for one gradient: fdsa .* needs 12"),
         ({"patience": -2}, "patience=-2"),
     ],
 )
@@ -126,7 +124,7 @@ def test_bad_parameters_of_the_ranker_are_named(settings, message, train):
         (lambda: minimize(sum, [1.0], method="spsa"), "method='spsa'"),
         (lambda: minimize(sum, [1.0], steps=0.1), "steps=0.1"),
         (lambda: minimize(sum, [1.0], max_evaluations=0), "max_evaluations=0"),
-        (lambda: minimize(lambda w: np.nan, [1.0]), "the function gave nan"),
+        (lambda: minimize(lambda w: np.nan, [1.0]), "the function returned nan"),
     ],
 )
 def test_bad_input_of_the_solver_is_named(call, message):
@@ -137,5 +135,5 @@ def test_bad_input_of_the_solver_is_named(call, message):
 def test_labels_without_pairs_are_refused():
     with pytest.raises(ValueError, match="ndcg@10 is undefined for every query"):
         SPSARanker().fit([[1.0], [2.0]], [0, 0])
-    with pytest.raises(ValueError, match="none of the 1 queries has documents of different labels"):
+    with pytest.raises(ValueError, match="no query has documents of different labels"):
         SPSARanker(objective="cross-entropy").fit([[1.0], [2.0]], [1, 1])

@@ -38,11 +38,9 @@ def test_training_ranks_unseen_queries_well(criterion, fold):
 @pytest.mark.parametrize("criterion", ["auc", "map", "ndcg", "ndcg-nc", "mrr"])
 def test_score_is_one_minus_the_loss_of_the_predicted_ranking(criterion, train):
     model = StructRankSVM(criterion, C=10.0, k=3).fit(train.X, train.y, qid=train.qid)
-    parsed = model._criteria()[0]
+    parsed = model.parsed_criteria()[0]
     scores = model.predict(train.X)
-    losses = [
-        parsed.loss(np.argsort(-scores[train.qid == q]), train.y[train.qid == q] > 0) for q in np.unique(train.qid)
-    ]
+    losses = [parsed.loss(np.argsort(-scores[train.qid == q]), train.y[train.qid == q] > 0) for q in np.unique(train.qid)]
     assert model.score(train.X, train.y, qid=train.qid) == pytest.approx(1 - np.mean(losses), abs=1e-12)
     assert model.health_.mean_slack >= np.mean(losses)  # R bounds the training loss
 
@@ -150,7 +148,7 @@ def test_inputs_and_parameters_are_not_changed(train):
     assert model.get_params() == before
 
 
-def test_queries_that_teach_nothing_change_nothing(train):
+def test_queries_without_training_signal_change_nothing(train):
     extra = np.ones((7, train.X.shape[1]))
     X = np.concatenate([train.X, extra])
     y = np.concatenate([train.y, [1, 1, 1, 0, 0, 0, 1]])
@@ -289,7 +287,7 @@ def test_vacuous_training_is_named_with_what_to_try(rng):
     assert model.health_.objective_ratio > 0.999
 
 
-def test_documents_that_are_all_alike_are_named_as_the_cause(train):
+def test_identical_features_are_named_as_the_cause(train):
     with pytest.warns(StructRankWarning, match=r"learned nothing: .* columns of X vary within queries"):
         StructRankSVM("map").fit(np.full_like(train.X, 0.1), train.y, qid=train.qid)
 
@@ -370,21 +368,15 @@ BAD_INPUT = {
     "short weights": (wrong(weight=[1.0]), r"sample_weight has 1 entries but X has 6 rows"),
     "missing qid": (wrong(qid=[0, 0, None, 1, 1, 1]), r"qid contains None at row 2"),
     "nan qid": (wrong(qid=[0, 0, np.nan, 1, 1, 1]), r"qid contains nan at row 2"),
-    "only good": (wrong(y=[1, 1, 1, 2, 3, 1]), r"none of the 2 queries .*both good \(label >= 1\) and bad"),
-    "one grade": (
-        wrong(y=[1] * 6, criterion="auc", relevant_from=None),
-        r"none of the 2 queries .* has different labels",
-    ),
+    "only relevant": (wrong(y=[1, 1, 1, 2, 3, 1]), r"no query has both relevant \(label >= 1\) and irrelevant"),
+    "one grade": (wrong(y=[1] * 6, criterion="auc", relevant_from=None), r"no query has different labels"),
     "criterion": (wrong(criterion="ndgc"), r"criterion='ndgc' is not known; choose one of: 'auc', 'map'"),
-    "criterion with a cut": (wrong(criterion="NDCG@5"), r"'NDCG@5' is not known; write it as criterion='ndcg', k=5"),
-    "criterion in capitals": (wrong(criterion="MAP"), r"criterion='MAP' is not known; write it as criterion='map'\."),
+    "criterion with a cut": (wrong(criterion="NDCG@5"), r"'NDCG@5' is not known; use criterion='ndcg', k=5"),
+    "criterion in capitals": (wrong(criterion="MAP"), r"criterion='MAP' is not known; use criterion='map'\."),
     "no criterion": (wrong(criterion=[]), r"criterion is an empty list"),
     "map": (wrong(feature_map="pairs"), r"feature_map='pairs' is not known; choose one of: 'auto', 'po'"),
-    "pair": (
-        wrong(criterion="map", feature_map="mrr"),
-        r"'map' with feature_map 'mrr' has no exact oracle.*mrr: mrr, po",
-    ),
-    "graded": (wrong(criterion="map", relevant_from=None), r"Give relevant_from the least label of a good document"),
+    "pair": (wrong(criterion="map", feature_map="mrr"), r"'map' with feature_map 'mrr' has no exact oracle.*mrr: mrr, po"),
+    "graded": (wrong(criterion="map", relevant_from=None), r"Set relevant_from to the lowest label that counts as relevant"),
     "maps": (wrong(criterion=["map", "auc"], feature_map=["po"]), r"feature_map has 1 entries but criterion has 2"),
     "discount": (wrong(criterion="ndcg", discount="ln"), r"discount='ln' is not known; choose one of: 'log2', 'kdd08'"),
     "slack": (wrong(slack="both"), r"slack='both' is not known; choose one of: 'separate', 'shared'"),
@@ -402,10 +394,7 @@ BAD_INPUT = {
     "max_iter": (wrong(max_iter=0), r"max_iter=0 is not valid: expected an integer of at least 1"),
     "n_jobs": (wrong(n_jobs=0), r"n_jobs=0 is not valid"),
     "relevant_from": (wrong(relevant_from="1"), r"relevant_from='1' is not valid"),
-    "weights differ": (
-        wrong(weight=[1, 1, 2, 1, 1, 1]),
-        r"sample_weight differs within query 0: 1 at row 0, 2 at row 2",
-    ),
+    "weights differ": (wrong(weight=[1, 1, 2, 1, 1, 1]), r"sample_weight differs within query 0: 1 at row 0, 2 at row 2"),
     "weights negative": (wrong(weight=[-1] * 6), r"sample_weight contains -1 at row 0"),
     "weights zero": (wrong(weight=[0] * 6), r"sample_weight is zero for every query"),
     "weights tiny": (wrong(weight=[5e-324] * 6), r"sample_weight contains 4\.94\d*e-324 at row 0; weights must be 0, or fr"),
@@ -507,7 +496,7 @@ def test_fits_in_threads_do_not_disturb_each_other(train):
 # --- scikit-learn -----------------------------------------------------------------------------------------------------
 
 WEIGHTS = "weights belong to queries: rows of one query with different weights are refused"
-ALL_GOOD = "the check's labels are all at least 1, so with relevant_from=1 no document is bad"
+ALL_GOOD = "the check's labels are all at least 1, so with relevant_from=1 no document is irrelevant"
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -619,7 +608,7 @@ def test_planes_of_graded_labels_do_not_depend_on_what_was_asked_before(criterio
 
 @pytest.mark.parametrize(("n_cells", "n_slacks"), [(10**9, 5), (40, 12), (1, 20)])
 def test_larger_data_have_more_slacks_within_limits(n_cells, n_slacks, monkeypatch):
-    from structrank import risk
+    from structrank.training import risk
 
     monkeypatch.setattr(risk, "_ENTRIES_PER_GROUP", n_cells)
     monkeypatch.setattr(risk, "_LEAST_GROUPS", 5)

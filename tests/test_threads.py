@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from structrank._threads import Threads
+from structrank._support.threads import Threads
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])

@@ -1,4 +1,4 @@
-"""Random walks on the click graph: exact against powers of the dense matrix, bounded where they are cut short."""
+"""Tests of random walks against powers of the dense matrix, and of the error of truncated walks."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from structrank.clicks import ClickLog, RandomWalkRanker
 
 
 def random_log(seed, n_queries=7, n_urls=9):
-    """A log whose first query has no clicks, and its matrix of clicks."""
+    """Return a log whose first query has no clicks, and its matrix of clicks."""
     rng = np.random.default_rng(seed)
     clicks = rng.integers(0, 4, (n_queries, n_urls)) * (rng.random((n_queries, n_urls)) < 0.4)
     clicks[0] = 0
@@ -21,7 +21,7 @@ def dense_scores(clicks, direction, steps, stay):
     n_queries, n_urls = clicks.shape
     joined = np.block([[np.zeros((n_queries, n_queries)), clicks], [clicks.T, np.zeros((n_urls, n_urls))]])
     total = joined.sum(axis=1)
-    A = np.eye(total.size)  # who has no neighbour stays
+    A = np.eye(total.size)  # a node without neighbours keeps its probability
     has = total > 0
     A[has] = stay * np.eye(total.size)[has] + (1 - stay) * joined[has] / total[has, None]
     power = np.linalg.matrix_power(A, steps)
@@ -42,8 +42,8 @@ def test_scores_equal_powers_of_the_dense_matrix(direction, steps, stay):
         assert not found[0].any()
 
 
-@pytest.mark.filterwarnings("ignore:Of 30 queries")
-def test_what_is_cut_off_is_bounded_by_tol():
+@pytest.mark.filterwarnings("ignore:tol=.* truncates")
+def test_truncation_error_is_bounded_by_tol():
     log, clicks = random_log(3, 30, 40)
     query, url = np.divmod(np.arange(clicks.size), clicks.shape[1])
     exact = dense_scores(clicks, "forward", 11, 0.9).reshape(-1)
@@ -56,7 +56,7 @@ def test_what_is_cut_off_is_bounded_by_tol():
     assert missing[0] > 2 * missing[1] > 4 * missing[2]
 
 
-def test_a_url_is_reached_by_way_of_other_queries():
+def test_a_url_is_reached_through_other_queries():
     log = ClickLog.from_sessions([("a", ["x", "y"], [0, 1]), ("b", ["y", "z"], [0]), ("c", ["w"], [0])])
     for direction in ("forward", "backward"):
         scores = RandomWalkRanker(direction).fit(log).predict(["b"] * 4, ["y", "x", "z", "w"])
@@ -120,18 +120,18 @@ def test_a_log_without_clicks_is_refused():
 
 
 def popular(n_others=3000):
-    """A query with clicks on a url that all others click, and on one that few do."""
+    """Return a log with a query that has clicks on a popular url and on a rare one."""
     sessions = [("q", ["hub", "niche"], [0])] * 9 + [("q", ["hub", "niche"], [1])]
     return ClickLog.from_sessions(sessions + [(f"other{n}", ["hub"], [0]) for n in range(n_others)])
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_walks_that_are_given_up_are_told_of(direction):
+def test_truncated_walks_warn(direction):
     log = popular()
     ask = (["q", "q"], ["hub", "niche"])
     exact = RandomWalkRanker(direction, 101, tol=0.0).fit(log).predict(*ask)
     np.testing.assert_allclose(RandomWalkRanker(direction, 101).fit(log).predict(*ask), exact, rtol=0.01)
-    with pytest.warns(StructRankWarning, match=r"Of 1 queries, 1 had over 1% of their walk \(up to \d+%\) given up"):
+    with pytest.warns(StructRankWarning, match=r"truncates over 1% \(up to \d+%\) of the walk of 1 of 1 queries"):
         RandomWalkRanker(direction, 101, tol=1e-3).fit(log).predict(*ask)
 
 
@@ -140,5 +140,5 @@ def test_walks_may_be_long():
     assert 0.0 < scores[0] < 1.0
 
 
-def test_nothing_ranks_nothing():
+def test_ranking_no_entries():
     assert RandomWalkRanker().fit(popular(5)).rank([], []).tolist() == []

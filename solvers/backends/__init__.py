@@ -1,8 +1,8 @@
-"""Backends for the working-set QP, side by side behind one function.
+"""Backends for the working-set QP, behind one function.
 
 A backend is a function ``solve(planes, C, accuracy, w) -> w, multipliers, status``: `planes` is a `WorkingSet` (its
-multipliers are a warm start, and so is `w`), `accuracy` the duality gap wanted. It may return None for w and multipliers
-where it has no answer; `status` is a few words for the history. To add one, write the function and register it.
+multipliers and `w` are a warm start), `accuracy` the requested duality gap. A backend that fails returns None for w and
+multipliers; `status` is a short text for the history. To add one, write the function and register it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from structrank._requirements import check
+from structrank._support.requirements import check
 from structrank.solvers.backends import cvxpy, dual, interior, osqp
 
 BACKENDS = {"osqp": osqp.solve, "dual": dual.solve, "interior": interior.solve, "cvxpy": cvxpy.solve}
-# A backend that misses its accuracy is followed by these, in this order.
+# Backends that are tried, in this order, after one that misses the accuracy.
 _FALLBACKS = ("dual", "interior")
-# An answer whose gap is at most this many times the accuracy counts: the next pass gains more than the last digits do.
+# A gap of up to this many times the accuracy is accepted: the next pass gains more than the last digits do.
 _NEAR_MISS = 2.0
 
 
@@ -31,15 +31,15 @@ class QPSolution:
     multipliers : (n_slacks, capacity) array
         A feasible dual point.
     dual : float
-        Its value: a lower bound on the optimum of the QP, and so on that of the whole problem.
+        Value of the dual point: a lower bound on the optimum of the QP, and so on that of the whole problem.
     gap : float
         Objective at w minus `dual`.
     accurate : bool
-        Whether the gap is as small as was asked for.
+        Whether the gap is as small as requested.
     backend : str
         Name of the backend.
     note : str
-        What went wrong before; empty where nothing did.
+        Failures of the backends tried before; empty if there were none.
     """
 
     w: np.ndarray
@@ -68,17 +68,17 @@ def register(name, solve):
 def solve(planes, C, accuracy, w, backend):
     """Solve the QP over a working set to a duality gap of about `accuracy`.
 
-    A backend whose answer misses the accuracy is followed by the others. No solver's status is believed: an answer counts
-    by its own gap, and the best one is returned with a note of what happened.
+    If a backend misses the accuracy, the fallbacks are tried. The status of a solver is ignored: solutions are judged by their
+    duality gap, and the best one is returned with a note on the failures.
 
     Parameters
     ----------
     planes : WorkingSet
     C : float
     accuracy : float
-        Wanted gap between the objective at w and the value of a feasible dual point.
+        Requested gap between the objective at w and the value of a feasible dual point.
     w : (n_features,) array
-        Where to start.
+        Starting point.
     backend : str
         A name of `BACKENDS`, or "cvxpy:NAME" with the name of a solver that CVXPY has installed.
 
@@ -100,5 +100,5 @@ def solve(planes, C, accuracy, w, backend):
             status = f"{status}, gap {certified[-1]:.1e} for {accuracy:.1e}"
         notes.append(f"{name}: {status}")
     if best is None:
-        raise RuntimeError(f"no QP solver gave an answer ({'; '.join(notes)}); scale the features or lower C.")
+        raise RuntimeError(f"no QP solver found a solution ({'; '.join(notes)}); scale the features or lower C.")
     return replace(best, note="; ".join(notes))

@@ -8,14 +8,14 @@ import numpy as np
 
 
 def installed_solvers():
-    """List the names of the solvers that CVXPY finds installed."""
+    """Return the names of the solvers that CVXPY finds installed."""
     import cvxpy
 
     return cvxpy.installed_solvers()
 
 
 def solve(planes, C, accuracy, w, name="CLARABEL"):
-    """Solve the QP with the named solver of CVXPY; the default is an interior-point method, which OSQP is not."""
+    """Solve the QP with the named solver of CVXPY; the default is an interior-point method, unlike OSQP."""
     import cvxpy
 
     n_slacks, n = planes.weights.shape[0], planes.n
@@ -27,7 +27,7 @@ def solve(planes, C, accuracy, w, name="CLARABEL"):
     program = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(v) + planes.weights @ slacks), [cuts])
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an answer counts by its own gap
+            warnings.simplefilter("ignore")  # solutions are judged by their duality gap
             program.solve(solver=name)
     except cvxpy.SolverError as error:
         return None, None, str(error)

@@ -3,16 +3,16 @@ r"""The working-set QP by ascent on its dual, slack by slack.
 .. math:: \max_{\alpha \ge 0} \; \sum_{st} \alpha_{st} b_{st} - \tfrac12 \Big|\sum_{st} \alpha_{st} a_{st}\Big|^2
           \quad \text{s.t.} \quad \sum_t \alpha_{st} \le C \pi_s
 
-A visit to a slack moves weight from its active plane of least slack to the plane of most, by an exact step, and updates
-w = sum_st alpha_st a_st. This is the idea of LaRank and of multi-plane block-coordinate Frank-Wolfe. Where slacks work
-against each other (many slacks, large C) the gap falls slowly, and the ascent gives up.
+A visit to a slack moves weight from its active plane of smallest gradient to the plane of largest gradient, by an exact step,
+and updates w = sum_st alpha_st a_st, as LaRank and multi-plane block-coordinate Frank-Wolfe do. Where slacks work against
+each other (many slacks, large C) the gap falls slowly, and the ascent gives up.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from structrank._compile import kernel
+from structrank._support.compile import kernel
 from structrank.solvers.vectors import add, dot, squared_distance
 
 # Sweeps over the planes in use for each sweep over all planes.
@@ -38,18 +38,16 @@ def _ascend(slopes, offsets, n, limits, multipliers, w, accuracy):
         Work done, in sweeps over all planes.
     """
     n_slacks = limits.shape[0]
-    # Planes of each slack that are worth another look, and the gradients of the slack that is being visited.
+    # Live planes of each slack, see `_sweep`, and the gradients of the slack being visited.
     live, n_live, gradient = np.empty((n_slacks, n), np.int64), np.zeros(n_slacks, np.int64), np.empty(n)
     everything = np.arange(n)
     n_planes = max(n_slacks * n, 1)
     read, looked, gap_then = 0, 0, np.inf
     while read < _MOST_WORK * n_planes:
-        gap, seen = _sweep(
-            slopes, offsets, everything, limits, multipliers, w, accuracy, True, live, n_live, gradient
-        )
+        gap, seen = _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, True, live, n_live, gradient)
         read += seen
         if gap <= accuracy:
-            # This sum was taken while w moved; what counts is the gap at the final w.
+            # This gap was summed while w moved; recompute it at the final w.
             gap = _gap(slopes, offsets, n, limits, multipliers, w)
             read += n_planes
             if gap <= 0.9 * accuracy:
@@ -69,10 +67,10 @@ def _ascend(slopes, offsets, n, limits, multipliers, w, accuracy):
 
 @kernel
 def _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, whole, live, n_live, gradient):
-    """Visit every slack once; return the gap, summed along the way, and the number of planes that were read.
+    """Visit every slack once; return the gap, summed during the sweep, and the number of planes read.
 
-    A whole sweep looks at all planes and lists those in use and the two best others as ``live[s, : n_live[s]]``; other
-    sweeps look at these only.
+    A whole sweep reads all planes and lists the planes in use and the two best others as ``live[s, : n_live[s]]``; other
+    sweeps read only the live planes.
     """
     n_slacks = limits.shape[0]
     gap = 0.0
@@ -80,7 +78,7 @@ def _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, whole,
     for s in range(n_slacks):
         planes = everything if whole else live[s, : n_live[s]]
         read += planes.shape[0]
-        # Weight that no plane has counts as that of a plane of slope and offset 0, numbered -1.
+        # Unassigned weight belongs to a plane of slope and offset 0, numbered -1.
         to, most = -1, 0.0
         source, least = -1, np.inf
         used, spare = 0.0, limits[s]
@@ -94,7 +92,7 @@ def _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, whole,
                 to, most = t, value
             if weight > 0.0 and value < least:
                 source, least = t, value
-        if spare > 1e-12 * limits[s] and least > 0.0:  # less is rounding, and cannot be moved
+        if spare > 1e-12 * limits[s] and least > 0.0:  # less is rounding
             source, least = -1, 0.0
         slack_gap = limits[s] * most - used
         gap += slack_gap
@@ -144,7 +142,7 @@ def _choose_live(multipliers, gradient, live):
 
 @kernel
 def _gap(slopes, offsets, n, limits, multipliers, w):
-    """Compute objective minus dual value, as the sum over slacks of what their weight could still earn at w."""
+    """Compute objective minus dual value, as the sum over slacks of the largest possible gain at w."""
     gap = 0.0
     for s in range(limits.shape[0]):
         most = 0.0

@@ -1,15 +1,15 @@
 r"""The working-set QP by a primal-dual interior-point method.
 
-It takes a small number of Newton steps however degenerate the QP is, which is where ascent on the dual stalls: slacks that
-work against each other so that w = 0, or a C so large that |w|^2 hardly counts. With z_st = xi_s + a_st.w - b_st, a step
+It takes few Newton steps even for degenerate QPs, on which ascent on the dual stalls: slacks that work against each other so
+that w = 0, or a C so large that |w|^2 is negligible. With z_st = xi_s + a_st.w - b_st, a step
 solves the optimality conditions
 
 .. math:: w = \sum_{st} \alpha_{st} a_{st}, \quad C \pi_s = \sum_t \alpha_{st} + \mu_s, \quad
           \alpha_{st} z_{st} = \sigma, \quad \mu_s \xi_s = \sigma
 
 for a falling sigma (Mehrotra's predictor and corrector). The slacks are eliminated one by one, which leaves a system of the
-size of w. Most planes of a working set are far from touching: the QP is solved over the planes in use and the next best of
-each slack, and again where the solution violates others.
+size of w. Most planes of a working set are inactive: the QP is solved over the planes in use and the next best of each
+slack, and again if the solution violates others.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import threading
 
 import numpy as np
 
-from structrank._compile import REORDER, kernel
+from structrank._support.compile import REORDER, kernel
 from structrank.solvers.vectors import add, combine, dot
 
-# Up to so many unknowns a Newton step takes milliseconds, so that QPs may be solved here first, not only where others fail ...
+# Up to this many unknowns a Newton step takes milliseconds, so that this backend may be tried first, not only as a fallback.
 _CHEAP_UNKNOWNS = 400
-# ... and with more work, features times unknowns squared, a step or a change of coordinates takes longer than many passes.
+# With more work, features times unknowns squared, a step or a change of coordinates takes longer than many passes.
 _MOST_WORK = 4e8
 _MOST_STEPS = 60
 _MOST_ROUNDS = 20
@@ -54,19 +54,19 @@ def solve(planes, C, accuracy, w):
 
 
 def is_cheap(planes):
-    """Return whether the QP has few enough features to be solved here first."""
+    """Return whether the QP has few enough features to try this backend first."""
     return planes.slopes.shape[2] <= _CHEAP_UNKNOWNS
 
 
 def span(planes):
-    """Return the slopes in coordinates of the space they span, and its basis (None for the coordinates as they are).
+    """Return the slopes in coordinates of the space they span, and its basis (None for unchanged coordinates).
 
     The solution w lies in that space, so with far fewer planes than features the QP is smaller there.
     """
     n_slacks, _, n_features = planes.slopes.shape
     if 2 * len(planes) >= n_features:
         return planes.slopes, None
-    # One thread: beside another busy process, two that wait for each other took up to 100 times as long.
+    # One thread: on a busy machine, two threads that wait for each other took up to 100 times as long.
     with _ONE_THREAD, _blas().limit(limits=1, user_api="blas"):
         basis, triangle = np.linalg.qr(planes.slopes[:, : planes.n].reshape(-1, n_features).T)
     return np.ascontiguousarray(triangle.T).reshape(n_slacks, planes.n, -1), np.asfortranarray(basis)
@@ -95,20 +95,20 @@ def _solve(slopes, offsets, n, weights, scale, accuracy, multipliers):
         for t in range(n):
             if multipliers[s, t] > 0.0:
                 add(v, scale * multipliers[s, t], slopes[s, t])
-    gap = _look(slopes, offsets, weights, scale, v, multipliers, gradient)
+    gap = _evaluate(slopes, offsets, weights, scale, v, multipliers, gradient)
     n_steps = 0
     for number in range(_MOST_ROUNDS):
         if not _choose(weights, gradient, multipliers, chosen, _NEXT_BEST << max(number - 1, 0)):
             break
         n_steps += _solve_chosen(slopes, weights, scale, 0.5 * accuracy, chosen, gap, v, multipliers, gradient)
-        gap = _look(slopes, offsets, weights, scale, v, multipliers, gradient)
+        gap = _evaluate(slopes, offsets, weights, scale, v, multipliers, gradient)
         if gap <= 0.9 * accuracy:
             break
     return v, n_steps
 
 
 @kernel
-def _look(slopes, offsets, weights, scale, v, multipliers, gradient):
+def _evaluate(slopes, offsets, weights, scale, v, multipliers, gradient):
     """Write b - scale a.v of all planes to `gradient`; return objective minus dual value."""
     objective = 0.5 * dot(v, v)
     dual = 0.0
@@ -162,7 +162,7 @@ def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers,
     # The slopes as columns, in the order of their slacks: with many more planes than features, loops along rows are long and
     # fast. The last columns, one for each slack, are filled in every step.
     columns = np.empty((n_features, n + n_slacks))
-    alpha, room = np.empty(n), np.empty(n)
+    alpha, margin = np.empty(n), np.empty(n)
     slacks, spare = np.empty(n_slacks), np.empty(n_slacks)
     for s in range(n_slacks):
         slacks[s] = 0.0
@@ -174,16 +174,16 @@ def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers,
         slacks[s] += max(gap, accuracy)
         inverses = 1.0 / slacks[s]
         for m in range(first[s], first[s + 1]):
-            room[m] = slacks[s] - gradient[s, planes[m]]
-            inverses += 1.0 / room[m]
+            margin[m] = slacks[s] - gradient[s, planes[m]]
+            inverses += 1.0 / margin[m]
         # In balance all products of a slack are equal, and its multipliers sum to its weight.
         balanced = _BALANCED * weights[s] / inverses
         spare[s] = weights[s]
         for m in range(first[s], first[s + 1]):
-            alpha[m] = (1.0 - _BALANCED) * multipliers[s, planes[m]] + balanced / room[m]
+            alpha[m] = (1.0 - _BALANCED) * multipliers[s, planes[m]] + balanced / margin[m]
             spare[s] -= alpha[m]
         spare[s] = max(spare[s], balanced / slacks[s])
-    n_steps = _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, room)
+    n_steps = _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, margin)
     for s in range(n_slacks):
         for m in range(first[s], first[s + 1]):
             multipliers[s, planes[m]] = alpha[m]
@@ -191,18 +191,22 @@ def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers,
 
 
 @kernel(error_model="numpy")
-def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, room):
+def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, margin):
     """Take predictor and corrector steps until the products of the pairs are small; changes the unknowns."""
     n, (n_slacks, n_features) = alpha.shape[0], (weights.shape[0], v.shape[0])
     matrix = np.empty((n_features, n_features))
-    # The matrix is the product of the columns, of planes and of slacks, with these, which are as many times as long.
+    # The matrix is the product of the columns, of planes and of slacks, with the same columns times their stiffness.
     stiff_columns, stiffness = np.empty_like(columns), np.empty(n + n_slacks)
     spare_stiffness, own = np.empty(n_slacks), np.empty(n_slacks)
-    pull, spare_pull = np.empty(n), np.empty(n_slacks)
-    d_v, d_slacks, d_alpha, d_spare, d_room = (
-        np.empty(n_features), np.empty(n_slacks), np.empty(n), np.empty(n_slacks), np.empty(n),
-    )  # fmt: skip
-    # Residuals of the two equations.
+    rhs, spare_rhs = np.empty(n), np.empty(n_slacks)
+    d_v, d_slacks, d_alpha, d_spare, d_margin = (
+        np.empty(n_features),
+        np.empty(n_slacks),
+        np.empty(n),
+        np.empty(n_slacks),
+        np.empty(n),
+    )
+    # Residuals of the two linear equations.
     off_v, off_sum = np.empty(n_features), weights - spare
     for i in range(n_features):
         off_v[i] = dot(columns[i, :n], alpha) - v[i]
@@ -210,13 +214,13 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ro
         for m in range(first[s], first[s + 1]):
             off_sum[s] -= alpha[m]
     for n_steps in range(_MOST_STEPS):
-        products = dot(spare, slacks) + dot(alpha, room)
+        products = dot(spare, slacks) + dot(alpha, margin)
         if products <= accuracy and 0.5 * dot(off_v, off_v) <= accuracy and np.abs(off_sum).max() <= 1e-9:
             return n_steps
         for s in range(n_slacks):
             own[s] = spare_stiffness[s] = spare[s] / slacks[s]
             for m in range(first[s], first[s + 1]):
-                stiffness[m] = alpha[m] / room[m]
+                stiffness[m] = alpha[m] / margin[m]
                 own[s] += stiffness[m]
             stiffness[n + s] = -1.0 / own[s]
         for i in range(n_features):
@@ -231,44 +235,44 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ro
             return n_steps
         for corrector in range(2):
             if corrector:
-                primal = min(_longest(slacks, d_slacks), _longest(room, d_room))
-                dual = min(_longest(alpha, d_alpha), _longest(spare, d_spare))
+                primal = min(_longest_step(slacks, d_slacks), _longest_step(margin, d_margin))
+                dual = min(_longest_step(alpha, d_alpha), _longest_step(spare, d_spare))
                 ahead = 0.0
                 for m in range(n):
-                    ahead += (alpha[m] + dual * d_alpha[m]) * (room[m] + primal * d_room[m])
+                    ahead += (alpha[m] + dual * d_alpha[m]) * (margin[m] + primal * d_margin[m])
                 for s in range(n_slacks):
                     ahead += (spare[s] + dual * d_spare[s]) * (slacks[s] + primal * d_slacks[s])
                 target = products / (n + n_slacks) * (ahead / products) ** 3
                 for m in range(n):
-                    pull[m] = (target - d_alpha[m] * d_room[m]) / room[m] - alpha[m]
+                    rhs[m] = (target - d_alpha[m] * d_margin[m]) / margin[m] - alpha[m]
                 for s in range(n_slacks):
-                    spare_pull[s] = (target - d_spare[s] * d_slacks[s]) / slacks[s] - spare[s]
+                    spare_rhs[s] = (target - d_spare[s] * d_slacks[s]) / slacks[s] - spare[s]
             else:
-                pull[:] = -alpha
-                spare_pull[:] = -spare
-            # The multipliers are to change by pull - stiffness * (change of room).
+                rhs[:] = -alpha
+                spare_rhs[:] = -spare
+            # The multipliers are to change by rhs - stiffness * (change of margin).
             for s in range(n_slacks):
-                d_slacks[s] = spare_pull[s] - off_sum[s]
+                d_slacks[s] = spare_rhs[s] - off_sum[s]
                 for m in range(first[s], first[s + 1]):
-                    d_slacks[s] += pull[m]
+                    d_slacks[s] += rhs[m]
             for i in range(n_features):
-                d_v[i] = off_v[i] + dot(columns[i, :n], pull) + dot(stiff_columns[i, n:], d_slacks)
+                d_v[i] = off_v[i] + dot(columns[i, :n], rhs) + dot(stiff_columns[i, n:], d_slacks)
             _substitute(matrix, d_v)
-            d_room[:] = 0.0
+            d_margin[:] = 0.0
             for i in range(n_features):
-                add(d_room, d_v[i], columns[i, :n])
+                add(d_margin, d_v[i], columns[i, :n])
                 add(d_slacks, -d_v[i], columns[i, n:])
             for s in range(n_slacks):
                 d_slacks[s] /= own[s]
-                d_spare[s] = spare_pull[s] - spare_stiffness[s] * d_slacks[s]
+                d_spare[s] = spare_rhs[s] - spare_stiffness[s] * d_slacks[s]
                 for m in range(first[s], first[s + 1]):
-                    d_room[m] += d_slacks[s]
-                    d_alpha[m] = pull[m] - stiffness[m] * d_room[m]
-        primal = min(1.0, _TO_THE_BOUNDARY * min(_longest(slacks, d_slacks), _longest(room, d_room)))
-        dual = min(1.0, _TO_THE_BOUNDARY * min(_longest(alpha, d_alpha), _longest(spare, d_spare)))
+                    d_margin[m] += d_slacks[s]
+                    d_alpha[m] = rhs[m] - stiffness[m] * d_margin[m]
+        primal = min(1.0, _TO_THE_BOUNDARY * min(_longest_step(slacks, d_slacks), _longest_step(margin, d_margin)))
+        dual = min(1.0, _TO_THE_BOUNDARY * min(_longest_step(alpha, d_alpha), _longest_step(spare, d_spare)))
         add(v, primal, d_v)
         add(slacks, primal, d_slacks)
-        add(room, primal, d_room)
+        add(margin, primal, d_margin)
         add(alpha, dual, d_alpha)
         add(spare, dual, d_spare)
         for i in range(n_features):
@@ -278,7 +282,7 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ro
 
 
 @kernel(fastmath=REORDER, error_model="numpy")
-def _longest(values, changes):
+def _longest_step(values, changes):
     """Return the longest step, up to 1/0.995, that leaves all values at least 0."""
     shrinks = _TO_THE_BOUNDARY
     for i in range(values.shape[0]):

@@ -11,11 +11,11 @@ import scipy.sparse
 from structrank.solvers.backends.interior import span
 from structrank.solvers.vectors import combine
 
-# OSQP catches Ctrl-C by a handler for the whole process; solves that overlap in threads would leave theirs behind.
+# OSQP installs a process-wide handler for Ctrl-C; overlapping solves in threads would leave their handlers behind.
 _SOLVE = threading.Lock()
-# OSQP takes larger numbers for infinite, and prints what it cannot factor.
+# OSQP treats larger numbers as infinite, and prints errors on matrices it cannot factor.
 _INFINITE = 1e30
-# Residuals, as a share of the accuracy, and the most iterations at each; the second try follows where the first misses.
+# Residuals, as a share of the accuracy, and the maximum number of iterations; the second try follows if the first misses.
 _TRIES = ((0.1, 4000), (1e-3, 40000))
 
 
@@ -47,7 +47,7 @@ def _solve(planes, C, w, tolerance, max_iter):
         lower,
         np.full(lower.shape[0], np.inf),
         verbose=False,
-        polishing=False,  # it can spoil a solved answer, and prints
+        polishing=False,  # can spoil a solution, and prints
         eps_abs=tolerance,
         eps_rel=tolerance,
         max_iter=max_iter,
@@ -61,7 +61,7 @@ def _solve(planes, C, w, tolerance, max_iter):
     with _SOLVE:
         result = solver.solve(raise_error=False)
     if result.info.status_val == osqp.SolverStatus.OSQP_SIGINT:
-        raise KeyboardInterrupt  # OSQP took the signal; Python has not seen it
+        raise KeyboardInterrupt  # OSQP consumed the signal; Python has not seen it
     if not (np.isfinite(result.x).all() and np.isfinite(result.y).all()):
         return None, None, result.info.status
     v = result.x[:n_features]
@@ -72,13 +72,13 @@ def _solve(planes, C, w, tolerance, max_iter):
 
 @functools.cache
 def _leading_ones(n_ones, n):
-    """Return the n x n matrix with ones in the first places of its diagonal, in CSC form."""
+    """Return the n x n matrix whose first n_ones diagonal entries are 1, in CSC form."""
     indptr = np.minimum(np.arange(n + 1), n_ones)
     return scipy.sparse.csc_matrix((np.ones(n_ones), np.arange(n_ones), indptr), shape=(n, n))
 
 
 def _constraints(slopes, n_slacks):
-    """Return [[slopes, a 1 in the column of each row's slack], [0, I]] in CSC form, which is most of a small solve."""
+    """Return [[slopes, a 1 in the column of each row's slack], [0, I]] in CSC form, which dominates a small solve."""
     n_planes, n_features = slopes.shape
     own = np.arange(n_planes).reshape(n_slacks, -1)
     # The column of a slack holds the rows of its planes and then the row of its own bound.

@@ -1,10 +1,10 @@
-"""Lambdas of boosted trees, where pairs of close scores count for more."""
+"""Lambdas of boosted trees, with larger weights for pairs of close scores."""
 
 import numpy as np
 
-from structrank._compile import kernel
 from structrank._kernels.lambdas import NONE, _push, prepare_swaps
-from structrank._kernels.sorting import make_room, sort_descending
+from structrank._kernels.sorting import make_workspace, sort_descending
+from structrank._support.compile import kernel
 
 
 @kernel
@@ -12,12 +12,12 @@ def add_near_lambdas(scores, plan, factor, lambdas, curvatures):
     """Add ``factor`` times the lambdas of all queries, each pair's divided by ``plan.margin`` + its score difference.
 
     As ``structrank._kernels.lambdas.add_lambdas``, for the construction WEIGHT_PAIRS. Second derivatives are of the cost with
-    these weights held fixed. Gives the number of effective pairs.
+    these weights held fixed. Return the number of effective pairs.
     """
     longest = np.max(np.diff(plan.indptr))
     keys, gains, upper, lower, force, bend = np.empty((6, longest))
     order, segments = np.empty((2, longest), np.int64)
-    room = make_room(longest, np.int64)
+    workspace = make_workspace(longest, np.int64)
     pairs = 0
     for q in range(plan.scales.shape[0]):
         scale = factor * plan.scales[q]
@@ -29,7 +29,7 @@ def add_near_lambdas(scores, plan, factor, lambdas, curvatures):
                 keys[n] = scores[i]
                 order[n] = i
                 n += 1
-        sort_descending(keys, order, 0, n, room)
+        sort_descending(keys, order, 0, n, workspace)
         for rank in range(n):
             gains[rank] = plan.gains[order[rank]]
             segments[rank] = plan.segments[order[rank]]

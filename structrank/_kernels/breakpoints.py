@@ -1,19 +1,19 @@
-"""Where rankings change as scores move along a line, and by how much that changes a measure.
+"""Crossings of documents as scores move along a line, and the changes of a measure there.
 
-Scores go from `low` to `high`, each document's at its own even pace; query q holds the places ``starts[q]`` to
-``starts[q + 1]``. Good and bad documents cross at times from 0 to 1, and only there does a measure of good and bad documents
-change. The number of bad documents above each good one says all about the order of labels: sorted, these numbers are those of
-the first good document, the second, and so on.
+Each score moves linearly from `low` to `high`; query q holds the positions ``starts[q]`` to
+``starts[q + 1]``. Relevant and irrelevant documents cross at times from 0 to 1, and a binary measure changes only there. The
+numbers of irrelevant documents above each relevant one determine the order of labels: sorted, these numbers are those of the
+first relevant document, the second, and so on.
 """
 
 import numpy as np
 
-from structrank._compile import kernel
+from structrank._support.compile import kernel
 
 
 @kernel
 def select(low, high, starts, cut, kept):
-    """Mark the documents that may come into the first `cut` ranks: not those that `cut` others beat all the way."""
+    """Mark the documents that may enter the first `cut` ranks; skip those with `cut` better documents along the whole line."""
     for q in range(starts.shape[0] - 1):
         first, stop = starts[q], starts[q + 1]
         least = -np.inf
@@ -25,7 +25,7 @@ def select(low, high, starts, cut, kept):
 
 @kernel
 def count_crossings(low, high, starts, kept, relevant):
-    """Count the pairs of a good and a bad document that change their order, of those that are kept."""
+    """Count the pairs of kept relevant and irrelevant documents that change their order."""
     count = 0
     for q in range(starts.shape[0] - 1):
         for g in range(starts[q], starts[q + 1]):
@@ -37,10 +37,10 @@ def count_crossings(low, high, starts, kept, relevant):
 
 
 @kernel
-def find_crossings(low, high, starts, kept, relevant, times, good, above):
-    """Write when pairs cross and which good document does, as ``~g`` where it falls; and the bad above each at time 0.
+def find_crossings(low, high, starts, kept, relevant, times, crossing, above):
+    """Write the time and relevant document g (``~g`` if it falls) of each crossing, and the irrelevant ones above at time 0.
 
-    A tie is a good document beaten.
+    Tied irrelevant documents count as above.
     """
     n = 0
     for q in range(starts.shape[0] - 1):
@@ -53,18 +53,18 @@ def find_crossings(low, high, starts, kept, relevant, times, good, above):
                         if beaten != will_be:
                             lead = low[g] - low[b]
                             times[n] = lead / (lead - (high[g] - high[b]))
-                            good[n] = g if beaten else ~g
+                            crossing[n] = g if beaten else ~g
                             n += 1
 
 
 @kernel
-def replay(order, good, starts, query_of, kept, relevant, above, factors, discounts, credits, changes):
+def replay(order, crossing, starts, query_of, kept, relevant, above, factors, discounts, credits, changes):
     """Write the change of the measure at each crossing, in order of time.
 
-    The measure of query q is ``factors[q] * sum_i credits[i] * discounts[rank of the i-th good document]``.
+    The measure of query q is ``factors[q] * sum_i credits[i] * discounts[rank of the i-th relevant document]``.
     """
-    # up_to[starts[q] + q + v]: good documents with at most v bad ones above. A good document that moves from v to v + 1
-    # changes the entry of v alone.
+    # up_to[starts[q] + q + v]: number of relevant documents with at most v irrelevant ones above. A move from v to v + 1
+    # changes the entry of v only.
     up_to = np.zeros(above.shape[0] + starts.shape[0], np.int64)
     for i in range(above.shape[0]):
         if kept[i] and relevant[i]:
@@ -73,14 +73,14 @@ def replay(order, good, starts, query_of, kept, relevant, above, factors, discou
         for place in range(starts[q] + q + 1, starts[q + 1] + q + 1):
             up_to[place] += up_to[place - 1]
     for n in range(order.shape[0]):
-        g = good[order[n]]
+        g = crossing[order[n]]
         falls = g < 0
         if falls:
             g = ~g
         q = query_of[g]
         upper = above[g] if falls else above[g] - 1
         place = starts[q] + q + upper
-        # Of the good documents between the same two bad ones, it is the last that changes its rank.
+        # Relevant documents between the same two irrelevant ones are interchangeable: count the last as the one that moves.
         number = up_to[place] - 1 if falls else up_to[place]
         rank = number + upper
         step = factors[q] * credits[number] * (discounts[rank] - discounts[rank + 1])

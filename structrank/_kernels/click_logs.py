@@ -1,31 +1,31 @@
-"""Click logs: text into sessions, sessions cleaned, preferences extracted, equal entries summed up."""
+"""Kernels for click logs: parse text, clean sessions, extract preferences, sum entries with equal keys."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from structrank._compile import kernel
+from structrank._support.compile import kernel
 
 CLICKED_SKIPPED_ABOVE, LAST_CLICK_SKIPPED_ABOVE, CLICKED_SKIPPED_NEXT, CLICKED_EARLIER_CLICKED = range(4)
 
 
 @kernel
 def clean_sessions(query, indptr, shown, click_indptr, clicks, n_urls):
-    """Leave out repeated urls, clicks that repeat or hit nothing, and sessions that show nothing.
+    """Remove repeated urls, repeated clicks, clicks on urls that were not shown, and sessions without urls.
 
     Returns
     -------
     query, indptr, shown, click_indptr, clicks : arrays
-        What is left; the clicks of a session are distinct and in order of their last time.
+        Cleaned sessions; the clicks of a session are distinct, in order of the last click on each url.
     counts : (5,) array of int64
-        Empty sessions, repeated urls, repeated clicks, clicks on what was not shown, sessions without clicks.
+        Empty sessions, repeated urls, repeated clicks, clicks on urls that were not shown, sessions without clicks.
     """
     n_sessions = query.shape[0]
     out_query, out_shown = np.empty_like(query), np.empty_like(shown)
     out_indptr, out_click_indptr = np.zeros_like(indptr), np.zeros_like(click_indptr)
     out_clicks = np.empty(clicks.shape[0], dtype=np.int32)
     counts = np.zeros(5, dtype=np.int64)
-    place_of_url = np.full(n_urls, -1, dtype=np.int64)  # of this session where it is at least its first place
+    place_of_url = np.full(n_urls, -1, dtype=np.int64)  # belongs to this session if it is at least `first`
     longest = 0
     for s in range(n_sessions):
         longest = max(longest, indptr[s + 1] - indptr[s])
@@ -48,7 +48,7 @@ def clean_sessions(query, indptr, shown, click_indptr, clicks, n_urls):
                 out_shown[n_shown] = url
                 n_shown += 1
             moved_to[i] = place_of_url[url] - first
-        # Backwards, so that of repeated clicks the last one stays.
+        # Backwards, to keep the last of repeated clicks.
         stop, kept = click_indptr[s + 1], 0
         for c in range(stop - 1, click_indptr[s] - 1, -1):
             if clicks[c] < 0 or clicks[c] >= size:
@@ -81,7 +81,7 @@ def clean_sessions(query, indptr, shown, click_indptr, clicks, n_urls):
 
 @kernel
 def extract_pairs(rule, query, indptr, shown, click_indptr, clicks):
-    """Give the preferences that a rule finds, as queries and keys ``winner * 2 ** 32 + loser``."""
+    """Return the preferences that a rule extracts, as queries and keys ``winner * 2 ** 32 + loser``."""
     n_pairs, longest = 0, 0
     for s in range(query.shape[0]):
         size, n_clicks = indptr[s + 1] - indptr[s], click_indptr[s + 1] - click_indptr[s]
@@ -154,23 +154,23 @@ def sum_by_key(query, key, values, n_queries):
 
 # --- text -------------------------------------------------------------------------------------------------------------
 
-# What can be wrong with a line.
+# Kinds of malformed lines.
 NO_URLS, NO_QUERY, BAD_POSITION, TOO_MANY_FIELDS, BAD_TIME, BAD_ACTION, NO_CLICKED_URL, NO_REGION = range(8)
 
 _TAB, _NEWLINE, _RETURN, _SPACE, _MINUS, _ZERO, _NINE, _QUERY_LINE, _CLICK_LINE = b"\t\n\r -09QC"
-_LONGEST_INTEGER = 19  # digits that int64 may hold
+_LONGEST_INTEGER = 19  # digits of an int64
 _IS_HASH = np.uint64(2**63)
 
 
 class IdTable(NamedTuple):
-    """Texts by number and numbers by text: a hash table with linear probing.
+    """Bidirectional map of texts and numbers: a hash table with linear probing.
 
     Attributes
     ----------
     slots : (2 ** k,) array of int32
-        Numbers of texts, -1 where free; at least twice as many as there may be texts.
+        Numbers of texts, -1 if free; at least 2 max_ids slots.
     keys : (max_ids,) array of uint64
-        Of each text; see `_key`.
+        Key of each text; see `_key`.
     ends : (max_ids,) array of int64
         Text n is ``text[ends[n - 1]:ends[n]]``.
     text : (max_bytes,) array of uint8
@@ -187,7 +187,7 @@ class IdTable(NamedTuple):
 
 @kernel
 def _key(text, start, stop):
-    """Give an integer its own value, which no other text has, and any other text a hash (FNV-1a) with the top bit set."""
+    """Return the value of an integer, which is unique, or the hash (FNV-1a) of another text, with the top bit set."""
     if 0 < stop - start <= _LONGEST_INTEGER and (text[start] != _ZERO or stop - start == 1):
         value, i = np.uint64(0), start
         while i < stop and _ZERO <= text[i] <= _NINE:
@@ -230,7 +230,7 @@ def _is_text(table, number, text, start, stop):
 
 @kernel
 def _number_of(table, text, start, stop):
-    """Give the number of a text, a new one where it is new; the table must have room."""
+    """Return the number of a text; a new text is added, for which the table must have capacity."""
     key, mask = _key(text, start, stop), np.uint64(table.slots.shape[0] - 1)
     slot = _first_slot(key, table.slots.shape[0])
     while table.slots[slot] >= 0:
@@ -250,13 +250,13 @@ def _number_of(table, text, start, stop):
 
 @kernel
 def as_integers(ends, text, out):
-    """Tell whether every text is an integer as it is usually printed, of at most 18 digits, and write them to `out`."""
+    """Write the integers to `out`; return whether every text is an int64 without leading zeros."""
     start = 0
     for number in range(ends.shape[0]):
         stop = ends[number]
-        good, out[number] = _integer(text, start, stop)
+        valid, out[number] = _integer(text, start, stop)
         first = start + (text[start] == _MINUS)
-        if not good or (text[first] == _ZERO and stop - start > 1):
+        if not valid or (text[first] == _ZERO and stop - start > 1):
             return False
         start = stop
     return True
@@ -290,7 +290,7 @@ def _line_end(text, newline, start):
 
 @kernel
 def _integer(text, start, stop):
-    """Give (whether it is an integer that int64 holds, but for the least, its value)."""
+    """Return (whether the text is an int64 other than the smallest, its value)."""
     first = start + 1 if text[start] == _MINUS else start
     value = np.int64(0)
     if first == stop or stop - first > _LONGEST_INTEGER:
@@ -299,12 +299,12 @@ def _integer(text, start, stop):
         if text[i] < _ZERO or text[i] > _NINE:
             return False, value
         value = 10 * value + (np.int64(text[i]) - _ZERO)
-    # Of 19 digits, what is too large has gone round to below 0, but not as far as to 0 again.
+    # 19 digits overflow to a negative value: they are below 2**64, so they cannot wrap around to 0.
     return value >= 0, -value if first > start else value
 
 
 class Lines(NamedTuple):
-    """What one block of text holds; the buffers are larger, how much is filled the readers return.
+    """Buffers for the contents of one block of text; the readers return how much is filled.
 
     Attributes
     ----------
@@ -314,15 +314,15 @@ class Lines(NamedTuple):
     shown : (max_tokens,) array of int32
         Urls, line after line.
     run, time : (max_lines,) arrays of int64
-        Session and time of each query line, of Yandex's layout.
+        Session and time of each query line, in the Yandex format.
     clicks : (max_tokens,) array of int64
-        Positions, or clicked urls in Yandex's layout.
+        Positions, or clicked urls in the Yandex format.
     n_clicks : (max_lines,) array of int64
-        Number of clicks of each line; not of Yandex's layout.
+        Number of clicks of each line; not in the Yandex format.
     click_run, click_time : (max_lines,) arrays of int64
-        Session and time of each click, of Yandex's layout.
+        Session and time of each click, in the Yandex format.
     wrong, wrong_at : (max_lines,) arrays of int64
-        What is wrong with malformed lines, and at which byte.
+        Kind and byte of the error in malformed lines.
     """
 
     query: np.ndarray
@@ -372,8 +372,8 @@ def read_tsv(text, size, queries, urls, lines):
         i = _skip_blanks(text, min(second_tab + 1, stop), stop)
         while problem < 0 and i < stop:
             end = _token_end(text, i, stop)
-            good, value = _integer(text, i, end)
-            if not good:
+            valid, value = _integer(text, i, end)
+            if not valid:
                 problem, at = BAD_POSITION, i
             lines.clicks[n_clicks] = value
             n_clicks += 1
@@ -404,8 +404,8 @@ def read_yandex(text, size, queries, urls, lines, session):
     Parameters
     ----------
     session : (3,) array of uint64
-        Number and key of the session of the line before, and whether the next line begins another in any case; changed. A
-        session is a run of lines with the same id.
+        Number and key of the session of the previous line, and whether the next line starts a new session regardless of its
+        key; modified. A session is a run of lines with the same id.
 
     Returns
     -------
@@ -427,17 +427,17 @@ def read_yandex(text, size, queries, urls, lines, session):
         time_end = _token_end(text, time_start, stop)
         action = _skip_blanks(text, time_end, stop)
         action_end = _token_end(text, action, stop)
-        # Of a query the query, of a click the url; of a query then the region.
+        # A query line continues with the query and the region, a click line with the url.
         first = _skip_blanks(text, action_end, stop)
         first_end = _token_end(text, first, stop)
         second = _skip_blanks(text, first_end, stop)
-        good, time = False, np.int64(0)
+        valid, time = False, np.int64(0)
         if time_start < time_end:
-            good, time = _integer(text, time_start, time_end)
+            valid, time = _integer(text, time_start, time_end)
         is_query = action_end - action == 1 and text[action] == _QUERY_LINE
         is_click = action_end - action == 1 and text[action] == _CLICK_LINE
         problem, at = -1, i
-        if not good:
+        if not valid:
             problem, at = BAD_TIME, time_start
         elif not is_query and not is_click:
             problem, at = BAD_ACTION, action
@@ -478,7 +478,7 @@ def read_yandex(text, size, queries, urls, lines, session):
 
 @kernel
 def attach_clicks(run, time, indptr, shown, click_run, click_time, click_url):
-    """Give the clicks of sessions to their queries: each to the latest query before it that showed its url.
+    """Assign each click to the latest query of its session, at its time or before, that showed the url.
 
     Returns
     -------
@@ -486,7 +486,7 @@ def attach_clicks(run, time, indptr, shown, click_run, click_time, click_url):
     clicks : array of int64
         Positions, in order of time.
     not_shown, without_query : int
-        Clicks for which there is no such query, and those of sessions that have no query at all.
+        Clicks without such a query, and clicks of sessions without any query.
     """
     n_queries, n_clicks = run.shape[0], click_run.shape[0]
     owner, position = np.full(n_clicks, -1, dtype=np.int64), np.empty(n_clicks, dtype=np.int64)

@@ -1,18 +1,18 @@
-"""Latent factors from preference pairs, and random walks on the click graph.
+"""Kernels for latent factors from preference pairs, and for random walks on the click graph.
 
-Pairs stand query after query: query i prefers ``winner[p]`` to ``loser[p]`` for p from ``indptr[i]`` to
-``indptr[i + 1]``, with margin x = expected[p] + q_i . (u_winner - u_loser), and log(1 / (1 + exp(-x))) is to be large.
-Where nothing is expected beforehand, `expected` is empty. Training passes over pairs of weight below 0: they are held out.
+Pairs are sorted by query: query i prefers ``winner[p]`` to ``loser[p]`` for p from ``indptr[i]`` to ``indptr[i + 1]``, with
+margin x = expected[p] + q_i . (u_winner - u_loser); training maximises log(1 / (1 + exp(-x))). An empty `expected` means 0.
+Pairs with negative weight are held out, and training skips them.
 """
 
 import numpy as np
 
-from structrank._compile import REORDER, kernel
+from structrank._support.compile import REORDER, kernel
 
 
 @kernel(fastmath=REORDER)
 def pair_margins(query_factors, url_factors, query, winner, loser, out):
-    """Write the margin of each pair, given by the numbers of its query and urls."""
+    """Write the margin of each pair, without `expected`, to `out`."""
     for p in range(query.shape[0]):
         q, u, v = query_factors[query[p]], url_factors[winner[p]], url_factors[loser[p]]
         total = 0.0
@@ -23,7 +23,7 @@ def pair_margins(query_factors, url_factors, query, winner, loser, out):
 
 @kernel(fastmath=REORDER)
 def held_out_likelihood(query_factors, url_factors, query, winner, loser, weight, expected):
-    """Give the log-likelihood of the pairs held out, by minus their weight, and the sum of these."""
+    """Return the log-likelihood of the held-out pairs, weighted by -weight, and the sum of these weights."""
     total, total_weight = 0.0, 0.0
     for p in range(query.shape[0]):
         if weight[p] >= 0:
@@ -50,7 +50,7 @@ def add_query_gradients(slopes, url_factors, query, winner, loser, out):
 
 @kernel
 def add_url_gradients(slopes, query_factors, query, winner, loser, out):
-    """Add ``slopes[p] * q`` to the row of the winner of each pair p, and take it from the row of the loser."""
+    """Add ``slopes[p] * q`` to the row of the winner of each pair p, and subtract it from the row of the loser."""
     for p in range(query.shape[0]):
         q, u, v = query_factors[query[p]], out[winner[p]], out[loser[p]]
         for f in range(q.shape[0]):
@@ -71,16 +71,30 @@ def count_uses(indptr, winner, loser, weight, query_uses, url_uses):
 
 @kernel(fastmath=REORDER)
 def sgd(
-    query_factors, url_factors, visits, indptr, winner, loser, weight, expected, query_uses, url_uses, rate, query_mean,
-    query_decay, url_decay, likelihood, query_squares, url_squares,
-):  # fmt: skip
-    """Visit queries in turn, and step along the gradient of each of their pairs.
+    query_factors,
+    url_factors,
+    visits,
+    indptr,
+    winner,
+    loser,
+    weight,
+    expected,
+    query_uses,
+    url_uses,
+    rate,
+    query_mean,
+    query_decay,
+    url_decay,
+    likelihood,
+    query_squares,
+    url_squares,
+):
+    """Visit queries in order, and take a gradient step for each of their pairs.
 
-    The steps of a row are `rate` over the root of the squared gradients that it has met, which `query_squares` and
-    `url_squares` sum (Adagrad, with one number a row): rows that many or heavy pairs move settle, others stay quick. The
-    prior pulls a query to (query_mean, 0, 0, ...) and a url to 0, at each of their uses in an epoch by that share, with
-    implicit steps, which are stable at any rate. The log-likelihood of its pairs, each as it was met, goes to
-    ``likelihood[query]``.
+    The step size of a row is `rate` over the root of its sum of squared gradients, kept in `query_squares` and
+    `url_squares` (Adagrad, with one number per row). The prior shrinks a query towards (query_mean, 0, 0, ...) and a url
+    towards 0; its gradient is divided equally among the uses of the row in an epoch, and applied by implicit steps, which
+    are stable at any rate. ``likelihood[query]`` gets the log-likelihood of its pairs, each evaluated when it is visited.
     """
     zero, one, tiny = np.float32(0.0), np.float32(1.0), np.float32(1e-6)
     n_factors = query_factors.shape[1]
@@ -123,11 +137,11 @@ def sgd(
 
 @kernel
 def split_by_urls(visits, starts, indptr, winner, loser, owner, thread, n_threads):
-    """Deal the queries of each chunk of visits to threads so that no two threads meet the same url in a chunk.
+    """Assign the queries of each chunk of visits to threads such that no two threads share a url in a chunk.
 
-    Queries that share urls, directly or by way of others, form a group (union-find), and a group goes as a whole to the
-    thread that has the fewest pairs so far. Chunk c is ``visits[starts[c]:starts[c + 1]]``; `owner` has an entry a url,
-    below 0 at first.
+    Queries connected by shared urls form a group (union-find), and each group goes to the thread that has the fewest pairs
+    so far. Chunk c is ``visits[starts[c]:starts[c + 1]]``; `owner` has one entry per url,
+    initially negative.
     """
     load = np.empty(n_threads, np.int64)
     for c in range(starts.shape[0] - 1):
@@ -149,7 +163,7 @@ def split_by_urls(visits, starts, indptr, winner, loser, owner, thread, n_thread
         load[:] = 0
         for place in range(n):
             root = _root(parent, place)
-            if root == place:  # the first of its group, as roots are
+            if root == place:  # the root is the first query of its group
                 least = np.argmin(load)
                 load[least] += pairs[place]
                 thread[first + place] = least
@@ -167,16 +181,31 @@ def _root(parent, node):
 
 @kernel
 def adam(
-    query_factors, url_factors, visits, indptr, winner, loser, weight, expected, query_uses, url_uses, rate, query_mean,
-    query_decay, url_decay, likelihood, query_moments, url_moments,
-):  # fmt: skip
-    """Do what `sgd` does, with Adam's steps; only the rows that a pair meets are moved.
+    query_factors,
+    url_factors,
+    visits,
+    indptr,
+    winner,
+    loser,
+    weight,
+    expected,
+    query_uses,
+    url_uses,
+    rate,
+    query_mean,
+    query_decay,
+    url_decay,
+    likelihood,
+    query_moments,
+    url_moments,
+):
+    """Visit queries as `sgd` does, with Adam steps; a pair updates only its own rows.
 
-    Row i has ``moments[i, 0]`` (mean of the gradient), ``moments[i, 1]`` (of its square) and, in ``moments[i, 2, 0]``,
-    the number of its steps.
+    Row i has ``moments[i, 0]`` (mean of the gradient), ``moments[i, 1]`` (mean of its square) and, in
+    ``moments[i, 2, 0]``, the number of its steps.
     """
     n_factors = query_factors.shape[1]
-    along_q, along_u, along_v = np.empty((3, n_factors), np.float32)
+    gradient_q, gradient_u, gradient_v = np.empty((3, n_factors), np.float32)
     for place in range(visits.shape[0]):
         i = visits[place]
         q = query_factors[i]
@@ -192,13 +221,13 @@ def adam(
             total += weight[p] * (min(margin, np.float32(0.0)) - np.log1p(small))
             slope = weight[p] * (small if margin > 0 else np.float32(1.0)) / (np.float32(1.0) + small)
             for f in range(n_factors):
-                along_q[f] = slope * (u[f] - v[f]) - query_decay / query_uses[i] * q[f]
-                along_u[f] = slope * q[f] - url_decay / url_uses[winner[p]] * u[f]
-                along_v[f] = -slope * q[f] - url_decay / url_uses[loser[p]] * v[f]
-            along_q[0] += query_decay / query_uses[i] * query_mean
-            _adam_step(q, along_q, query_moments[i], rate)
-            _adam_step(u, along_u, url_moments[winner[p]], rate)
-            _adam_step(v, along_v, url_moments[loser[p]], rate)
+                gradient_q[f] = slope * (u[f] - v[f]) - query_decay / query_uses[i] * q[f]
+                gradient_u[f] = slope * q[f] - url_decay / url_uses[winner[p]] * u[f]
+                gradient_v[f] = -slope * q[f] - url_decay / url_uses[loser[p]] * v[f]
+            gradient_q[0] += query_decay / query_uses[i] * query_mean
+            _adam_step(q, gradient_q, query_moments[i], rate)
+            _adam_step(u, gradient_u, url_moments[winner[p]], rate)
+            _adam_step(v, gradient_v, url_moments[loser[p]], rate)
         likelihood[i] = total
 
 
@@ -217,17 +246,31 @@ def _adam_step(row, gradient, moments, rate):
 
 @kernel
 def walk_scores(
-    queries, indptr, urls, chances, tol, forward,
-    q_indptr, q_urls, q_clicks, q_total, u_indptr, u_queries, u_clicks, u_total, out, lost,
-):  # fmt: skip
-    """Write the scores of ``urls[indptr[n]:indptr[n + 1]]`` for ``queries[n]``, and how much of the walk was given up.
+    queries,
+    indptr,
+    urls,
+    probabilities,
+    tol,
+    forward,
+    q_indptr,
+    q_urls,
+    q_clicks,
+    q_total,
+    u_indptr,
+    u_queries,
+    u_clicks,
+    u_total,
+    out,
+    lost,
+):
+    """Write the scores of ``urls[indptr[n]:indptr[n + 1]]`` for ``queries[n]``, and the truncated fraction of the walk.
 
-    The walk makes k moves with probability ``chances[k]`` (the rest of its steps it stays), and then stands on a query if
-    k is even and on a url if k is odd. From a node where later moves would bring no more than `tol` for each of its clicks
-    the walk is not followed further: so a move costs at most 1 / tol edges, however popular a node is.
+    The walk makes k moves with probability ``probabilities[k]`` (it stays in all other steps), and is then at a query if k
+    is even and at a url if k is odd. It is truncated at a node where the probability of later moves is at most `tol` per
+    click of the node, so that a move visits at most 1 / tol edges.
 
-    The graph is undirected, so that a walk from u to q has the probability of one from q to u times clicks of q / clicks
-    of u: the same walk from q serves both directions.
+    The graph is undirected, so the probability of a walk from u to q is that of a walk from q to u times clicks of q /
+    clicks of u: the same walk from q serves both directions.
     """
     on_query, on_url = np.zeros(q_total.shape[0]), np.zeros(u_total.shape[0])
     reached = np.zeros(u_total.shape[0])
@@ -240,8 +283,8 @@ def walk_scores(
         n_here, n_reached = 1, 0
         later, norm = 1.0, 0.0
         lost[n] = 0.0
-        for k in range(chances.shape[0]):
-            later = max(later - chances[k], 0.0) if k + 1 < chances.shape[0] else 0.0
+        for k in range(probabilities.shape[0]):
+            later = max(later - probabilities[k], 0.0) if k + 1 < probabilities.shape[0] else 0.0
             if k % 2:
                 mass, total, edges, ends, clicks, other = on_url, u_total, u_indptr, u_queries, u_clicks, on_query
             else:
@@ -249,25 +292,25 @@ def walk_scores(
             n_there = 0
             for place in range(n_here):
                 node = here[place]
-                here_now = mass[node]
+                probability = mass[node]
                 mass[node] = 0.0
                 if k % 2:
                     if reached[node] == 0.0:
                         all_reached = _append(all_reached, n_reached, node)
                         n_reached += 1
-                    reached[node] += chances[k] * here_now
+                    reached[node] += probabilities[k] * probability
                 if total[node] == 0.0:
                     continue
-                norm += chances[k] * here_now / total[node]
-                if here_now * later <= tol * total[node]:
-                    lost[n] += here_now * later
+                norm += probabilities[k] * probability / total[node]
+                if probability * later <= tol * total[node]:
+                    lost[n] += probability * later
                     continue
                 for edge in range(edges[node], edges[node + 1]):
                     end = ends[edge]
                     if other[end] == 0.0:
                         there = _append(there, n_there, end)
                         n_there += 1
-                    other[end] += here_now * clicks[edge] / total[node]
+                    other[end] += probability * clicks[edge] / total[node]
             here, there = there, here
             n_here = n_there
         for p in range(indptr[n], indptr[n + 1]):

@@ -1,73 +1,73 @@
-"""From an interleaving to one coefficient per document: phi(y) - phi(y*) = sum_i coefficient_i x_i.
+"""Coefficients of an interleaving, one per document: phi(y) - phi(y*) = sum_i coefficient_i x_i.
 
-The arguments `scores`, `starts`, `n_good` and `before` are those of `structrank._kernels.interleavings`; coefficients
-stand in the same sorted order.
+The arguments `scores`, `starts`, `n_relevant` and `before` are those of `structrank._kernels.interleavings`; coefficients
+are in the same sorted order.
 """
 
 import numpy as np
 
-from structrank._compile import REORDER, kernel
+from structrank._support.compile import REORDER, kernel
 
 
 @kernel
-def partial_order(starts, n_good, before, coefficients):
-    """Weigh each wrong pair of a good and a bad document by 2 / (n+ n-)."""
-    for q in range(n_good.shape[0]):
-        n_bad = starts[q + 1] - starts[q] - n_good[q]
-        scale = 2.0 / (n_good[q] * n_bad)
-        first_bad = starts[q] + n_good[q]
-        good, of_good = before[starts[q] : first_bad], coefficients[starts[q] : first_bad]
-        passed, of_bad = before[first_bad : starts[q + 1]], coefficients[first_bad : starts[q + 1]]
-        # How many good documents have been passed: where the last of them stands, and from there on.
-        for b in range(n_bad):
+def partial_order(starts, n_relevant, before, coefficients):
+    """Weight each wrong pair of a relevant and an irrelevant document by 2 / (n+ n-)."""
+    for q in range(n_relevant.shape[0]):
+        n_irrelevant = starts[q + 1] - starts[q] - n_relevant[q]
+        scale = 2.0 / (n_relevant[q] * n_irrelevant)
+        first_irrelevant = starts[q] + n_relevant[q]
+        relevant, of_relevant = before[starts[q] : first_irrelevant], coefficients[starts[q] : first_irrelevant]
+        passed, of_irrelevant = before[first_irrelevant : starts[q + 1]], coefficients[first_irrelevant : starts[q + 1]]
+        # Number of relevant documents before each irrelevant one: set after the last of them, then propagated.
+        for b in range(n_irrelevant):
             passed[b] = 0
-        for g in range(n_good[q]):
-            of_good[g] = -scale * good[g]
-            if good[g] < n_bad:
-                passed[np.uintp(good[g])] = g + 1
-        for b in range(1, n_bad):
+        for g in range(n_relevant[q]):
+            of_relevant[g] = -scale * relevant[g]
+            if relevant[g] < n_irrelevant:
+                passed[np.uintp(relevant[g])] = g + 1
+        for b in range(1, n_irrelevant):
             passed[b] = max(passed[b - 1], passed[b])
-        for b in range(n_bad):
-            of_bad[b] = scale * (n_good[q] - passed[b])
+        for b in range(n_irrelevant):
+            of_irrelevant[b] = scale * (n_relevant[q] - passed[b])
 
 
 @kernel
-def first_relevant(starts, n_good, before, coefficients):
-    """Weigh the pairs of the first good document, the one of lowest score, and the bad ones before it by 1."""
-    for q in range(n_good.shape[0]):
-        first_bad = starts[q] + n_good[q]
+def first_relevant(starts, n_relevant, before, coefficients):
+    """Weight the pairs of the first relevant document, that of lowest score, and the irrelevant ones before it by 1."""
+    for q in range(n_relevant.shape[0]):
+        first_irrelevant = starts[q] + n_relevant[q]
         ahead = before[starts[q]]
-        for i in range(starts[q], first_bad):
+        for i in range(starts[q], first_irrelevant):
             coefficients[i] = 0.0
-        coefficients[first_bad - 1] = -ahead
-        for i in range(first_bad, starts[q + 1]):
-            coefficients[i] = 1.0 if i - first_bad < ahead else 0.0
+        coefficients[first_irrelevant - 1] = -ahead
+        for i in range(first_irrelevant, starts[q + 1]):
+            coefficients[i] = 1.0 if i - first_irrelevant < ahead else 0.0
 
 
 @kernel
-def permutation(starts, n_good, before, decay, decay_sums, coefficients):
-    """Weigh each document by A(its rank) less the mean of A over the ideal ranks of its kind."""
-    for q in range(n_good.shape[0]):
-        good, n_docs = n_good[q], starts[q + 1] - starts[q]
-        good_mean = decay_sums[good] / good
-        bad_mean = (decay_sums[n_docs] - decay_sums[good]) / (n_docs - good)
+def permutation(starts, n_relevant, before, decay, decay_sums, coefficients):
+    """Weight each document by A(rank) minus the mean of A over the ideal ranks of its relevance."""
+    for q in range(n_relevant.shape[0]):
+        n_first, n_docs = n_relevant[q], starts[q + 1] - starts[q]
+        relevant_mean = decay_sums[n_first] / n_first
+        irrelevant_mean = (decay_sums[n_docs] - decay_sums[n_first]) / (n_docs - n_first)
         g = 0
-        for b in range(n_docs - good):
-            while g < good and before[starts[q] + g] <= b:
-                coefficients[starts[q] + g] = decay[g + before[starts[q] + g]] - good_mean
+        for b in range(n_docs - n_first):
+            while g < n_first and before[starts[q] + g] <= b:
+                coefficients[starts[q] + g] = decay[g + before[starts[q] + g]] - relevant_mean
                 g += 1
-            coefficients[starts[q] + good + b] = decay[g + b] - bad_mean
-        while g < good:
-            coefficients[starts[q] + g] = decay[g + before[starts[q] + g]] - good_mean
+            coefficients[starts[q] + n_first + b] = decay[g + b] - irrelevant_mean
+        while g < n_first:
+            coefficients[starts[q] + g] = decay[g + before[starts[q] + g]] - relevant_mean
             g += 1
 
 
 @kernel
 def share_ties(scores, starts, n_first, coefficients):
-    """Give documents of equal score (within each part of a query) the mean of their coefficients.
+    """Replace the coefficients of tied documents (within each part of a query) by their mean.
 
-    Any order of tied documents is as violated as any other, so their mean is a valid plane too, and it does not depend on
-    the order of the rows.
+    All orders of tied documents are equally violated, so their mean is also a valid plane, and it does not depend on the
+    order of the rows.
     """
     for q in range(n_first.shape[0]):
         some = scores[starts[q] : starts[q + 1]]

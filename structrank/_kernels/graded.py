@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from structrank._compile import kernel
+from structrank._support.compile import kernel
 
 
 @kernel
@@ -16,7 +16,7 @@ def _add(tree, grade):
 
 @kernel
 def _count_below(tree, grade):
-    """Count the documents of grades under `grade`."""
+    """Count the documents of grades below `grade`."""
     total = 0
     i = grade
     while i > 0:
@@ -29,8 +29,7 @@ def _count_below(tree, grade):
 def auc(scores, starts, grades, coefficients, losses):
     """Find the most violated pair assignment: a pair is wrong if its scores are less than 1/2 apart.
 
-    Two sweeps over the documents by score count, for each, the worse ones that are wrongly close or above and the better
-    ones that are wrongly close or below; O(n log grades).
+    Two sweeps by score count for each document the wrong pairs with lower and with higher grades; O(n log grades).
 
     Parameters
     ----------

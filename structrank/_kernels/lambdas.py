@@ -1,8 +1,8 @@
-"""Lambdas of the documents of each query: forces that push better documents up and worse ones down, in equal measure.
+"""Lambdas of the documents of each query: equal and opposite forces on the better and the worse document of each pair.
 
-Documents stand query after query; query q holds the places ``indptr[q]`` to ``indptr[q + 1]`` of every array. What pairs
-there are and what they weigh is said by a `Plan`, which depends on labels only and is made once; scores change. A positive
-lambda pushes up: it is minus the derivative of the implicit cost, with the ranks held fixed.
+Documents are grouped by query; query q holds the positions ``indptr[q]`` to ``indptr[q + 1]`` of every array. A `Plan` defines
+the pairs and their weights; it depends on labels only and is made once, while scores change. A positive lambda moves a document
+up: it is minus the derivative of the implicit cost, with the ranks held fixed.
 
 The entry points are ::
 
@@ -14,55 +14,55 @@ The entry points are ::
 where ``add_lambdas`` adds ``factor`` times the lambdas and the second derivatives of the cost (Newton weights) to
 ``lambdas`` and ``curvatures``, so that several plans can be mixed. Loops over queries call ``query_lambdas``.
 
-Swap gains. All measures here share one form: if the documents at ranks a < b, of gains G, trade places, the measure
+Swap gains. All measures here share one form: if the documents at ranks a < b, of gains G, are swapped, the measure
 changes by ::
 
     |G_a - G_b| max(0, upper[a] - lower[b])     over the query's normaliser
 
-where `upper` and `lower` take one pass to fill, and is 0 for a >= reach. So a pair costs O(1), and only pairs with one
-document above `reach` are looked at: O(n k) where the measure is cut at k.
+where `upper` and `lower` are filled in one pass; the change is 0 for a >= reach. A pair costs O(1), and only pairs with a
+document above `reach` are visited: O(n k) for a measure with cutoff k.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from structrank._compile import kernel
-from structrank._kernels.sorting import make_room, sort_descending
+from structrank._kernels.sorting import make_workspace, sort_descending
+from structrank._support.compile import kernel
 
-# Kinds of measures: none (all pairs weigh 1), discounted gains, average precision, reciprocal rank.
+# Kinds of measures: none (all pairs have weight 1), discounted gains, average precision, reciprocal rank.
 NONE, DISCOUNTED, PRECISION, RECIPROCAL = range(4)
 # Constructions.
 WEIGHT_PAIRS, SPRING_SMOOTH, LOCAL_GRADIENT, LOCAL_COST, DISCRETE_BOUNDED = range(5)
 # Costs of a pair with score difference o: log(1 + exp(-o)), or 1 / (1 + exp(o + shift)).
 CROSS_ENTROPY, SIGMOID = range(2)
-# Score differences within a query whose exponentials keep their digits.
+# Exponentials of score differences below this do not underflow.
 _SHORT = 100.0
 
 
 class Plan(NamedTuple):
-    """What makes the pairs of a data set and their weights.
+    """The pairs of a data set and their weights.
 
-    Documents of one *segment* have the same grade; segments of a query are numbered from 0, those of one group one after
-    another, best grade first. Pairs are formed between different segments of the same group.
+    Documents of one *segment* have the same grade; segments of a query are numbered from 0, group by
+    group, best grade first. Pairs are formed between different segments of the same group.
 
     Attributes
     ----------
     kind, construction, cost : int
         See the constants.
     cut : int
-        Ranks that the measure sees; the length of the longest query, or more, for all.
+        Rank cutoff of the measure; at least the length of the longest query for none.
     shift : float
-        Of the sigmoid cost.
+        Shift of the sigmoid cost.
     margin : float
         Added to score differences by LOCAL_GRADIENT.
     discounts : (longest query,) array
-        D(r) for DISCOUNTED and 1 / (1 + r) for RECIPROCAL, 0 from `cut` on; not read else.
+        D(r) for DISCOUNTED and 1 / (1 + r) for RECIPROCAL, 0 from `cut` on; otherwise unused.
     indptr : (n_queries + 1,) array of int64
     gains : (n_docs,) array
         0 and 1 for PRECISION and RECIPROCAL.
     segments : (n_docs,) array of int64
-        -1 leaves a document out, of the ranking too.
+        -1 excludes a document, also from the ranking.
     segment_starts : (n_queries + 1,) array of int64
         Query q has the segments ``segment_starts[q]`` to ``segment_starts[q + 1]`` of `segment_groups`.
     segment_groups : (n_segments,) array of int64
@@ -87,14 +87,14 @@ class Plan(NamedTuple):
 
 @kernel
 def prepare_swaps(kind, cut, discounts, gains, n, upper, lower):
-    """Fill `upper` and `lower` for the gains by rank of a query of n documents; give `reach`."""
+    """Fill `upper` and `lower` for the gains by rank of a query of n documents; return `reach`."""
     if kind == DISCOUNTED:
         for rank in range(n):
             upper[rank] = discounts[rank]
             lower[rank] = discounts[rank]
         return min(cut, n)
     if kind == PRECISION:
-        # A relevant document that climbs from b to a < b counts one precision at a in place of one at b, and adds
+        # A relevant document that moves up from b to a < b replaces the precision at b by that at a, and adds
         # 1 / (1 + r) to the precision at each relevant rank r between them: a difference of prefix sums.
         n_relevant = 0.0
         between = 0.0
@@ -114,8 +114,8 @@ def prepare_swaps(kind, cut, discounts, gains, n, upper, lower):
         second = first + 1
         while second < n and gains[second] == 0:
             second += 1
-        # The first relevant rank moves if a document from below takes a place above it, or if its own sinks: then to
-        # where it lands, or to the second relevant rank if that is higher.
+        # The first relevant rank changes if a relevant document moves above it, or if its own document moves down: then to the
+        # new rank, or to the second relevant rank if that is higher.
         for rank in range(n):
             upper[rank] = discounts[rank] if rank <= first else 0.0
             lower[rank] = discounts[first] if gains[rank] > 0 else discounts[min(rank, second)]
@@ -128,13 +128,13 @@ def prepare_swaps(kind, cut, discounts, gains, n, upper, lower):
 
 @kernel
 def workspace(longest):
-    """Give room for one query: numbers, integers, and room to sort in."""
-    return np.empty((7, longest)), np.empty((4, longest + 1), np.int64), make_room(longest, np.int64)
+    """Allocate the workspace of one query: numbers, integers, and a workspace for sorting."""
+    return np.empty((7, longest)), np.empty((4, longest + 1), np.int64), make_workspace(longest, np.int64)
 
 
 @kernel
 def _push_by_tail(plan, difference, tail, weight):
-    """Give force and second derivative for a pair with the score of the better document ahead by `difference`.
+    """Return force and second derivative for a pair in which the better document leads by `difference` in score.
 
     `tail` is 1 / (1 + exp(difference + shift)), with the shift for the sigmoid cost only.
     """
@@ -151,18 +151,18 @@ def _push_by_tail(plan, difference, tail, weight):
 
 @kernel
 def _push(plan, difference, weight):
-    """Do what `_push_by_tail` does, from the difference alone."""
+    """Return the result of `_push_by_tail`, with the tail computed from the difference."""
     shift = plan.shift if plan.cost == SIGMOID else 0.0
     return _push_by_tail(plan, difference, 1.0 / (1.0 + np.exp(difference + shift)), weight)
 
 
 @kernel
-def query_lambdas(scores, plan, q, factor, lambdas, curvatures, room):
-    """Add ``factor`` times the lambdas of query q; arrays hold its documents only. Give the number of effective pairs."""
+def query_lambdas(scores, plan, q, factor, lambdas, curvatures, buffers):
+    """Add ``factor`` times the lambdas of query q; arrays hold its documents only. Return the number of effective pairs."""
     scale = factor * plan.scales[q]
     if scale == 0.0:
         return 0
-    numbers, integers, sort_room = room
+    numbers, integers, sort_buffers = buffers
     keys, gains, upper, lower, force, bend, powers = numbers
     order, places, starts, spare = integers
     first = plan.indptr[q]
@@ -172,7 +172,7 @@ def query_lambdas(scores, plan, q, factor, lambdas, curvatures, room):
             keys[n] = scores[i]
             order[n] = i
             n += 1
-    sort_descending(keys, order, 0, n, sort_room)
+    sort_descending(keys, order, 0, n, sort_buffers)
     for rank in range(n):
         gains[rank] = plan.gains[first + order[rank]]
         force[rank] = 0.0
@@ -187,8 +187,9 @@ def query_lambdas(scores, plan, q, factor, lambdas, curvatures, room):
         starts[segment + 1] += starts[segment]
 
     if plan.construction == WEIGHT_PAIRS or plan.construction == SPRING_SMOOTH:
-        pairs = _push_pairs(plan, first, n, reach, groups, keys, powers, gains, upper, lower, force, bend, order, places,
-                            starts, spare)  # fmt: skip
+        pairs = _push_pairs(
+            plan, first, n, reach, groups, keys, powers, gains, upper, lower, force, bend, order, places, starts, spare
+        )
     elif plan.construction == DISCRETE_BOUNDED:
         pairs = _push_to_ideal(plan, first, n, groups, gains, upper, lower, force, order, places, starts, spare)
     else:
@@ -200,12 +201,10 @@ def query_lambdas(scores, plan, q, factor, lambdas, curvatures, room):
 
 
 @kernel
-def _push_pairs(
-    plan, first, n, reach, groups, keys, powers, gains, upper, lower, force, bend, order, places, starts, spare
-):
+def _push_pairs(plan, first, n, reach, groups, keys, powers, gains, upper, lower, force, bend, order, places, starts, spare):
     """Push all pairs of different segments; the ranks of each segment are listed in increasing order."""
     shift = plan.shift if plan.cost == SIGMOID else 0.0
-    # 1 / (1 + exp(s_i - s_j)) = e_j / (e_j + e_i) takes one exp a document in place of one a pair, if none underflows.
+    # 1 / (1 + exp(s_i - s_j)) = e_j / (e_j + e_i) takes one exp per document instead of one per pair, if none underflows.
     short = n > 0 and keys[0] - keys[n - 1] < _SHORT and abs(shift) < _SHORT
     lift = np.exp(shift) if short else 0.0
     if short:
@@ -241,11 +240,7 @@ def _push_pairs(
                             weight = max(weight, 1.0)
                     if weight > 0.0:
                         difference = keys[i] - keys[j]
-                        tail = (
-                            powers[j] / (powers[j] + lift * powers[i])
-                            if short
-                            else 1.0 / (1.0 + np.exp(difference + shift))
-                        )
+                        tail = powers[j] / (powers[j] + lift * powers[i]) if short else 1.0 / (1.0 + np.exp(difference + shift))
                         pushed, bent = _push_by_tail(plan, difference, tail, weight)
                         own_force += pushed
                         own_bend += bent
@@ -260,7 +255,7 @@ def _push_pairs(
 
 @kernel
 def _push_neighbours(plan, first, n, groups, keys, gains, upper, lower, force, bend, order):
-    """Push documents that stand next to each other in the ranking."""
+    """Push documents that are neighbours in the ranking."""
     pairs = 0
     for rank in range(n - 1):
         above, below = plan.segments[first + order[rank]], plan.segments[first + order[rank + 1]]
@@ -282,10 +277,10 @@ def _push_neighbours(plan, first, n, groups, keys, gains, upper, lower, force, b
 
 @kernel
 def _push_to_ideal(plan, first, n, groups, gains, upper, lower, force, order, places, starts, spare):
-    """Push each document against the one that stands at its ideal rank, by at most 1.
+    """Push each document against the document at its ideal rank, by at most 1.
 
-    With the segments in order, ``starts`` are the ranks at which each grade begins in the ideal ranking. Documents that
-    stand among the ranks of their grade stay there; the others take the free ones from the top.
+    With the segments in order, ``starts`` are the ranks at which each grade begins in the ideal ranking. Documents within
+    the ranks of their grade stay there; the others get the free ranks from the top.
     """
     for rank in range(n):
         places[rank] = plan.segments[first + order[rank]]
@@ -315,21 +310,21 @@ def _push_to_ideal(plan, first, n, groups, gains, upper, lower, force, order, pl
 
 @kernel
 def add_lambdas(scores, plan, factor, lambdas, curvatures):
-    """Add ``factor`` times the lambdas of all queries; give the number of effective pairs."""
+    """Add ``factor`` times the lambdas of all queries; return the number of effective pairs."""
     longest = 0
     for q in range(plan.scales.shape[0]):
         longest = max(longest, plan.indptr[q + 1] - plan.indptr[q])
-    room = workspace(longest)
+    buffers = workspace(longest)
     pairs = 0
     for q in range(plan.scales.shape[0]):
         start, stop = plan.indptr[q], plan.indptr[q + 1]
-        pairs += query_lambdas(scores[start:stop], plan, q, factor, lambdas[start:stop], curvatures[start:stop], room)
+        pairs += query_lambdas(scores[start:stop], plan, q, factor, lambdas[start:stop], curvatures[start:stop], buffers)
     return pairs
 
 
 @kernel
 def scale_by_deviation(lambdas, indptr):
-    """Divide the lambdas of each query by their standard deviation; a query without lambdas stays as it is."""
+    """Divide the lambdas of each query by their standard deviation; a query without lambdas is unchanged."""
     for q in range(indptr.shape[0] - 1):
         n = indptr[q + 1] - indptr[q]
         mean = 0.0
@@ -346,7 +341,7 @@ def scale_by_deviation(lambdas, indptr):
 
 @kernel
 def count_pairs(plan):
-    """Give the number of pairs of each query, whatever they weigh."""
+    """Return the number of pairs of each query, whatever their weight."""
     out = np.zeros(plan.scales.shape[0], np.int64)
     for q in range(out.shape[0]):
         groups = plan.segment_groups[plan.segment_starts[q] : plan.segment_starts[q + 1]]

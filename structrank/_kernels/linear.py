@@ -1,19 +1,19 @@
 """Scores ``X @ w`` and slopes ``X.T @ c`` over rows of a dense or CSR matrix.
 
-A matrix is handed on as a tuple: ``(X,)``, or ``(data, indices, indptr)`` of CSR. Sums are accumulated in float64 whatever the
+A matrix is passed as a tuple: ``(X,)``, or ``(data, indices, indptr)`` of CSR. Sums are accumulated in float64 whatever the
 type of X.
 """
 
 import numpy as np
 from numba.extending import overload
 
-from structrank._compile import REORDER, kernel
+from structrank._support.compile import REORDER, kernel
 
 
 @kernel(fastmath=REORDER)
 def _dense_scores(X, rows, first, w, out):
     """Write ``X[rows] @ w`` to `out`; without `rows`, those from `first` on."""
-    # One row after the other, as memory likes it: this is where X is read.
+    # Row by row, for sequential access: this is where X is read from memory.
     for i in range(out.shape[0]):
         x = X[np.uintp(rows[i] if rows.shape[0] else first + i)]
         total = 0.0
@@ -24,7 +24,7 @@ def _dense_scores(X, rows, first, w, out):
 
 @kernel(fastmath=REORDER)
 def _dense_slope(X, rows, first, coefficients, numbers, factors, out):
-    """Add to `out` the sum of ``coefficients[i] * X[rows[i]]``; `numbers` and `factors` are room for the rows that count."""
+    """Add to `out` the sum of ``coefficients[i] * X[rows[i]]``; `numbers` and `factors` are workspaces."""
     n = 0
     for i in range(coefficients.shape[0]):
         numbers[n] = rows[i] if rows.shape[0] else first + i
@@ -44,7 +44,7 @@ def _dense_slope(X, rows, first, coefficients, numbers, factors, out):
             out[j] += first_four + last_four
 
 
-# Of the sparse rows: a view of each, and columns that cannot be below 0, save checks at every stored entry.
+# Views of the sparse rows and unsigned columns save bounds checks at every stored entry.
 @kernel(fastmath=REORDER)
 def _sparse_scores(data, indices, indptr, rows, first, w, out):
     for i in range(out.shape[0]):
@@ -68,7 +68,7 @@ def _sparse_slope(data, indices, indptr, rows, first, coefficients, out):
 
 
 def _scores(matrix, rows, first, w, out):
-    raise NotImplementedError  # for the types that `_choose_scores` knows, in compiled code
+    raise NotImplementedError  # overloaded by `_choose_scores` in compiled code
 
 
 def _slope(matrix, rows, first, coefficients, numbers, factors, out):
@@ -79,9 +79,7 @@ def _slope(matrix, rows, first, coefficients, numbers, factors, out):
 def _choose_scores(matrix, rows, first, w, out):
     if len(matrix) == 1:
         return lambda matrix, rows, first, w, out: _dense_scores(matrix[0], rows, first, w, out)
-    return lambda matrix, rows, first, w, out: _sparse_scores(
-        matrix[0], matrix[1], matrix[2], rows, first, w, out
-    )
+    return lambda matrix, rows, first, w, out: _sparse_scores(matrix[0], matrix[1], matrix[2], rows, first, w, out)
 
 
 @overload(_slope)
@@ -97,7 +95,7 @@ def _choose_slope(matrix, rows, first, coefficients, numbers, factors, out):
 
 @kernel
 def scores(matrix, rows, first, w, out):
-    """Write the scores of ``out.shape[0]`` rows to `out`: of `rows`, or where that is empty of those from `first` on."""
+    """Write the scores of ``out.shape[0]`` rows to `out`: those in `rows`, or from `first` on if `rows` is empty."""
     _scores(matrix, rows, first, w, out)
 
 
@@ -119,7 +117,7 @@ def add_slopes(matrix, rows, first, coefficients, starts, slots, out):
     numbers, factors = np.empty(n + 8, np.int64), np.empty(n + 8)
     q = 0
     while q < slots.shape[0]:
-        # Neighbours that share a slot are one sum: short queries have little to add each.
+        # Neighbours with the same slot form one sum, which is faster for short queries.
         first_query = q
         while q < slots.shape[0] and slots[q] == slots[first_query]:
             q += 1
@@ -130,7 +128,7 @@ def add_slopes(matrix, rows, first, coefficients, starts, slots, out):
 
 @kernel(fastmath=REORDER)
 def _sum_of_zeros(values, zero):
-    """Give the sum of 0 times each value: 0, or nan where some are not finite."""
+    """Return the sum of 0 times each value: 0, or nan if a value is not finite."""
     total = zero
     for i in range(values.shape[0]):
         total += zero * values[i]
@@ -139,8 +137,8 @@ def _sum_of_zeros(values, zero):
 
 @kernel
 def first_not_finite(values):
-    """Give the position of the first nan or infinity in a 1-d array, -1 if there is none."""
-    # A sum clears a whole block without a branch per value; only a block that fails is searched.
+    """Return the position of the first nan or infinity in a 1-d array, -1 if there is none."""
+    # A sum checks a whole block without a branch per value; only a block that fails is searched.
     zero = values.dtype.type(0)
     for start in range(0, values.shape[0], 4096):
         block = values[start : start + 4096]

@@ -1,26 +1,26 @@
 """Ranking measures over all queries at once, averaged exactly over the orders of tied documents.
 
-Every measure reads documents query after query, each query by decreasing score; query q holds the places
+Every measure reads documents query after query, each query by decreasing score; query q holds the positions
 ``indptr[q]`` to ``indptr[q + 1]``. Neighbours of equal score form a tie group, and the value is the mean over
 all orders of every tie group (McSherry and Najork, Computing information retrieval performance measures
 efficiently in the presence of tied scores, ECIR 2008), from counts per group: one pass after the sort. Scores
-without equal neighbours switch the averaging off.
+without equal neighbours disable the averaging.
 """
 
 import numpy as np
 
-from structrank._compile import kernel
-from structrank._kernels.sorting import make_room, sort_descending
+from structrank._kernels.sorting import make_workspace, sort_descending
+from structrank._support.compile import kernel
 
 
 @kernel
 def rank_queries(keys, indptr, order, sorted_keys):
-    """Sort each query by decreasing key, equal keys as they stand in `order`; write the keys so sorted."""
-    room = make_room(keys.shape[0], order.dtype)
+    """Sort each query by decreasing key, equal keys in the order of `order`; write the sorted keys."""
+    workspace = make_workspace(keys.shape[0], order.dtype)
     for place in range(order.shape[0]):
         sorted_keys[place] = keys[order[place]]
     for q in range(indptr.shape[0] - 1):
-        sort_descending(sorted_keys, order, indptr[q], indptr[q + 1], room)
+        sort_descending(sorted_keys, order, indptr[q], indptr[q + 1], workspace)
 
 
 @kernel
@@ -60,8 +60,8 @@ def average_precisions(scores, indptr, relevant, out):
                 tied_relevant += relevant[stop]
                 stop += 1
             if tied_relevant:
-                # A place of the group is relevant with this chance; each place of the group above it then is
-                # with chance `others`, since one relevant document is spent.
+                # A position of the group is relevant with probability `chance`; given that, each position above it in the
+                # group is relevant with probability `others`.
                 chance = tied_relevant / (stop - start)
                 others = (tied_relevant - 1) / max(stop - start - 1, 1)
                 for place in range(start, stop):
@@ -87,7 +87,7 @@ def reciprocal_ranks(scores, indptr, relevant, cut, out):
         if not n_relevant:
             out[q] = np.nan
             continue
-        # Walk down the group: `none_yet` is the chance that no relevant document stands above the place.
+        # Walk down the group: `none_yet` is the probability of no relevant document above the position.
         total = 0.0
         none_yet = 1.0
         for place in range(start, min(stop, first + cut)):
@@ -117,7 +117,7 @@ def ordered_pairs(scores, indptr, grades, n_grades, out):
                 grade = grades[stop]
                 pairs += stop - first - count[grade]
                 count[grade] += 1
-                # Of the documents above, those of a higher grade stand right and those of a lower one wrong.
+                # A document above is in the right order if its grade is higher, in the wrong order if it is lower.
                 right_less_wrong += start - first
                 for below in range(grade, grade + 2):
                     node = below

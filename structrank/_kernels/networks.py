@@ -1,13 +1,13 @@
-"""Scoring functions that are trained by lambdas: linear, and two layers with tanh.
+"""Scoring functions trained by lambdas: linear, and two layers with tanh.
 
-Weights lie in one vector. Without hidden units it is w, and a document scores w.x; with h of them it holds W (n_features, h),
+Weights form one vector. Without hidden units it is w, and a document scores w.x; with h of them it holds W (n_features, h),
 b (h,) and v (h,), and a document scores v.tanh(W^T x + b). X is dense, float64, in row order.
 """
 
 import numpy as np
 
-from structrank._compile import REORDER, kernel
 from structrank._kernels.lambdas import query_lambdas, workspace
+from structrank._support.compile import REORDER, kernel
 
 
 @kernel(fastmath=REORDER)
@@ -63,14 +63,14 @@ def backward(X, hidden, forces, weights, n_hidden, gradient):
 
 @kernel
 def train_by_query(X, starts, queries, plan, weights, n_hidden, rate):
-    """Move the weights after each query by ``rate`` times its gradient; give the number of effective pairs.
+    """Move the weights after each query by ``rate`` times its gradient; return the number of effective pairs.
 
     Rows ``starts[p]`` to ``starts[p + 1]`` of X are the documents of query ``queries[p]`` of the plan.
     """
     longest = 0
     for p in range(queries.shape[0]):
         longest = max(longest, starts[p + 1] - starts[p])
-    room = workspace(longest)
+    buffers = workspace(longest)
     hidden = np.empty((longest, n_hidden))
     scores, forces, bends = np.empty(longest), np.empty(longest), np.empty(longest)
     gradient = np.empty(weights.shape[0])
@@ -81,7 +81,7 @@ def train_by_query(X, starts, queries, plan, weights, n_hidden, rate):
         forward(rows, weights, n_hidden, hidden, scores)
         forces[:n] = 0.0
         gradient[:] = 0.0
-        pairs += query_lambdas(scores[:n], plan, queries[p], 1.0, forces[:n], bends[:n], room)
+        pairs += query_lambdas(scores[:n], plan, queries[p], 1.0, forces[:n], bends[:n], buffers)
         backward(rows, hidden, forces, weights, n_hidden, gradient)
         for j in range(weights.shape[0]):
             weights[j] += rate * gradient[j]

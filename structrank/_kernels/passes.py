@@ -1,21 +1,19 @@
 """One pass over whole queries: score, sort, find the most violated rankings, sum their planes.
 
-A block of queries is worked on while its rows are in the cache, so that X is read from memory once. `sweep` does all of it with
-compiled oracles; where an oracle is a Python function, its results go through `collect`.
+Queries are processed in blocks whose rows stay in the cache, so that X is read from memory once. `sweep` runs compiled oracles;
+the results of oracles in Python go through `collect`.
 """
 
 import numpy as np
 
-from structrank._compile import kernel
 from structrank._kernels.linear import add_slopes, first_not_finite, scores
 from structrank._kernels.oracles import AUC, find
-from structrank._kernels.sorting import make_room, sort_queries
+from structrank._kernels.sorting import make_workspace, sort_queries
+from structrank._support.compile import kernel
 
 
 @kernel
-def collect(
-    coefficients, losses, values, order, starts, shared, part_weights, factors, slots, by_row, offset, value
-):
+def collect(coefficients, losses, values, order, starts, shared, part_weights, factors, slots, by_row, offset, value):
     """Add the offsets and values of a block of queries to their slots, and their coefficients to those of the rows.
 
     Parameters
@@ -24,11 +22,11 @@ def collect(
         In sorted order. They are subtracted, as a plane's slope is phi(y*) - phi(y).
     losses, values : (n_parts, n_queries) arrays
     order : (n_docs,) array of int
-        Position within its query of the document at each sorted place.
+        Position within its query of the document at each sorted position.
     by_row : (1 or n_parts, n_docs) array
         Result, in the order of the rows.
 
-    The others are those of `sweep`.
+    The other parameters are those of `sweep`.
     """
     n_parts = losses.shape[0]
     by_row[:] = 0.0
@@ -50,9 +48,25 @@ def collect(
 
 @kernel
 def sweep(
-    matrix, base, rows, starts, blocks, n_good, order, grades, settings, tables, shared, part_weights, factors, slots, w,
-    slope, offset, value,
-):  # fmt: skip
+    matrix,
+    base,
+    rows,
+    starts,
+    blocks,
+    n_relevant,
+    order,
+    grades,
+    settings,
+    tables,
+    shared,
+    part_weights,
+    factors,
+    slots,
+    w,
+    slope,
+    offset,
+    value,
+):
     """Add the planes of some queries to their slots.
 
     Parameters
@@ -60,35 +74,35 @@ def sweep(
     matrix : tuple
         See `structrank._kernels.linear`.
     base : int
-        Where `rows` is empty, document i stands in row i - base.
+        If `rows` is empty, document i is row i - base.
     rows : (n_docs,) array of int
         Row of each document, or empty.
     starts : (n_queries + 1,) array
-        Where the documents of each query start.
+        Start of the documents of each query.
     blocks : (n_blocks + 1,) array
-        Where the queries of each block start; only these queries are worked on.
-    n_good : (n_queries,) array
+        Start of the queries of each block; only these queries are processed.
+    n_relevant : (n_queries,) array
     order : (n_docs,) array of int32
         See `sort_queries`; changed.
     grades : (n_docs,) array of int32
-        Grades as numbers 0, 1, ... within each query; empty where documents are good or bad.
+        Grades as numbers 0, 1, ... within each query; empty for binary relevance.
     settings, tables : (n_parts, 4) and (n_parts, 4, n) arrays
         The oracles, see `structrank._kernels.oracles`.
     shared : bool
-        Whether of several parts the most violated alone counts, in each query.
+        Whether only the most violated part counts in each query.
     part_weights : (n_parts,) array
     factors : (n_queries,) array
-        With which each query enters its slot.
+        Factor of each query in its slot.
     slots : (1 or n_parts, n_queries) array
         The slot that each query (of each part) adds to.
     w : (n_features,) array
     slope, offset, value : (n_slots, n_features), (n_slots,) and (n_slots,) arrays
-        Are added to.
+        Results are added to these arrays.
 
     Returns
     -------
     bool
-        False where w = 0 and some row has nan or infinity: then the rest is left undone.
+        False if w = 0 and some row has nan or infinity; the pass then stops.
     """
     n_parts = settings.shape[0]
     n_kinds = slots.shape[0]  # parts that share their slots share one read of X
@@ -100,7 +114,7 @@ def sweep(
         most_docs = max(most_docs, starts[blocks[block + 1]] - starts[blocks[block]])
     raw = np.empty(most_docs)
     sorted_scores = np.empty(most_docs)
-    room = make_room(most_docs, order.dtype)
+    workspace = make_workspace(most_docs, order.dtype)
     sorted_grades = np.empty(most_docs if grades.shape[0] else 0, np.int32)
     before = np.empty(most_docs, np.int64)
     coefficients = np.empty((n_parts, most_docs))
@@ -115,26 +129,44 @@ def sweep(
         for q in range(n_queries + 1):
             local_starts[q] = starts[low + q] - first
         here = local_starts[: n_queries + 1]
-        good = n_good[low:high]
+        n_first = n_relevant[low:high]
         places = order[first:stop]
         some_rows = rows[first:stop] if rows.shape[0] else rows
         scores(matrix, some_rows, first - base, w, raw[:n_docs])
         if at_zero and first_not_finite(raw[:n_docs]) >= 0:  # 0 times a finite number is 0
             return False
-        sort_queries(raw[:n_docs], here, good, places, sorted_scores[:n_docs], room, only_auc)
+        sort_queries(raw[:n_docs], here, n_first, places, sorted_scores[:n_docs], workspace, only_auc)
         if grades.shape[0]:
             for q in range(n_queries):
                 for i in range(here[q], here[q + 1]):
                     sorted_grades[i] = grades[first + here[q] + places[i]]
         for part in range(n_parts):
             find(
-                settings[part], tables[part], sorted_scores[:n_docs], here, good, sorted_grades, before,
-                coefficients[part, :n_docs], losses[part, :n_queries], values[part, :n_queries],
-            )  # fmt: skip
+                settings[part],
+                tables[part],
+                sorted_scores[:n_docs],
+                here,
+                n_first,
+                sorted_grades,
+                before,
+                coefficients[part, :n_docs],
+                losses[part, :n_queries],
+                values[part, :n_queries],
+            )
         collect(
-            coefficients, losses, values, places, here, shared, part_weights, factors[low:high], slots[:, low:high],
-            by_row[:, :n_docs], offset, value,
-        )  # fmt: skip
+            coefficients,
+            losses,
+            values,
+            places,
+            here,
+            shared,
+            part_weights,
+            factors[low:high],
+            slots[:, low:high],
+            by_row[:, :n_docs],
+            offset,
+            value,
+        )
         for kind in range(n_kinds):
             add_slopes(matrix, some_rows, first - base, by_row[kind, :n_docs], here, slots[kind, low:high], slope)
     return True

@@ -1,32 +1,32 @@
-"""Sorting by decreasing key: stable, guaranteed n log n, without allocation per query."""
+"""Sorting by decreasing key: stable, O(n log n), without allocation per query."""
 
 import numpy as np
 
-from structrank._compile import kernel
 from structrank._kernels.pairs import are_few
+from structrank._support.compile import kernel
 
-_RUN = 192  # short enough for counting to beat merging
+_RUN = 192  # counting is faster than merging up to this length
 
 
 @kernel
-def make_room(n, index_type):
-    """Give room to sort up to n keys with an index of some type."""
+def make_workspace(n, index_type):
+    """Allocate a workspace to sort up to n keys with an index of the given type."""
     return np.empty(n), np.empty(n, index_type), np.empty(_RUN + 3, np.float32), np.empty(_RUN, np.int32)
 
 
 @kernel
-def _sort_run(keys, index, room):
-    """Sort a short run by counting, for each key, those that come before it: many comparisons, no branch to mispredict.
+def _sort_run(keys, index, workspace):
+    """Sort a short run by counting the larger keys for each key: many comparisons, but no branch mispredictions.
 
-    Keys are compared in single precision, twice as many at a time. Rounding keeps their order, and where two become equal,
-    which shows in the counts, they are compared as they are.
+    Keys are compared in single precision, twice as many at a time. Rounding is monotonic; if it makes two keys equal, which
+    the counts reveal, all are compared in double precision.
     """
-    key_buffer, index_buffer, rough, places = room
+    key_buffer, index_buffer, rough, places = workspace
     n = keys.shape[0]
     for i in range(n):
         rough[i] = keys[i]
         places[i] = 0
-    rough[n] = rough[n + 1] = rough[n + 2] = -np.inf  # before none
+    rough[n] = rough[n + 1] = rough[n + 2] = -np.inf  # counted before no key
     # Four keys at a time: the counts are loaded and stored a quarter as often.
     for j in range(0, n, 4):
         key0, key1, key2, key3 = rough[j], rough[j + 1], rough[j + 2], rough[j + 3]
@@ -36,7 +36,7 @@ def _sort_run(keys, index, room):
     counted = 0
     for i in range(n):
         counted += places[i]
-    if 2 * counted != n * (n - 1):  # equal keys want the same place
+    if 2 * counted != n * (n - 1):  # equal keys have the same count
         for i in range(n):
             place = 0
             for j in range(i):
@@ -44,7 +44,7 @@ def _sort_run(keys, index, room):
             for j in range(i + 1, n):
                 place += keys[j] > keys[i]
             places[i] = place
-            key_buffer[i], index_buffer[i] = keys[i], index[i]  # nan has no place of its own: no other query may fill the gap
+            key_buffer[i], index_buffer[i] = keys[i], index[i]  # nan leaves gaps, which must not keep keys of another query
     for i in range(n):
         place = np.uintp(places[i])
         key_buffer[place], index_buffer[place] = keys[i], index[i]
@@ -53,15 +53,15 @@ def _sort_run(keys, index, room):
 
 
 @kernel
-def sort_descending(keys, index, start, stop, room):
+def sort_descending(keys, index, start, stop, workspace):
     """Sort ``keys[start:stop]`` in place, largest first, and carry `index` along; equal keys keep their order."""
     for low in range(start, stop, _RUN):
         high = min(low + _RUN, stop)
         for i in range(low + 1, high):
             if keys[i - 1] < keys[i]:
-                _sort_run(keys[low:high], index[low:high], room)
+                _sort_run(keys[low:high], index[low:high], workspace)
                 break
-    key_buffer, index_buffer, _, _ = room
+    key_buffer, index_buffer, _, _ = workspace
     width = _RUN
     while width < stop - start:
         for low in range(start, stop - width, 2 * width):
@@ -69,7 +69,7 @@ def sort_descending(keys, index, start, stop, room):
             high = min(low + 2 * width, stop)
             if keys[middle - 1] >= keys[middle]:
                 continue
-            first = low  # of the left run that has to move
+            first = low  # element of the left run that has to move
             while keys[first] >= keys[middle]:
                 first += 1
             # Only the left run moves to the buffer; the merge then fills the gap from the left.
@@ -98,16 +98,16 @@ def sort_descending(keys, index, start, stop, room):
 
 @kernel
 def _middle(a, b, c):
-    """Give the middle one of three numbers."""
+    """Return the median of three numbers."""
     low, high = (a, b) if a < b else (b, a)
     return low if c < low else high if c > high else c
 
 
 @kernel
 def _centre(values):
-    """Give one of the values that is amidst them: the median of the medians of three times three.
+    """Return a central value: the median of three medians of three values.
 
-    Unlike the mean it stays there, and keeps their digits, where a few are far off.
+    Unlike the mean it is robust to outliers, so that the other values keep their digits.
     """
     n = values.shape[0]
     if n < 9:
@@ -121,37 +121,37 @@ def _centre(values):
 
 @kernel
 def put_first(chosen, starts, n_first, order):
-    """Arrange the documents of each query for `sort_queries`: those that are chosen, then the others, both as they come."""
+    """Arrange the documents of each query for `sort_queries`: chosen documents first, then the others, in row order."""
     for q in range(n_first.shape[0]):
         first, second = starts[q], starts[q] + n_first[q]
         for i in range(starts[q], starts[q + 1]):
-            # Without a branch, as which comes next is anyone's guess.
+            # Branchless, as the branch would be unpredictable.
             order[np.uintp(first if chosen[i] else second)] = i - starts[q]
             first += chosen[i]
             second += not chosen[i]
 
 
 @kernel
-def sort_queries(scores, starts, n_first, order, sorted_scores, room, for_pairs=False):
-    """Sort the documents of each query by decreasing score, the first part of each apart from the second.
+def sort_queries(scores, starts, n_first, order, sorted_scores, workspace, for_pairs=False):
+    """Sort the documents of each query by decreasing score, its two parts separately.
 
     Parameters
     ----------
     scores : (n_docs,) array
     starts : (n_queries + 1,) array
-        Query q holds the places ``starts[q]`` to ``starts[q + 1]``.
+        Query q holds the positions ``starts[q]`` to ``starts[q + 1]``.
     n_first : (n_queries,) array
-        How many of a query's places form the first part (the good documents); 0 sorts the query as a whole.
+        Number of documents in the first part of a query (the relevant documents); 0 sorts the query as a whole.
     order : (n_docs,) array of int
         Positions within the query. On entry any arrangement that has each document in its part, on exit the sorted one.
-        Handing in the order of similar scores saves most of the work.
+        Passing the order of similar scores saves most of the work.
     sorted_scores : (n_docs,) array
-        Result: the scores in that order, less one from their midst. No criterion sees a shift of a whole query, and sums
-        of small numbers keep more digits.
-    room : tuple
-        Of `make_room`, for the longest query and the type of `order`.
+        Result: the scores in sorted order, centred. Criteria are invariant to a shift of a whole query, and sums of small
+        numbers keep more digits.
+    workspace : tuple
+        From `make_workspace`, for the longest query and the type of `order`.
     for_pairs : bool
-        Whether pairs of both parts are all that is wanted: then first parts alone are sorted, and not where pairs are few.
+        Whether only pairs across the parts are needed: then only first parts are sorted, and none if pairs are few.
     """
     for q in range(n_first.shape[0]):
         start, stop = starts[q], starts[q + 1]
@@ -161,12 +161,12 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, room, for_pairs=
         middle = start + n_first[q]
         if for_pairs and are_few(n_first[q], stop - middle):
             continue
-        sort_descending(sorted_scores, order, start, middle, room)
+        sort_descending(sorted_scores, order, start, middle, workspace)
         if for_pairs:
             continue
-        sort_descending(sorted_scores, order, middle, stop, room)
+        sort_descending(sorted_scores, order, middle, stop, workspace)
         if n_first[q] == 0:
-            # Tied documents of different grades must stand by row, not as the last w left them.
+            # Tied documents of different grades are ordered by row, independently of the previous w.
             tied = False
             for i in range(start + 1, stop):
                 tied |= sorted_scores[i - 1] == sorted_scores[i]
@@ -174,4 +174,4 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, room, for_pairs=
                 for i in range(start, stop):
                     order[i] = i - start
                     sorted_scores[i] = scores[i] - centre
-                sort_descending(sorted_scores, order, start, stop, room)
+                sort_descending(sorted_scores, order, start, stop, workspace)

@@ -1,25 +1,24 @@
-"""From click logs to relevance: preferences, collaborative ranking, random walks, the hybrid.
+"""Relevance from click logs: preference pairs, collaborative ranking, random walks and their hybrid.
 
-Names load when first used.
+Submodules are imported on first use.
 """
 
 from typing import TYPE_CHECKING
 
-from structrank._lazy import names_of
+from structrank._support.lazy import names_of
 
-if TYPE_CHECKING:  # what the lazy names are
+if TYPE_CHECKING:  # for type checkers, which do not see lazy names
     from structrank.clicks.baselines import ClickThroughRate as ClickThroughRate
     from structrank.clicks.baselines import MeanPosition as MeanPosition
     from structrank.clicks.collaborative import CollaborativeRanker as CollaborativeRanker
     from structrank.clicks.counts import ClickCounter as ClickCounter
     from structrank.clicks.counts import ClickCounts as ClickCounts
-    from structrank.clicks.counts import click_counts as click_counts
     from structrank.clicks.evaluation import pair_accuracy as pair_accuracy
     from structrank.clicks.frames import read_frame as read_frame
     from structrank.clicks.hybrid import HybridRanker as HybridRanker
     from structrank.clicks.labels import to_labels as to_labels
     from structrank.clicks.log import ClickLog as ClickLog
-    from structrank.clicks.log import LogReport as LogReport
+    from structrank.clicks.log import stream_sessions as stream_sessions
     from structrank.clicks.plotting import FactorsDisplay as FactorsDisplay
     from structrank.clicks.plotting import ThetaDisplay as ThetaDisplay
     from structrank.clicks.preferences import PairCounter as PairCounter
@@ -31,23 +30,24 @@ if TYPE_CHECKING:  # what the lazy names are
     from structrank.clicks.readers import stream_jsonl as stream_jsonl
     from structrank.clicks.readers import stream_tsv as stream_tsv
     from structrank.clicks.readers import stream_yandex as stream_yandex
-    from structrank.clicks.sessions import stream_sessions as stream_sessions
+    from structrank.clicks.report import LogReport as LogReport
+    from structrank.clicks.stream import click_counts as click_counts
     from structrank.clicks.walks import RandomWalkRanker as RandomWalkRanker
 
 _HOME = {
     "ClickLog": "log",
-    "LogReport": "log",
+    "LogReport": "report",
     "read_tsv": "readers",
     "read_jsonl": "readers",
     "read_frame": "frames",
     "read_yandex": "readers",
-    "stream_sessions": "sessions",
+    "stream_sessions": "log",
     "stream_tsv": "readers",
     "stream_jsonl": "readers",
     "stream_yandex": "readers",
     "ClickCounts": "counts",
     "ClickCounter": "counts",
-    "click_counts": "counts",
+    "click_counts": "stream",
     "Preferences": "preferences",
     "PairCounter": "preferences",
     "preference_pairs": "preferences",

@@ -1,4 +1,4 @@
-"""What the learners must beat: the click-through rate, and the order in which urls were shown anyway."""
+"""Baselines: click-through rate and mean position."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from structrank.clicks.counts import ClickCounts, click_counts
+from structrank.clicks.counts import ClickCounts
 from structrank.clicks.ids import dense_pairs
 from structrank.clicks.log import ClickLog
 from structrank.clicks.ranker import ClickRanker
+from structrank.clicks.stream import click_counts
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-class _Counted(ClickRanker):
-    """Scores that are a ratio of counts; subclasses have ``_numerator(counts)``."""
+class _CountRatio(ClickRanker):
+    """Scorer by a ratio of counts; subclasses define ``_numerator(counts)``."""
 
     def fit(self, log: ClickLog | Iterable | ClickCounts) -> Self:
-        """Count.
+        """Count clicks and impressions.
 
         Parameters
         ----------
@@ -35,7 +36,7 @@ class _Counted(ClickRanker):
         return self
 
     def predict(self, queries: ArrayLike, urls: ArrayLike) -> np.ndarray:
-        """Give scores, higher is better.
+        """Score urls for queries; higher is better.
 
         Parameters
         ----------
@@ -45,7 +46,7 @@ class _Counted(ClickRanker):
         Returns
         -------
         (n,) array of float64
-            nan where the url was never shown for the query.
+            nan if the url was never shown for the query.
         """
         check_is_fitted(self)
         counts = self.counts_
@@ -64,10 +65,10 @@ def _entries(matrix, rows, columns):
     return np.asarray(matrix[rows, columns]).ravel()
 
 
-class ClickThroughRate(_Counted):
-    """Score by the share of sessions that showed the url for the query and clicked it.
+class ClickThroughRate(_CountRatio):
+    """Score by clicks / impressions of the url for the query.
 
-    It takes the position at which a url was shown for its merit, and of few sessions it makes extreme rates.
+    The rate is biased towards urls shown at high ranks, and is extreme for urls with few impressions.
 
     Attributes
     ----------
@@ -85,8 +86,8 @@ class ClickThroughRate(_Counted):
         return counts.clicks
 
 
-class MeanPosition(_Counted):
-    """Score by minus the mean position, from 1, at which the url was shown for the query: the order there was.
+class MeanPosition(_CountRatio):
+    """Score by minus the mean position, from 1, at which the url was shown for the query: the order in the log.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How well scores agree with preferences."""
+"""Agreement of scores with preferences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 
-from structrank import _validation
+from structrank._support import checks
 from structrank.clicks.preferences import Preferences
 
 if TYPE_CHECKING:
@@ -29,27 +29,27 @@ def pair_accuracy(pairs: Preferences, scores: ClickRanker | Callable | ArrayLike
 def pair_accuracy(
     pairs: Preferences, scores: ClickRanker | Callable | ArrayLike, per_query: bool = False
 ) -> float | np.ndarray:
-    """Compute the weighted share of preferences that scores agree with; ties count half.
+    """Compute the weighted fraction of preferences that scores agree with; ties count half.
 
     ::
 
         sum_i weight_i ([s_i(winner) > s_i(loser)] + [s_i(winner) = s_i(loser)] / 2) / sum_i weight_i
 
-    A score of nan is no opinion, and the pair counts as a tie.
+    A pair with a score of nan counts as a tie.
 
     Parameters
     ----------
     pairs : Preferences
     scores : scorer, callable or array-like of shape (n_pairs, 2)
-        A scorer has ``predict(queries, urls)``, as the learners of `structrank.clicks` have; a callable takes the same ids and
-        gives one score for each. An array has the scores of winner and loser.
+        A scorer has ``predict(queries, urls)``, as the learners of `structrank.clicks` do; a callable takes the same ids and
+        returns one score per entry. An array has the scores of winner and loser.
     per_query : bool, default False
-        Give one value a query.
+        Return one value per query.
 
     Returns
     -------
     float, or (n_queries,) array
-        nan where there are no pairs; the queries are in the order of ``pairs.queries``.
+        nan if there are no pairs. Values per query are in the order of ``pairs.queries``.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def pair_accuracy(
     array([1. , 0.5])
     """
     if not isinstance(pairs, Preferences):
-        raise ValueError(f"pairs is a {type(pairs).__name__}; expected Preferences, as preference_pairs gives them.")
+        raise ValueError(f"pairs is a {type(pairs).__name__}; expected Preferences, as returned by preference_pairs.")
     both = _pair_scores(pairs, scores)
     won = (both[:, 0] > both[:, 1]).astype(np.float64)
     won[(both[:, 0] == both[:, 1]) | np.isnan(both).any(axis=1)] = 0.5
@@ -74,7 +74,7 @@ def pair_accuracy(
 
 
 def _pair_scores(pairs, scores):
-    """Give the scores of winners and losers as an array of shape (n_pairs, 2)."""
+    """Return the scores of winners and losers as an array of shape (n_pairs, 2)."""
     score = getattr(scores, "predict", scores)
     if not callable(score):
         scores = np.asarray(scores)
@@ -87,5 +87,5 @@ def _pair_scores(pairs, scores):
         queries = pairs.queries.values[np.repeat(pairs.query, 2)]
         urls = pairs.urls.values[np.column_stack([pairs.winner, pairs.loser]).reshape(-1)]
         flat = score(queries, urls)
-    flat = _validation.as_number_column(flat, 2 * len(pairs), "scores", "numbers, larger is better", against="pairs")
+    flat = checks.as_number_column(flat, 2 * len(pairs), "scores", "numbers, larger is better", against="pairs")
     return flat.reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""The mathematics of collaborative ranking: R = Q U^T under Bradley-Terry likelihood and Gaussian priors, and its ascent.
+"""Objective and solvers of collaborative ranking: R = Q U^T with Bradley-Terry likelihood and Gaussian priors.
 
 Cao, Shen, Wang and Yang, *Clickthrough log analysis by collaborative ranking*, AAAI 2010, equations 4 to 6 and Algorithm 1.
 """
@@ -15,23 +15,23 @@ from scipy.special import expit, log_expit
 
 from structrank._kernels import clicks as kernels
 
-# Queries that are visited between two meetings of the threads: enough work for a meeting to cost nothing, and few enough
-# that in a sparse log they fall into many groups without common urls.
+# Queries between two synchronisations of the threads: enough work to make their cost negligible, and few enough that in a
+# sparse log the queries form many groups without common urls.
 _CHUNK = 1024
 
 
 @dataclass(frozen=True)
 class GroupedPairs:
-    """Preference pairs, query after query; see `group_pairs`.
+    """Preference pairs sorted by query; see `group_pairs`.
 
     Attributes
     ----------
     query, winner, loser : (n_pairs,) arrays of int32
         Rows of the factors.
     weight : (n_pairs,) array of float32
-        A pair of weight below 0 is held out. It stays where it is: copies would take as much memory again.
+        A negative weight marks a held-out pair; separate arrays would double the memory.
     expected : (n_pairs,) or (0,) array of float32
-        Margins that are there before the factors add theirs; empty for none.
+        Margins that the margins of the factors are added to; empty for none.
     indptr : (n_queries + 1,) array of int64
         Query i has the pairs ``indptr[i]`` to ``indptr[i + 1]``.
     """
@@ -48,8 +48,8 @@ class GroupedPairs:
 class Priors:
     """Gaussian priors of the factors: q_i around (query_mean, 0, 0, ...), u_j around 0.
 
-    The paper has ``query_mean=0``. Otherwise what all queries share is expected, not only possible: the first factor of a url
-    is its worth to any query, the others tell queries apart.
+    The paper uses ``query_mean=0``. Otherwise the first factor of a url is its relevance to all queries, and the others
+    distinguish queries.
 
     Examples
     --------
@@ -61,22 +61,22 @@ class Priors:
     query_sd: float
     url_sd: float
 
-    def from_mean(self, query_factors):
-        """Give Q less its mean."""
-        away = np.array(query_factors, dtype=np.float64)
-        away[..., 0] -= self.query_mean
-        return away
+    def centred(self, query_factors):
+        """Return Q minus its prior mean."""
+        deviation = np.array(query_factors, dtype=np.float64)
+        deviation[..., 0] -= self.query_mean
+        return deviation
 
     def cost(self, query_factors, url_factors):
         """Compute -log p(Q) - log p(U), without constants."""
-        away = self.from_mean(query_factors)
+        deviation = self.centred(query_factors)
         return float(
-            np.vdot(away, away) / (2 * self.query_sd**2) + np.vdot(url_factors, url_factors) / (2 * self.url_sd**2)
+            np.vdot(deviation, deviation) / (2 * self.query_sd**2) + np.vdot(url_factors, url_factors) / (2 * self.url_sd**2)
         )
 
 
 def group_pairs(query, winner, loser, weight, n_queries, expected=None):
-    """Sort pairs by query; arrays of the right order and type are used in place.
+    """Sort pairs by query; arrays that have the right order and type are not copied.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def count_uses(pairs, n_urls):
 
 
 def margins(query_factors, url_factors, pairs):
-    """Compute q_i . (u_j - u_k) of each pair, and add what is expected of it.
+    """Compute q_i . (u_j - u_k) of each pair, plus its expected margin.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def log_posterior(query_factors, url_factors, pairs, priors):
 
 
 def likelihood(query_factors, url_factors, pairs):
-    """Compute the log-likelihood of the pairs, by weight.
+    """Compute the weighted log-likelihood of the pairs.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def likelihood(query_factors, url_factors, pairs):
 
 
 def held_out_likelihood(query_factors, url_factors, pairs):
-    """Compute the mean log-likelihood, by weight, of the pairs that are held out; nan where there are none.
+    """Compute the weighted mean log-likelihood of the held-out pairs; nan if there are none.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def held_out_likelihood(query_factors, url_factors, pairs):
 
 
 def query_gradient(query_factors, url_factors, pairs, priors):
-    """Compute equation 5 for all queries, the derivative of `log_posterior` in Q; the shape is that of Q.
+    """Compute equation 5 for all queries: the gradient of `log_posterior` with respect to Q.
 
     Examples
     --------
@@ -202,14 +202,14 @@ def query_gradient(query_factors, url_factors, pairs, priors):
     >>> query_gradient(np.zeros((1, 1)), np.array([[0.5], [3.0]]), pairs, Priors(0.0, 1.0, 1.0))
     array([[1.25]])
     """
-    out = priors.from_mean(query_factors) / -(priors.query_sd**2)
+    out = priors.centred(query_factors) / -(priors.query_sd**2)
     slopes = _slopes(query_factors, url_factors, pairs)
     kernels.add_query_gradients(slopes, url_factors, pairs.query, pairs.winner, pairs.loser, out)
     return out
 
 
 def url_gradient(query_factors, url_factors, pairs, priors):
-    """Compute equation 6, the derivative of `log_posterior` in U; the shape is that of U.
+    """Compute equation 6: the gradient of `log_posterior` with respect to U.
 
     Examples
     --------
@@ -229,16 +229,16 @@ def _slopes(query_factors, url_factors, pairs):
 
 
 class BatchAscent:
-    """Algorithm 1: all of Q one step up its gradient, then all of U; a step that leads down is undone and halved.
+    """Algorithm 1: a gradient step in Q, then one in U; the rate is halved until the step does not decrease the posterior.
 
     Parameters
     ----------
     query_factors, url_factors : arrays
-        Start; not changed.
+        Initial factors; not modified.
     pairs : GroupedPairs
     priors : Priors
     rate : float
-        Alpha; the attribute `rate` is what it has come down to.
+        Initial step size, alpha in the paper; the attribute `rate` is the current one.
 
     Examples
     --------
@@ -258,11 +258,11 @@ class BatchAscent:
         self.objective = log_posterior(self.query_factors, self.url_factors, self.pairs, priors)
 
     def epoch(self):
-        """Make one step that does not lead down; none where the rate has become too small to move anything."""
+        """Take one step that does not decrease the posterior; none if the rate falls below 1e-12."""
         Q, U = self.query_factors, self.url_factors
-        along_Q = query_gradient(Q, U, self.pairs, self.priors)
+        gradient_Q = query_gradient(Q, U, self.pairs, self.priors)
         while self.rate > 1e-12:
-            new_Q = Q + self.rate * along_Q
+            new_Q = Q + self.rate * gradient_Q
             new_U = U + self.rate * url_gradient(new_Q, U, self.pairs, self.priors)
             objective = log_posterior(new_Q, new_U, self.pairs, self.priors)
             if objective >= self.objective:
@@ -271,29 +271,28 @@ class BatchAscent:
             self.rate /= 2
 
     def likelihood(self):
-        """Give the log-likelihood of the pairs, without the priors."""
+        """Return the log-likelihood of the pairs, without the priors."""
         return likelihood(self.query_factors, self.url_factors, self.pairs)
 
 
 class StochasticAscent:
-    """Steps along the gradients of single pairs, queries in random order and all pairs of a query together.
+    """Stochastic gradient ascent on single pairs: queries in random order, all pairs of a query in sequence.
 
-    A chunk of queries is dealt to the threads so that none meets a url of another's: every thread reads and writes rows of
-    its own, and the factors are those of a single thread, bit by bit. Where some url is in nearly every list, one thread has
-    nearly all the work.
+    The queries of a chunk are assigned to threads such that no two threads share a url. The factors are therefore bit-identical
+    to those of a single thread. If some url is in nearly every list, one thread has nearly all the work.
 
     Parameters
     ----------
     query_factors, url_factors : arrays of float32
-        Changed in place.
+        Modified in place.
     pairs : GroupedPairs
     priors : Priors
     rate : float
     rng : numpy Generator
-        Gives the order of queries.
+        Source of the order of queries.
     n_threads : int
     adam : bool
-        Adam's steps, which remember two numbers for each factor, in place of Adagrad's with one for each row.
+        Use Adam, with two moments per factor, instead of Adagrad, with one number per row.
 
     Examples
     --------
@@ -319,7 +318,7 @@ class StochasticAscent:
         """Visit every query once."""
         visits = self._rng.permutation(self._visits)
         starts = np.append(np.arange(0, visits.shape[0], _CHUNK), visits.shape[0])
-        thread = self._deal(visits, starts) if self._n_threads > 1 else None
+        thread = self._assign_threads(visits, starts) if self._n_threads > 1 else None
         with ThreadPoolExecutor(self._n_threads) if thread is not None else nullcontext() as pool:
             for start, stop in pairwise(starts):
                 chunk = visits[start:stop]
@@ -330,10 +329,10 @@ class StochasticAscent:
                     list(pool.map(self._run, parts))
 
     def likelihood(self):
-        """Give the log-likelihood of the pairs in the last epoch, each as it was met."""
+        """Return the log-likelihood of the pairs in the last epoch, each evaluated when it was visited."""
         return float(self._likelihood.sum())
 
-    def _deal(self, visits, starts):
+    def _assign_threads(self, visits, starts):
         pairs = self.pairs
         owner = np.full(self.url_factors.shape[0], -1, np.int32)
         thread = np.empty(visits.shape[0], np.int32)
@@ -343,13 +342,24 @@ class StochasticAscent:
     def _run(self, visits):
         pairs = self.pairs
         self._kernel(
-            self.query_factors, self.url_factors, visits, pairs.indptr, pairs.winner, pairs.loser, pairs.weight,
-            pairs.expected, *self._uses, np.float32(self.rate), *self._priors, self._likelihood, *self._memory,
-        )  # fmt: skip
+            self.query_factors,
+            self.url_factors,
+            visits,
+            pairs.indptr,
+            pairs.winner,
+            pairs.loser,
+            pairs.weight,
+            pairs.expected,
+            *self._uses,
+            np.float32(self.rate),
+            *self._priors,
+            self._likelihood,
+            *self._memory,
+        )
 
 
 def best_query_factors(differences, weight, priors, tol=1e-10, max_iter=100):
-    """Maximise `log_posterior` in the factors of one query, with the urls as they are: a concave problem, by Newton's method.
+    """Maximise `log_posterior` over the factors of one query, with fixed urls: a concave problem, by Newton's method.
 
     Parameters
     ----------
@@ -358,9 +368,9 @@ def best_query_factors(differences, weight, priors, tol=1e-10, max_iter=100):
     weight : (n_pairs,) array
     priors : Priors
     tol : float, default 1e-10
-        Stop when Newton's method promises less than this.
+        Stop when the squared Newton decrement is at most this.
     max_iter : int, default 100
-        Most steps; about five are made.
+        Maximum number of steps; about five are usual.
 
     Returns
     -------
@@ -369,7 +379,7 @@ def best_query_factors(differences, weight, priors, tol=1e-10, max_iter=100):
     Examples
     --------
     >>> q = best_query_factors(np.array([[1.0]]), np.ones(1), Priors(0.0, 1.0, 1.0))
-    >>> bool(abs(expit(-q[0]) - q[0]) < 1e-5)  # where the gradient is zero
+    >>> bool(abs(expit(-q[0]) - q[0]) < 1e-5)  # the gradient is zero
     True
     """
     differences = np.asarray(differences, dtype=np.float64)
@@ -378,12 +388,12 @@ def best_query_factors(differences, weight, priors, tol=1e-10, max_iter=100):
     precision = priors.query_sd**-2
 
     def value(q):
-        away = priors.from_mean(q)
-        return weight @ log_expit(differences @ q) - precision / 2 * away @ away
+        deviation = priors.centred(q)
+        return weight @ log_expit(differences @ q) - precision / 2 * deviation @ deviation
 
     for _ in range(max_iter):
         wrong = expit(-(differences @ q))
-        gradient = (weight * wrong) @ differences - precision * priors.from_mean(q)
+        gradient = (weight * wrong) @ differences - precision * priors.centred(q)
         curvature = (differences.T * (weight * wrong * (1 - wrong))) @ differences + precision * np.eye(q.shape[0])
         step = np.linalg.solve(curvature, gradient)
         gain = gradient @ step

@@ -1,4 +1,4 @@
-"""Click logs from data frames in long form."""
+"""Reader of click logs in data frames in long format."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from structrank import _validation
+from structrank._support import checks
 from structrank.clicks.ids import GrowingIds
-from structrank.clicks.log import MALFORMED, MOST_EXAMPLES, ClickLog, LogReport, assemble, starts_of
-from structrank.clicks.stream import LogStream
+from structrank.clicks.log import ClickLog, LogStream, assemble, starts_of
+from structrank.clicks.report import MALFORMED, MAX_EXAMPLES, LogReport
 
 
 def read_frame(
@@ -23,22 +23,22 @@ def read_frame(
     time: str | None = None,
     malformed: str = "skip",
 ) -> ClickLog:
-    """Read a log from a data frame in long form, a row for each url shown.
+    """Read a log from a data frame in long format, with one row per url shown.
 
     Parameters
     ----------
-    frame : pandas.DataFrame, or what has columns as it has
-        Rows in any order. Rows of the same session and the same query are one list.
+    frame : pandas.DataFrame or an object with similar columns
+        Rows in any order. Rows with the same session and query form one list.
     session, query, url : str
-        Names of the columns with these ids, of any hashable type.
+        Names of the columns with the ids, which may be of any hashable type.
     position : str
-        Name of the column by which a list is ordered; numbers. Rows of equal position stay in their order.
+        Name of the numeric column that orders a list. Rows with equal positions keep their order.
     clicked : str
-        Name of the column that says whether the url was clicked: bool, or numbers, above 0 for yes.
+        Name of the column with clicks: bool, or numbers, where a number above 0 is a click.
     time : str, default None
-        Name of the column with the time of the click, in any type that sorts; None takes clicks from top to bottom.
+        Name of the column with the time of the click, of any sortable type; None orders clicks from top to bottom.
     malformed : {"skip", "error"}, default "skip"
-        What to do with a row that lacks one of these: leave it out, count it and warn, or raise.
+        How to treat a row with a missing value: skip it, count it and warn, or raise.
 
     Returns
     -------
@@ -61,12 +61,12 @@ def read_frame(
     """
     import pandas as pd
 
-    _validation.check_choice("malformed", malformed, MALFORMED)
+    checks.check_choice("malformed", malformed, MALFORMED)
     names = {"session": session, "query": query, "url": url, "position": position, "clicked": clicked}
     if time is not None:
         names["time"] = time
     if not hasattr(frame, "columns"):
-        raise ValueError(f"frame is a {type(frame).__name__}; expected a data frame, a row for each url shown.")
+        raise ValueError(f"frame is a {type(frame).__name__}; expected a data frame with one row per url shown.")
     for name, column in names.items():
         found = list(frame.columns).count(column)
         if found != 1:
@@ -82,7 +82,7 @@ def read_frame(
     report = _missing_rows(columns, missing, malformed)
     columns = {name: values[~missing] for name, values in columns.items()}
     for name in ("position", "clicked"):
-        columns[name] = _validation.as_number_column(columns[name], (~missing).sum(), names[name], "numbers", "frame")
+        columns[name] = checks.as_number_column(columns[name], (~missing).sum(), names[name], "numbers", "frame")
 
     queries, query_numbers = _factorised(columns["query"], names["query"])
     urls, shown = _factorised(columns["url"], names["url"])
@@ -104,13 +104,13 @@ def read_frame(
 
 
 def _missing_rows(columns, missing, malformed):
-    """Report the rows that lack something, or raise."""
+    """Return a report of the rows with missing values, or raise."""
     import pandas as pd
 
     rows = np.flatnonzero(missing)
     examples = tuple(
         f"row {row}: found no {next(name for name, values in columns.items() if pd.isna(values[row]))}, expected one."
-        for row in rows[:MOST_EXAMPLES].tolist()
+        for row in rows[:MAX_EXAMPLES].tolist()
     )
     if rows.size and malformed == "error":
         raise ValueError(f"frame, {examples[0]}")
@@ -118,13 +118,13 @@ def _missing_rows(columns, missing, malformed):
 
 
 def _factorised(values, name):
-    """Give a column of ids as `Ids`, and the dense integer of each row."""
+    """Return the `Ids` of a column, and the dense integer of each row."""
     import pandas as pd
 
     try:
         numbers, distinct = pd.factorize(values)
     except TypeError as error:
-        raise ValueError(f"column {name!r} has ids that are not hashable ({error}); expected numbers or texts.") from None
+        raise ValueError(f"column {name!r} has ids that are not hashable ({error}); expected numbers or strings.") from None
     growing = GrowingIds()
     growing.add(distinct.tolist())
     ids, places = growing.settle()

@@ -1,4 +1,4 @@
-"""HybridRanker: latent factors from what was preferred, together with a walk on what was clicked."""
+"""HybridRanker: latent factors from preference pairs combined with a random walk on clicks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import scipy.sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from structrank import _validation
+from structrank._support import checks
 from structrank.clicks.collaborative import CollaborativeRanker, check_pairs, known_pairs
-from structrank.clicks.counts import ClickCounts, click_counts
+from structrank.clicks.counts import ClickCounts
 from structrank.clicks.evaluation import pair_accuracy
 from structrank.clicks.log import ClickLog, random_mask
 from structrank.clicks.preferences import RULES, Preferences, preference_pairs
 from structrank.clicks.ranker import ClickRanker
+from structrank.clicks.stream import click_counts
 from structrank.clicks.walks import RandomWalkRanker
 
 if TYPE_CHECKING:
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
 THETAS = tuple(np.linspace(0.0, 1.0, 21).round(2).tolist())
 STRENGTHS = (0.0, 0.25, 0.5, 1.0, 2.0)
 _WALKS = (("backward", 11), ("backward", 101), ("forward", 11), ("forward", 101))
-_FLOOR = 1e-4  # what is added to the probabilities of a walk before their logarithm is taken
-_ENOUGH = 20_000  # pairs, to tell one theta from another
-_POOLED = 10  # as many urls of an average query stand by each query when its spread is estimated
+_FLOOR = 1e-4  # added to the probabilities of a walk before taking the logarithm
+_SELECTION_PAIRS = 20_000  # pairs that suffice to compare values of theta
+_POOLED = 10  # weight of the pooled variance in the variance of a query, in urls
 
 
 @dataclass(frozen=True, eq=False)
 class QueryScale:
-    """Mean and spread of a model's scores over the urls that each query was shown.
+    """Mean and standard deviation of a model's scores over the urls shown for each query.
 
     Attributes
     ----------
@@ -51,7 +52,7 @@ class QueryScale:
 
     @classmethod
     def measure(cls, query, scores, n_queries):
-        """Measure the scores of each query; the spread leans on that of all queries where the urls are few."""
+        """Estimate the scale of each query; the variance is shrunk towards that of all queries if the urls are few."""
         count = np.bincount(query, minlength=n_queries)
         mean = np.bincount(query, weights=scores, minlength=n_queries) / np.maximum(count, 1)
         squares = np.bincount(query, weights=(scores - mean[query]) ** 2, minlength=n_queries)
@@ -60,39 +61,38 @@ class QueryScale:
         return cls(mean, np.where(sd > 0, sd, 1.0))
 
     def apply(self, query, scores):
-        """Give scores as numbers of spreads above their query's mean."""
+        """Standardise scores by the mean and standard deviation of their query."""
         return (scores - self.mean[query]) / self.sd[query]
 
 
 class HybridRanker(ClickRanker):
-    r"""Score (query, url) by latent factors and a random walk together.
+    r"""Score (query, url) by a combination of latent factors and a random walk.
 
-    The factors know what was passed over, the walk knows that what nobody clicked is likely irrelevant:
+    The factors use skipped urls; the walk ranks urls without clicks low:
 
     .. math:: r_{qu} = (1 - \theta) \, \tilde r^{collaborative}_{qu} + \theta \, \tilde r^{walk}_{qu}
 
-    where the tilde takes from a score its mean over the urls that the query was shown, and divides it by their spread; the walk
-    enters by the logarithm of its probability.
+    where the tilde denotes a score standardised over the urls shown for the query: minus the mean, divided by the standard
+    deviation. The score of the walk is the logarithm of its probability.
 
     Parameters
     ----------
     collaborative : CollaborativeRanker or None, default None
-        Parameters of the factors; None takes the defaults.
+        Model of the factors; None uses the defaults.
     walk : RandomWalkRanker or None, default None
-        Parameters of the walk; None takes the best of forward and backward ones of 11 and of 101 steps, and the longer forward
-        one where theta is given.
+        Model of the walk; None chooses among forward and backward walks of 11 and of 101 steps, or, if theta is given, uses
+        the forward walk of 101 steps.
     theta : float or None, default None
-        Weight of the walk, from 0 to 1; None chooses on pairs held out, by the mean accuracy of a theta and its neighbours: one
-        alone may be best by luck.
+        Weight of the walk, from 0 to 1; None chooses it on held-out pairs, by the mean accuracy of a theta and its two
+        neighbours, which is less noisy than the accuracy of one theta.
     combine : {"sum", "prior"}, default "sum"
-        "prior" makes the walk the prior of the factors: R is expected to be theta times the walk's normalised score, and the
-        factors learn where the pairs say otherwise. Then theta may be any number from 0.
+        "prior" makes the walk the prior of the factors: theta times the standardised score of the walk is the prior mean of R,
+        and the factors learn the deviations from it. Then theta may be any number from 0.
     rule : str, default "clicked>skipped-above"
-        How pairs are read from a log, see `preference_pairs`.
+        Rule that extracts pairs from a log, see `preference_pairs`.
     folds : int, default 5
-        Walk, theta and the number of passes are chosen by cross-validation over so many parts of the sessions (of the pairs,
-        where these are given), which stops early when 20,000 pairs have been judged. Both models are then trained on
-        everything.
+        Number of folds of the sessions (of the pairs, if given) in the cross-validation that chooses the walk, theta and the
+        number of passes. It stops early when 20,000 pairs have been evaluated. Both models are then refitted on all data.
     random_state : int, default 0
         Seed of the folds.
 
@@ -100,7 +100,7 @@ class HybridRanker(ClickRanker):
     ----------
     theta_ : float
     curve_ : list of (theta, accuracy)
-        Pair accuracy on what was held out, for each theta tried (Figure 4 of the paper); empty where theta was given.
+        Accuracy on the held-out pairs for each theta tried (Figure 4 of the paper); empty if theta was given.
     collaborative_ : CollaborativeRanker
     walk_ : RandomWalkRanker
     collaborative_scale_, walk_scale_ : QueryScale
@@ -141,15 +141,15 @@ class HybridRanker(ClickRanker):
         self.random_state = random_state
 
     def fit(self, log: ClickLog | ClickCounts, pairs: Preferences | None = None) -> Self:
-        """Train both models, and choose theta.
+        """Fit both models and choose theta.
 
         Parameters
         ----------
         log : ClickLog or ClickCounts
-            Of counts, which a stream of a large log gives, the pairs must be given too.
+            With counts, for example of a stream, `pairs` is required.
         pairs : Preferences, default None
-            None reads them from the log. If given, the folds are of pairs, not of sessions: the walk has then seen the clicks
-            that it is judged by, and theta comes out somewhat large.
+            None extracts them from the log. If given, the folds are of pairs, not of sessions: the walk is then evaluated on
+            clicks that it was fitted to, and theta is biased upwards.
 
         Returns
         -------
@@ -161,16 +161,16 @@ class HybridRanker(ClickRanker):
         walk, theta, curve = walks[-1], self.theta, []
         if theta is None:
             walk, theta, curve, passes = self._choose("sum", factors, walks, log, pairs)
-            if self.combine == "prior":  # of the walk that serves the sum best: trying all would take four times as long
+            if self.combine == "prior":  # with the best walk of the sum: trying all four would take four times as long
                 walk, theta, curve, passes = self._choose("prior", factors, [walk], log, pairs)
             factors.set_params(max_iter=passes, validation_fraction=0)
         counts = click_counts(log)
-        # Of counts, pairs were given: that has been checked.
+        # _check_parameters requires pairs if log is ClickCounts.
         pairs = preference_pairs(log, self.rule) if pairs is None else _over_ids_of(counts, pairs)  # type: ignore[arg-type]
-        clicks = _Normalised.walk(walk.fit(counts), counts.impressions)
+        clicks = _Standardised.walk(walk.fit(counts), counts.impressions)
         factors._fit(pairs, expected=clicks.margins(theta) if self.combine == "prior" else None)
         self.collaborative_, self.walk_, self.walk_scale_ = factors, walk, clicks.scale
-        self.collaborative_scale_ = _Normalised.factors(factors, counts.impressions).scale
+        self.collaborative_scale_ = _Standardised.factors(factors, counts.impressions).scale
         self.theta_, self.curve_ = float(theta), curve
         return self
 
@@ -185,13 +185,13 @@ class HybridRanker(ClickRanker):
         Returns
         -------
         (n,) array
-            nan, with a warning that counts them, for ids that the log did not have.
+            nan, with a warning, for ids that are not in the log.
         """
         check_is_fitted(self)
         query, url, known = known_pairs(self.walk_.queries_, self.walk_.urls_, queries, urls)
-        clicks = _Normalised(_log_of(self.walk_), self.walk_scale_)(query, url)
+        clicks = _Standardised(_log_of(self.walk_), self.walk_scale_)(query, url)
         if self.combine == "sum":
-            preferred = _Normalised(self.collaborative_._scores, self.collaborative_scale_)(query, url)
+            preferred = _Standardised(self.collaborative_._scores, self.collaborative_scale_)(query, url)
         else:
             preferred = self.collaborative_._scores(query, url)
         scores = np.full(known.shape[0], np.nan)
@@ -203,27 +203,23 @@ class HybridRanker(ClickRanker):
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
                 raise ValueError(f"{name} is a {type(value).__name__}; expected a {kind.__name__} or None.")
-        _validation.check_choice("combine", self.combine, ("sum", "prior"))
+        checks.check_choice("combine", self.combine, ("sum", "prior"))
         if self.theta is not None:
-            theta = _validation.check_number("theta", self.theta, at_least=0)
+            theta = checks.check_number("theta", self.theta, at_least=0)
             if theta > 1 and self.combine == "sum":
-                raise ValueError(
-                    f"theta={self.theta!r} is not valid: expected a number from 0 to 1, or None to choose it."
-                )
-        _validation.check_choice("rule", self.rule, tuple(RULES))
-        _validation.check_number("folds", self.folds, at_least=2, integer=True)
-        _validation.check_number("random_state", self.random_state, at_least=0, integer=True)
+                raise ValueError(f"theta={self.theta!r} is not valid: expected a number from 0 to 1, or None to choose it.")
+        checks.check_choice("rule", self.rule, tuple(RULES))
+        checks.check_number("folds", self.folds, at_least=2, integer=True)
+        checks.check_number("random_state", self.random_state, at_least=0, integer=True)
         if not isinstance(log, (ClickLog, ClickCounts)):
             raise ValueError(f"log is a {type(log).__name__}; expected a ClickLog, or ClickCounts together with pairs.")
         if pairs is None and isinstance(log, ClickCounts):
-            raise ValueError(
-                "log is ClickCounts, from which pairs cannot be read; give pairs=preference_pairs(...) too."
-            )
+            raise ValueError("log is ClickCounts, from which pairs cannot be extracted; pass pairs=preference_pairs(...) too.")
         if pairs is not None:
             check_pairs(pairs, "pairs")
 
     def _folds(self, log, pairs):
-        """Yield pairs and counts to learn from, and pairs to choose by."""
+        """Yield training pairs, training counts and held-out pairs of each fold."""
         rng = np.random.default_rng(self.random_state)
         if pairs is None:
             part = rng.permutation(len(log)) % self.folds
@@ -238,32 +234,32 @@ class HybridRanker(ClickRanker):
                 yield pairs.subset(part != number), counts, pairs.subset(part == number)
 
     def _choose(self, combine, factors, walks, log, pairs):
-        """Cross-validate; give the best walk and theta, the accuracy of each theta, and the passes that the factors took."""
+        """Cross-validate; return the best walk and theta, the accuracy of each theta, and the mean number of passes."""
         thetas, attempt = (THETAS, _try_sums) if combine == "sum" else (STRENGTHS, _try_priors)
         agreed, passes = np.zeros((len(walks), len(thetas))), np.zeros(len(thetas))
-        weight, judged, n_folds = 0.0, 0, 0
+        weight, n_evaluated, n_folds = 0.0, 0, 0
         for known, counts, held_out in self._folds(log, pairs):
             if not len(known) or not len(held_out):
                 continue
-            judges, shown = held_out, counts.impressions
-            if combine == "sum":  # a prior is asked for every pair to learn from, and so walks from every query anyway
-                judges, shown = _enough(held_out, counts.impressions, self.random_state)
-            fitted = [_Normalised.walk(clone(walk).fit(counts), shown) for walk in walks]
-            accuracy, made = attempt(thetas, clone(factors), fitted, known, held_out, judges, shown)
-            agreed += judges.weight.sum() * np.array(accuracy)
+            sample, shown = held_out, counts.impressions
+            if combine == "sum":  # a prior needs the margin of every training pair, and so a walk from every query anyway
+                sample, shown = _selection_sample(held_out, counts.impressions, self.random_state)
+            fitted = [_Standardised.walk(clone(walk).fit(counts), shown) for walk in walks]
+            accuracy, made = attempt(thetas, clone(factors), fitted, known, held_out, sample, shown)
+            agreed += sample.weight.sum() * np.array(accuracy)
             passes += made
-            weight += judges.weight.sum()
-            judged += len(judges)
+            weight += sample.weight.sum()
+            n_evaluated += len(sample)
             n_folds += 1
-            if judged >= _ENOUGH:
+            if n_evaluated >= _SELECTION_PAIRS:
                 break
         if not n_folds:
             raise ValueError(
-                "log states too few preferences to choose theta: no pairs are left to learn from, or none to judge by. Give "
-                "theta, 0.5 for example, or another rule."
+                "log has too few preferences to choose theta: every fold lacks training or held-out pairs. Pass theta, for "
+                "example theta=0.5, or another rule."
             )
         accuracy = agreed / weight
-        # One theta alone may be best by luck.
+        # The mean with the neighbours is less noisy than the accuracy of one theta.
         padded = np.pad(accuracy, ((0, 0), (1, 1)), mode="edge")
         smooth = (padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]) / 3
         number, best = np.unravel_index(np.argmax(smooth), smooth.shape)
@@ -271,43 +267,43 @@ class HybridRanker(ClickRanker):
         return walks[number], thetas[best], curve, max(round(passes[best] / n_folds), 1)
 
 
-def _enough(held_out, impressions, random_state):
-    """Give as many of the pairs held out as are needed to judge by, and the impressions of their queries.
+def _selection_sample(held_out, impressions, random_state):
+    """Return at most `_SELECTION_PAIRS` held-out pairs, and the impressions of their queries.
 
-    Walks take time for each query, and a large log has more of them than it takes to choose.
+    A walk takes time per query, and a large log has more queries than the selection needs.
     """
-    if len(held_out) <= _ENOUGH:
+    if len(held_out) <= _SELECTION_PAIRS:
         return held_out, impressions
-    judges = held_out.subset(random_mask(len(held_out), _ENOUGH / len(held_out), random_state, "pairs"))
+    sample = held_out.subset(random_mask(len(held_out), _SELECTION_PAIRS / len(held_out), random_state, "pairs"))
     entries = impressions.tocoo()
-    asked = np.isin(entries.row, judges.query)
-    kept = (entries.data[asked], (entries.row[asked], entries.col[asked]))
-    return judges, scipy.sparse.csr_matrix(kept, shape=impressions.shape)
+    wanted = np.isin(entries.row, sample.query)
+    kept = (entries.data[wanted], (entries.row[wanted], entries.col[wanted]))
+    return sample, scipy.sparse.csr_matrix(kept, shape=impressions.shape)
 
 
-def _try_sums(thetas, factors, walks, known, held_out, judges, shown):
-    """Give the accuracy on the judges for each walk and theta, and the passes that the factors took for each theta."""
-    preferred = _Normalised.factors(factors._fit(known, held_out), shown).of_pairs(judges)
-    clicked = [walk.of_pairs(judges) for walk in walks]
-    accuracy = [[pair_accuracy(judges, _mixed("sum", theta, preferred, each)) for theta in thetas] for each in clicked]
+def _try_sums(thetas, factors, walks, known, held_out, sample, shown):
+    """Return the accuracy on the sample for each walk and theta, and the passes of the factors for each theta."""
+    preferred = _Standardised.factors(factors._fit(known, held_out), shown).of_pairs(sample)
+    clicked = [walk.of_pairs(sample) for walk in walks]
+    accuracy = [[pair_accuracy(sample, _mixed("sum", theta, preferred, each)) for theta in thetas] for each in clicked]
     return accuracy, factors.n_iter_
 
 
-def _try_priors(thetas, factors, walks, known, held_out, judges, shown):
-    """Do what `_try_sums` does, with factors that are trained upon the walk for each theta."""
+def _try_priors(thetas, factors, walks, known, held_out, sample, shown):
+    """Return the same as `_try_sums`, with factors fitted on top of the walk for each theta."""
     accuracy, passes = [], []
     (walk,) = walks
-    clicked = walk.of_pairs(judges)
+    clicked = walk.of_pairs(sample)
     for theta in thetas:
         factors._fit(known, held_out, walk.margins(theta))
-        accuracy.append(pair_accuracy(judges, _mixed("prior", theta, _of_pairs(factors._scores, judges), clicked)))
+        accuracy.append(pair_accuracy(sample, _mixed("prior", theta, _of_pairs(factors._scores, sample), clicked)))
         passes.append(factors.n_iter_)
     return [accuracy], passes
 
 
 @dataclass(frozen=True)
-class _Normalised:
-    """A function that scores dense (query, url), and the scale of each query."""
+class _Standardised:
+    """A scoring function of dense (query, url), standardised by the scale of each query."""
 
     score: Callable
     scale: QueryScale
@@ -333,7 +329,7 @@ class _Normalised:
         return _of_pairs(self, pairs)
 
     def margins(self, strength):
-        """Give the function from pairs to the margins that are expected of them."""
+        """Return the function from pairs to their prior margins."""
 
         def expected(pairs):
             scores = self.of_pairs(pairs)
@@ -347,7 +343,7 @@ def _log_of(walk):
 
 
 def _of_pairs(score, pairs):
-    """Give the scores of winners and losers, as `pair_accuracy` takes them."""
+    """Return the scores of winners and losers, as for `pair_accuracy`."""
     query = pairs.query.astype(np.int64)
     return np.column_stack([score(query, url.astype(np.int64)) for url in (pairs.winner, pairs.loser)])
 
@@ -357,11 +353,11 @@ def _mixed(combine, theta, preferred, clicked):
 
 
 def _over_ids_of(counts, pairs):
-    """Give pairs over the ids of counts: those of one stream are equal, but not the same objects."""
+    """Return the pairs over the ids of counts; ids read from one stream may be equal but distinct objects."""
     if pairs.queries is counts.queries and pairs.urls is counts.urls:
         return pairs
     query, url = counts.queries.index(pairs.queries.values), counts.urls.index(pairs.urls.values)
     columns = query[pairs.query], url[pairs.winner], url[pairs.loser]
     if min(column.min() for column in columns) < 0:
-        raise ValueError("pairs have queries or urls that log does not have; expected both to come from the same log.")
+        raise ValueError("pairs have queries or urls that log does not have; expected pairs and log from the same data.")
     return Preferences(counts.queries, counts.urls, *columns, pairs.weight)

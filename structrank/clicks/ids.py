@@ -1,4 +1,4 @@
-"""Ids of any type as dense integers, and back."""
+"""Map ids of any hashable type to dense integers and back."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from structrank import _validation
 from structrank._kernels import click_logs as kernels
+from structrank._support import checks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ids:
-    """Distinct ids; the dense integer of an id is its place.
+    """Distinct ids. The dense integer of an id is its index in `values`.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Ids:
         return f"Ids({len(self)}: {shown}{', ...' if len(self) > 3 else ''})"
 
     def index(self, values):
-        """Give the dense integers of ids.
+        """Return the dense integers of ids.
 
         Parameters
         ----------
@@ -48,12 +48,12 @@ class Ids:
         Returns
         -------
         (n,) array of int64
-            -1 for an id that is not among these.
+            -1 for an unknown id.
         """
         values = as_id_array(values, "values")
         if self.values.dtype.kind == "i" and values.dtype.kind in "iu":
-            held = values <= np.iinfo(np.int64).max  # what is no int64 is no id of these
-            return np.where(held, self._index_integers(values.astype(np.int64)), -1)
+            fits = values <= np.iinfo(np.int64).max  # a larger uint64 cannot be one of these int64 ids
+            return np.where(fits, self._index_integers(values.astype(np.int64)), -1)
         numbers = self._numbers
         return np.array([numbers.get(value, -1) for value in values.tolist()], dtype=np.int64)
 
@@ -75,12 +75,12 @@ class Ids:
 
 
 def as_id_array(values, name):
-    """Give ids as a 1-d array whose elements are the ids: tuples stay tuples, and 1 and "1" stay two.
+    """Convert ids to a 1-d array with one id per entry; tuples stay tuples, and 1 and "1" stay distinct.
 
     Parameters
     ----------
     values : array-like of shape (n,)
-        Of any hashable type.
+        Ids of any hashable type.
     name : str
         For error messages.
 
@@ -105,32 +105,32 @@ def as_id_array(values, name):
         array[:] = values
         values = array
     if values.ndim != 1:
-        raise ValueError(f"{name} has {values.ndim} dimension(s); expected 1: one id an entry.")
+        raise ValueError(f"{name} has {values.ndim} dimension(s); expected 1: one id per entry.")
     if values.dtype.kind == "O":
         for place, value in enumerate(values):
             try:
                 hash(value)
             except TypeError:
                 raise ValueError(
-                    f"{name} contains {value!r} at {place}; an id must be hashable: a number, a text or a tuple of these."
+                    f"{name} contains {value!r} at {place}; an id must be hashable: a number, a string or a tuple of these."
                 ) from None
     return values
 
 
 def dense_pairs(query_ids, url_ids, queries, urls):
-    """Give the dense integers of pairs (query, url) as a scorer is asked for them.
+    """Return the dense integers of pairs (query, url) passed to ``predict``.
 
     Parameters
     ----------
     query_ids, url_ids : Ids
-        What the scorer knows.
+        Ids of the model.
     queries, urls : array-like of shape (n,)
         Ids of any type; entry i of both is a pair.
 
     Returns
     -------
     query, url : (n,) arrays of int64
-        -1 for what is not known.
+        -1 for an unknown id.
 
     Examples
     --------
@@ -139,12 +139,12 @@ def dense_pairs(query_ids, url_ids, queries, urls):
     (array([ 1, -1]), array([0, 1]))
     """
     queries, urls = as_id_array(queries, "queries"), as_id_array(urls, "urls")
-    urls = _validation.as_column(urls, queries.shape[0], "urls", against="queries")
+    urls = checks.as_column(urls, queries.shape[0], "urls", against="queries")
     return query_ids.index(queries), url_ids.index(urls)
 
 
 class GrowingIds:
-    """Ids that are numbered as they come, until `settle` gives them as `Ids`.
+    """Ids numbered in order of first appearance; `settle` converts them to `Ids`.
 
     Examples
     --------
@@ -163,29 +163,29 @@ class GrowingIds:
         return len(self._numbers)
 
     def add(self, values):
-        """Give the number of each id, new ones being numbered on."""
+        """Return the number of each id; new ids get the next numbers."""
         numbers = self._numbers
         return [numbers.setdefault(value, len(numbers)) for value in values]
 
     @property
     def values(self):
-        """The ids so far, by number."""
+        """Ids added so far, by number."""
         return as_id_array(self._numbers, "ids")
 
     def index(self, values):
-        """Give the numbers of ids, -1 for what is not among these; see `Ids.index`."""
+        """Return the numbers of ids, -1 for unknown ids; see `Ids.index`."""
         return Ids(self.values).index(values)
 
     def settle(self):
-        """Give the ids so far, integers in increasing order: 0 .. n - 1 stay what they are.
+        """Return the ids added so far as `Ids`, with integer ids in increasing order.
 
-        Until there are new ones it gives the same objects, so that all that is made of one stream shares its ids.
+        Calls return the same objects until an id is added, so that all results from one stream share their ids.
 
         Returns
         -------
         ids : Ids
         places : (n,) array of int64, or None
-            The dense integer in `ids` of each number that was given out; None where they are the same.
+            Dense integer in `ids` of each number that `add` returned; None if the numbers are unchanged.
         """
         if self._settled is None or len(self._settled[0]) < len(self):
             self._settled = _in_order(self.values)
@@ -193,7 +193,7 @@ class GrowingIds:
 
 
 def _in_order(values):
-    """Give `Ids` of values that are integers in increasing order, of others as they are, and the new place of each."""
+    """Return `Ids` with integers in increasing order and other values unchanged, and the new index of each value."""
     if values.dtype.kind != "i" or np.all(values[:-1] < values[1:]):
         return Ids(values), None
     order = np.argsort(values)
@@ -203,7 +203,7 @@ def _in_order(values):
 
 
 class TextIds(GrowingIds):
-    """Growing ids that compiled readers find in text; settled, they are int64 where each is written as an integer."""
+    """Growing ids of the compiled readers of text; `settle` converts them to int64 if each is written as an integer."""
 
     def __init__(self):
         self._settled = None
@@ -218,22 +218,20 @@ class TextIds(GrowingIds):
     def __len__(self):
         return int(self._table.count[0])
 
-    def room(self, n_bytes):
-        """Give the table, with room for all ids that a text of `n_bytes` may hold."""
+    def reserve(self, n_bytes):
+        """Return the table, with capacity for every id that `n_bytes` of text can contain."""
         table, count = self._table, len(self)
         n_ids, used = count + n_bytes // 2 + 1, int(table.ends[count - 1]) if count else 0
         slots, keys = table.slots, _grown(table.keys, n_ids)
         if slots.shape[0] < 2 * n_ids:
             slots = np.full(2 ** (2 * n_ids).bit_length(), -1, dtype=np.int32)
             kernels.fill_slots(slots, keys, count)
-        self._table = kernels.IdTable(
-            slots, keys, _grown(table.ends, n_ids), _grown(table.text, used + n_bytes), table.count
-        )
+        self._table = kernels.IdTable(slots, keys, _grown(table.ends, n_ids), _grown(table.text, used + n_bytes), table.count)
         return self._table
 
     @property
     def values(self):
-        """The ids so far, by number."""
+        """Ids added so far, by number."""
         ends = self._table.ends[: len(self)]
         integers = np.empty(ends.shape[0], dtype=np.int64)
         if kernels.as_integers(ends, self._table.text, integers):
@@ -246,9 +244,28 @@ class TextIds(GrowingIds):
 
 
 def _grown(array, size):
-    """Give an array of at least `size` entries that begins as this one does; itself where it is large enough."""
+    """Return `array`, copied into a larger array if it has fewer than `size` entries."""
     if array.shape[0] >= size:
         return array
     larger = np.empty(max(size, array.shape[0] * 3 // 2), dtype=array.dtype)
     larger[: array.shape[0]] = array
     return larger
+
+
+def settled(ids, numbers):
+    """Convert growing ids to `Ids`, and their numbers to dense integers of these `Ids`."""
+    if isinstance(ids, Ids):
+        return ids, numbers
+    ids, places = ids.settle()
+    return ids, numbers if places is None else places[numbers].astype(numbers.dtype)
+
+
+def shared_ids(first, other):
+    """Raise if `other` is not a `ClickLog` over the ids of `first`."""
+    if not hasattr(other, "click_indptr"):  # not isinstance: ClickLog is built on this module
+        raise ValueError(f"expected a ClickLog or a stream of its parts; found {type(other).__name__}.")
+    if first.queries is not other.queries or first.urls is not other.urls:
+        raise ValueError(
+            "the logs do not share their ids: the same number can mean two queries. Read the files together, as in "
+            "read_tsv([first, second])."
+        )

@@ -1,4 +1,4 @@
-"""From clicks to labels, for learners that rank by features."""
+"""Relevance labels from clicks, for learners that rank by features."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from structrank import _validation
+from structrank._support import checks
 from structrank.clicks.ids import as_id_array, dense_pairs
 from structrank.clicks.preferences import Preferences
-from structrank.data import group_by_query
+from structrank.datasets.queries import group_by_query
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -21,31 +21,32 @@ if TYPE_CHECKING:
 def to_labels(
     source: Preferences | ClickRanker | Callable | ArrayLike, queries: ArrayLike, urls: ArrayLike, n_grades: int = 5
 ) -> np.ndarray:
-    """Give documents labels that say what a click log thinks of them, to train `StructRankSVM` or `LambdaMART` on.
+    """Derive relevance labels from clicks, for example to train `StructRankSVM` or `LambdaMART`.
 
-    Clicks order the urls of a query, but say nothing of how good the best of them is; so the labels grade within each query.
-    Of the n documents of a query about which something is known, one that scores higher than b others has the label ::
+    Clicks order the urls of a query but do not show how relevant the best of them is, so the labels are relative to the query.
+    If n documents of a query have a score, a document that scores higher than b of them has the label ::
 
         floor(n_grades * b / n)
 
-    Equal scores get equal labels, and a query whose scores are all equal has only zeros, which teach nothing.
+    Equal scores get equal labels. If all scores of a query are equal, its labels are 0 and carry no training signal.
 
     Parameters
     ----------
     source : Preferences, scorer, callable or array-like of shape (n_docs,)
-        What to grade by. Of preferences, the share of comparisons that a url wins, ``(wins + 1) / (wins + losses + 2)``, by
-        weight: the 1 and the 2 keep a single lucky win from being the best there is. A scorer has ``predict(queries, urls)``,
-        as the learners of `structrank.clicks` have; a callable takes the same; an array has the scores.
+        Source of the scores. For preferences, the score is the weighted fraction of comparisons that a url wins, smoothed so
+        that a single win does not reach the maximum: ``(wins + 1) / (wins + losses + 2)``. A scorer has
+        ``predict(queries, urls)``, as the learners of `structrank.clicks` do; a callable has the same arguments; an array
+        has the scores.
     queries, urls : array-like of shape (n_docs,)
         Ids of the documents, as in the log.
     n_grades : int, default 5
-        Labels are 0 .. n_grades - 1, at least 2. For criteria that know only relevant and irrelevant, 2 makes the better half
-        relevant; with more, choose with ``relevant_from``.
+        Labels are 0 .. n_grades - 1, at least 2. For criteria with binary relevance, 2 makes the better half relevant; with
+        more grades, set ``relevant_from``.
 
     Returns
     -------
     (n_docs,) array of float64
-        nan where nothing is known: a url without preferences, or with a score of nan. Leave these rows out of training.
+        nan for a url without preferences or with a score of nan. Exclude these rows from training.
 
     Examples
     --------
@@ -56,11 +57,11 @@ def to_labels(
     >>> to_labels([0.3, 0.1, 0.3], ["q", "q", "q"], ["a", "b", "c"], n_grades=2)
     array([0., 0., 0.])
     """
-    n_grades = _validation.check_number("n_grades", n_grades, at_least=2, integer=True)
+    n_grades = checks.check_number("n_grades", n_grades, at_least=2, integer=True)
     query_ids, url_ids = as_id_array(queries, "queries"), as_id_array(urls, "urls")
-    n_docs = _validation.count_rows(query_ids, "queries")
-    url_ids = _validation.as_column(url_ids, n_docs, "urls", against="queries")
-    scores = _validation.as_number_column(
+    n_docs = checks.count_rows(query_ids, "queries")
+    url_ids = checks.as_column(url_ids, n_docs, "urls", against="queries")
+    scores = checks.as_number_column(
         _scores(source, query_ids, url_ids), n_docs, "scores", "numbers, larger is better", against="queries"
     )
     labels, known = np.full(n_docs, np.nan), np.flatnonzero(~np.isnan(scores))
@@ -79,7 +80,7 @@ def _scores(source, queries, urls):
 
 
 def _win_rates(pairs, queries, urls):
-    """Give the smoothed share of comparisons that each (query, url) wins, nan where there are none."""
+    """Return the smoothed fraction of comparisons that each (query, url) wins, nan if it has none."""
     query, url = dense_pairs(pairs.queries, pairs.urls, queries, urls)
     known = (query >= 0) & (url >= 0)
     n_urls = len(pairs.urls)
@@ -89,22 +90,20 @@ def _win_rates(pairs, queries, urls):
     losses = np.bincount(place[len(pairs) :], weights=pairs.weight, minlength=keys.size)
     rates = np.full(query.shape[0], np.nan)
     if keys.size:
-        asked = query * n_urls + url
-        place = np.minimum(np.searchsorted(keys, asked), keys.size - 1)
-        found = known & (keys[place] == asked)
+        wanted = query * n_urls + url
+        place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        found = known & (keys[place] == wanted)
         rates[found] = ((wins + 1) / (wins + losses + 2))[place[found]]
     return rates
 
 
 def _number_below(query, scores):
-    """Give for each entry how many entries of its query have a strictly lower score."""
+    """Return for each entry the number of entries of its query with a strictly lower score."""
     order = np.lexsort((scores, query))
     query, scores = query[order], scores[order]
     places = np.arange(order.shape[0])
     new_query = np.append(True, query[1:] != query[:-1])
     new_score = new_query | np.append(True, scores[1:] != scores[:-1])
     below = np.empty(order.shape[0], dtype=np.int64)
-    below[order] = np.maximum.accumulate(np.where(new_score, places, 0)) - np.maximum.accumulate(
-        np.where(new_query, places, 0)
-    )
+    below[order] = np.maximum.accumulate(np.where(new_score, places, 0)) - np.maximum.accumulate(np.where(new_query, places, 0))
     return below

@@ -1,40 +1,40 @@
-"""The paper's Figures 3 and 4: accuracy against the number of factors, and against theta.
+"""Plots of pair accuracy against the number of factors and against theta (Figures 3 and 4 of Cao et al., AAAI 2010).
 
-The displays follow the manners of `structrank.plotting`.
+The displays have the interface of those in `structrank.comparison.plotting`.
 """
 
 from __future__ import annotations
 
-from structrank import _validation
+from structrank._support import checks
+from structrank._support.plotting import Display, plain, styles
 from structrank.clicks.evaluation import pair_accuracy
-from structrank.plotting import _Display, _styles, plain
 
 __all__ = ["FactorsDisplay", "ThetaDisplay"]
 
 
-class _AccuracyDisplay(_Display):
-    """Lines of pair accuracy against a number; subclasses say which.
+class _AccuracyDisplay(Display):
+    """Plot of pair accuracy against a parameter; subclasses set its name, `_xlabel`.
 
     Parameters
     ----------
     curves : dict from str to (x, accuracy)
-        For each name two sequences of equal length.
+        Two sequences of equal length per line.
     """
 
     def __init__(self, curves):
         self.curves = {}
         for name, (x, accuracy) in curves.items():
-            x = _validation.as_number_column(x, _validation.count_rows(x, f"x of {name!r}"), "x", "numbers")
-            accuracy = _validation.as_number_column(accuracy, x.shape[0], "accuracy", "numbers", against="x")
+            x = checks.as_number_column(x, checks.count_rows(x, f"x of {name!r}"), "x", "numbers")
+            accuracy = checks.as_number_column(accuracy, x.shape[0], "accuracy", "numbers", against="x")
             self.curves[name] = x, accuracy
 
     def plot(self, *, ax=None):
-        """Draw.
+        """Draw the lines.
 
         Parameters
         ----------
         ax : matplotlib Axes, default None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------
@@ -42,9 +42,9 @@ class _AccuracyDisplay(_Display):
         """
         ax = self._place(ax, figsize=(6.0, 4.0))
         self.lines_ = {}
-        for (name, (x, accuracy)), style in zip(self.curves.items(), _styles(), strict=False):
+        for (name, (x, accuracy)), style in zip(self.curves.items(), styles(), strict=False):
             (self.lines_[name],) = ax.plot(x, accuracy, label=plain(name), **style)
-        ax.set_xlabel(self._along)
+        ax.set_xlabel(self._xlabel)
         ax.set_ylabel("pair accuracy")
         ax.grid(alpha=0.3)
         if len(self.lines_) > 1:
@@ -58,14 +58,14 @@ class FactorsDisplay(_AccuracyDisplay):
     Parameters
     ----------
     curves : dict from str to (numbers of factors, accuracies)
-        A line for each name.
+        One line per name.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : dict
-        From names to the lines drawn.
+        Lines drawn, by name.
 
     Examples
     --------
@@ -77,21 +77,21 @@ class FactorsDisplay(_AccuracyDisplay):
     >>> matplotlib.pyplot.close(display.figure_)
     """
 
-    _along = "number of factors"
+    _xlabel = "number of factors"
 
     @classmethod
     def from_estimator(cls, estimator, train, test, *, factors=(2, 5, 10, 20, 50), name="CoRank", ax=None):
-        """Train for several numbers of factors and draw.
+        """Train with several numbers of factors and draw.
 
         Parameters
         ----------
         estimator : CollaborativeRanker
-            Need not be fitted, and is not changed.
+            Fitted or not; it is cloned.
         train, test : Preferences
-            What to learn from and what to measure on, as ``pairs.split()`` gives them.
+            Training and test pairs, for example from ``pairs.split()``.
         factors : sequence of int, default (2, 5, 10, 20, 50)
         name : str, default "CoRank"
-            Of the line.
+            Name of the line.
         ax
             As for `plot`.
 
@@ -101,25 +101,25 @@ class FactorsDisplay(_AccuracyDisplay):
         """
         from sklearn.base import clone
 
-        factors = [_validation.check_number("factors", k, at_least=1, integer=True) for k in factors]
+        factors = [checks.check_number("factors", k, at_least=1, integer=True) for k in factors]
         models = (clone(estimator).set_params(factors=k).fit(train) for k in factors)
         return cls({name: (factors, [pair_accuracy(test, model) for model in models])}).plot(ax=ax)
 
 
 class ThetaDisplay(_AccuracyDisplay):
-    """Accuracy of the hybrid against theta, the share of the random walk in it: Figure 4 of the paper.
+    """Accuracy of the hybrid against theta, the weight of the random walk: Figure 4 of Cao et al. (AAAI 2010).
 
     Parameters
     ----------
     curves : dict from str to (thetas, accuracies)
-        A line for each name.
+        One line per name.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : dict
-        From names to the lines drawn.
+        Lines drawn, by name.
 
     Examples
     --------
@@ -131,18 +131,18 @@ class ThetaDisplay(_AccuracyDisplay):
     >>> matplotlib.pyplot.close(display.figure_)
     """
 
-    _along = "theta: 0 is collaborative ranking alone, 1 the random walk"
+    _xlabel = "theta: 0 is collaborative ranking alone, 1 the random walk"
 
     @classmethod
     def from_estimator(cls, estimator, *, name="hybrid", ax=None):
-        """Draw the curve that a hybrid has chosen its theta by, with a line at its choice.
+        """Draw the validation curve of a hybrid, with a vertical line at the theta it chose.
 
         Parameters
         ----------
         estimator : HybridRanker
-            Fitted.
+            Fitted with ``theta=None``.
         name : str, default "hybrid"
-            Of the line.
+            Name of the line.
         ax
             As for `plot`.
 
@@ -154,7 +154,9 @@ class ThetaDisplay(_AccuracyDisplay):
 
         check_is_fitted(estimator, "curve_")
         if not estimator.curve_:
-            raise ValueError("estimator was given its theta and has no curve; fit it with theta=None, which chooses one.")
+            raise ValueError(
+                "estimator was fitted with a fixed theta and has no curve; fit it with theta=None to choose theta."
+            )
         display = cls({name: zip(*estimator.curve_, strict=True)}).plot(ax=ax)
         if estimator.combine == "prior":
             display.ax_.set_xlabel("theta: strength of the random walk as prior of the factors")

@@ -1,4 +1,4 @@
-"""Preferences between urls, read from clicks: what was clicked is better than what was passed over."""
+"""Preference pairs from clicks: a clicked url is preferred to a skipped one."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from structrank import _validation
 from structrank._kernels import click_logs as kernels
-from structrank.clicks.counts import KeySums, as_stream, parts_of
-from structrank.clicks.ids import Ids
-from structrank.clicks.log import ClickLog, as_mask, random_mask, settled, shared_ids
+from structrank._support import checks
+from structrank.clicks.counts import KeySums, parts_of
+from structrank.clicks.ids import Ids, settled, shared_ids
+from structrank.clicks.log import ClickLog, as_mask, random_mask
+from structrank.clicks.stream import as_stream
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -27,16 +28,16 @@ RULES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Preferences:
-    """Pairs of urls of which one was preferred for a query.
+    """Pairs of urls, one of which is preferred to the other for a query.
 
     Attributes
     ----------
     queries, urls : Ids
-        What the dense integers stand for.
+        Ids of the dense integers.
     query, winner, loser : (n_pairs,) arrays of int32
-        For ``query[i]``, ``winner[i]`` is better than ``loser[i]``. Each triple is there once; they are sorted.
+        For ``query[i]``, ``winner[i]`` is preferred to ``loser[i]``. The triples are distinct and sorted.
     weight : (n_pairs,) array of float64
-        Number of sessions that say so.
+        Number of sessions that state the preference.
 
     Examples
     --------
@@ -61,7 +62,7 @@ class Preferences:
         return f"Preferences({len(self)} pairs, {len(self.queries)} queries, {len(self.urls)} urls)"
 
     def subset(self, mask: ArrayLike) -> Preferences:
-        """Give some of the pairs, over the same ids.
+        """Return some of the pairs, over the same ids.
 
         Parameters
         ----------
@@ -82,21 +83,21 @@ class Preferences:
         return Preferences(self.queries, self.urls, *(array[taken] for array in arrays))
 
     def split(self, test_size: float = 0.25, random_state: int = 0) -> tuple[Preferences, Preferences]:
-        """Split the pairs at random into some to learn from and some to test on, as the paper does.
+        """Split the pairs at random into training and test pairs, as in Cao, Shen, Wang and Yang (AAAI 2010).
 
-        A triple goes to one side with all its weight. To hold out whole sessions, split the log: `ClickLog.split`.
+        A triple goes to one side with its full weight. To hold out whole sessions, split the log: `ClickLog.split`.
 
         Parameters
         ----------
         test_size : float, default 0.25
-            Share of the pairs that is held out, between 0 and 1.
+            Fraction of the pairs in the test set, between 0 and 1.
         random_state : int, default 0
-            Seed. Pairs are drawn by the numbers of ids, which for ids that are no integers hang on the order of the log.
+            Seed. The split depends on the dense integers of the ids and so, unless ids are integers, on the order of the log.
 
         Returns
         -------
         train, test : Preferences
-            Over the same ids.
+            Pairs over the same ids.
 
         Examples
         --------
@@ -109,7 +110,7 @@ class Preferences:
 
 
 class PairCounter:
-    """Extracts and counts the preferences of a log that comes in parts.
+    """Counter of the preferences in a log that is read in parts.
 
     Parameters
     ----------
@@ -127,7 +128,7 @@ class PairCounter:
     """
 
     def __init__(self, rule: str = "clicked>skipped-above"):
-        self._rule = RULES[_validation.check_choice("rule", rule, tuple(RULES))]
+        self._rule = RULES[checks.check_choice("rule", rule, tuple(RULES))]
         self._sums = KeySums(1)
         self._first: ClickLog | None = None
 
@@ -137,52 +138,50 @@ class PairCounter:
         Parameters
         ----------
         log : ClickLog
-            Parts must share their ids, as those of one stream do.
+            All parts must share their ids, as the parts of one stream do.
         """
         shared_ids(self._first or log, log)
         self._first = self._first or log
         for part in parts_of(log):
-            query, key = kernels.extract_pairs(
-                self._rule, part.query, part.indptr, part.shown, part.click_indptr, part.clicks
-            )
+            query, key = kernels.extract_pairs(self._rule, part.query, part.indptr, part.shown, part.click_indptr, part.clicks)
             self._sums.add(query, key, np.ones((query.shape[0], 1)))
 
     def finish(self) -> Preferences:
-        """Give what was found.
+        """Return the preferences of all parts.
 
         Returns
         -------
         Preferences
         """
         if self._first is None:
-            raise ValueError("the log holds no session; expected at least one.")
+            raise ValueError("the log has no sessions; expected at least one.")
         numbers, key, weight = self._sums.sums()
         queries, query = settled(self._first.queries, numbers)
         better, worse = (key >> 32).astype(np.int32), (key & (2**32 - 1)).astype(np.int32)
         (urls, winner), (_, loser) = settled(self._first.urls, better), settled(self._first.urls, worse)
         columns = [query, winner, loser, weight[:, 0]]
-        if query is not numbers or winner is not better:  # numbered anew, and no longer sorted
+        if query is not numbers or winner is not better:  # renumbering has changed the order
             order = np.lexsort((loser, winner, query))
             columns = [column[order] for column in columns]
         return Preferences(queries, urls, *columns)
 
 
 def preference_pairs(log: ClickLog | Iterable, rule: str = "clicked>skipped-above") -> Preferences:
-    """Extract preferences from clicks, and count how many sessions state each.
+    """Extract preferences from clicks, and count the sessions that state each preference.
 
-    Users read from top to bottom, so that a url above a click was seen and passed over: a judgement that, unlike the click
-    itself, does not come from standing high (Joachims 2002; Joachims et al. 2005 compare the rules).
+    Users read from top to bottom, so a url above a click was seen and skipped. Unlike the click itself, this judgement is not
+    biased towards high ranks (Joachims 2002; Joachims et al. 2005 compare the rules).
 
     Parameters
     ----------
     log : ClickLog, stream of its parts, or sessions
-        Sessions as for `ClickLog.from_sessions`. A stream is read once and not held; what is kept grows with the number of
-        distinct pairs.
+        Sessions as for `ClickLog.from_sessions`. A stream is read once; memory grows with the number of distinct pairs, not
+        with the length of the log.
     rule : str, default "clicked>skipped-above"
-        - "clicked>skipped-above": a clicked url is better than each url above it that was not clicked (Joachims 2002);
-        - "last-click>skipped-above": the same for the last click in time only, which ended the search;
-        - "clicked>skipped-next": a clicked url is better than the one right below it, if that was not clicked;
-        - "clicked>earlier-clicked": a clicked url is better than each url that was clicked before it.
+        - "clicked>skipped-above": a clicked url is preferred to each url above it that was not clicked (Joachims 2002);
+        - "last-click>skipped-above": the same, but only for the last click in time, which ended the search;
+        - "clicked>skipped-next": a clicked url is preferred to the url directly below it, if that was not clicked;
+        - "clicked>earlier-clicked": a clicked url is preferred to each url that was clicked before it.
 
     Returns
     -------
@@ -195,7 +194,7 @@ def preference_pairs(log: ClickLog | Iterable, rule: str = "clicked>skipped-abov
 
     Examples
     --------
-    The four queries of Figure 2 of Cao, Shen, Wang and Yang (AAAI 2010), who are shown urls 1, 2, 3:
+    The four queries of Figure 2 of Cao, Shen, Wang and Yang (AAAI 2010), each of which shows urls 1, 2, 3:
 
     >>> sessions = [("A", [1, 2, 3], [0, 2]), ("B", [1, 2, 3], [0, 1]), ("C", [1, 2, 3], [2]), ("D", [1, 2, 3], [1, 2])]
     >>> pairs = preference_pairs(sessions)

@@ -1,4 +1,4 @@
-"""What every learner that scores (query, url) can do with its scores."""
+"""Base class of learners that score (query, url)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from structrank.clicks.ids import as_id_array
-from structrank.data import group_by_query
-from structrank.ranker import Ranker, ranks_within
+from structrank.datasets.queries import group_by_query
+from structrank.models.ranker import Ranker, ranks_within
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
 class ClickRanker(Ranker):
-    """A learner whose ``predict(queries, urls)`` gives a score for each entry, higher is better.
+    """Base class of learners whose ``predict(queries, urls)`` returns one score per entry; higher is better.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class ClickRanker(Ranker):
         Returns
         -------
         (n,) array of int
-            Rank of each entry within its query, 1 is best; ties in order of entry.
+            Rank of each entry within its query, 1 is best; ties are ranked in order of entry.
         """
         scores = self.predict(queries, urls)
         if not scores.shape[0]:

@@ -1,10 +1,10 @@
-"""Click logs in files of text: tab-separated, JSON lines, and Yandex's layout.
+"""Readers of click logs in text files: tab-separated, JSON lines, and the Yandex format.
 
-``read_...`` gives a `ClickLog`; ``stream_...`` gives it in parts, for logs that are larger than memory: hand the stream to
-`preference_pairs` or `click_counts`, or go through it once with a `PairCounter` and a `ClickCounter`.
+``read_...`` returns a `ClickLog`; ``stream_...`` returns its parts, for logs that are larger than memory: pass the stream to
+`preference_pairs` or `click_counts`, or iterate over it once with a `PairCounter` and a `ClickCounter`.
 
-Files may be plain, .gz, .bz2 or .xz, and several are read as one log. What each reader leaves out, and why, is counted in
-``log.report``; see `LogReport`.
+Files may be plain, .gz, .bz2 or .xz; several files are read as one log. ``log.report`` counts what was skipped; see
+`LogReport`.
 """
 
 from __future__ import annotations
@@ -13,23 +13,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from structrank.clicks._text_logs import JsonLines, TsvLines, YandexLines
-from structrank.clicks.log import ClickLog
-from structrank.clicks.stream import CHUNK, LogStream, stream_files
+from structrank.clicks.log import CHUNK, ClickLog, LogStream
+from structrank.clicks.stream import stream_files
 
 if TYPE_CHECKING:
-    from structrank._typing import Path
+    from structrank._support.typing import Path
 
 
-def stream_tsv(
-    paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0
-) -> LogStream:
-    r"""Give a log in tab-separated text in parts; see `read_tsv`.
+def stream_tsv(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:
+    r"""Stream a log in tab-separated text in parts; see `read_tsv`.
 
     Parameters
     ----------
-    paths : path-like, or list of these
+    paths : path-like or list of path-like
     chunk : int, default 131072
-        Sessions of a part, about.
+        Approximate number of sessions per part.
     malformed, verbose
         As for `read_tsv`.
 
@@ -52,22 +50,22 @@ def stream_tsv(
 
 
 def read_tsv(paths: Path | Sequence[Path], *, malformed: str = "skip", verbose: int = 0) -> ClickLog:
-    r"""Read a log in tab-separated text, a session a line.
+    r"""Read a log in tab-separated text, one session per line.
 
     ::
 
         query TAB urls TAB clicked positions
 
-    Urls are separated by blanks; so are positions, which count from 0 and are in order of time. The third field may be empty
-    or missing: nothing was clicked. A query may hold blanks. Ids are int64 where each is written as an integer, and text
-    otherwise; bytes that are no UTF-8 are shown as ``\xff``.
+    Urls are separated by blanks, and so are positions, which start at 0 and are in order of time. The third field is empty or
+    missing if nothing was clicked. A query may contain blanks. Ids are int64 if every id is written as an integer, and str
+    otherwise; bytes that are not UTF-8 are escaped as ``\xff``.
 
     Parameters
     ----------
-    paths : path-like, or list of these
-        Plain, .gz, .bz2 or .xz; several are one log.
+    paths : path-like or list of path-like
+        Plain, .gz, .bz2 or .xz; several files form one log.
     malformed : {"skip", "error"}, default "skip"
-        What to do with a line that is not so: leave it out, count it and warn, or raise.
+        How to treat a malformed line: skip it, count it and warn, or raise.
     verbose : int, default 0
         1 shows progress on stderr.
 
@@ -89,16 +87,14 @@ def read_tsv(paths: Path | Sequence[Path], *, malformed: str = "skip", verbose: 
     return ClickLog.gather(stream_tsv(paths, malformed=malformed, verbose=verbose))
 
 
-def stream_yandex(
-    paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0
-) -> LogStream:
-    r"""Give a log in Yandex's layout in parts; see `read_yandex`.
+def stream_yandex(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:
+    r"""Stream a log in the Yandex format in parts; see `read_yandex`.
 
     Parameters
     ----------
-    paths : path-like, or list of these
+    paths : path-like or list of path-like
     chunk : int, default 131072
-        Sessions of a part, about.
+        Approximate number of sessions per part.
     malformed, verbose
         As for `read_yandex`.
 
@@ -121,24 +117,24 @@ def stream_yandex(
 
 
 def read_yandex(paths: Path | Sequence[Path], *, malformed: str = "skip", verbose: int = 0) -> ClickLog:
-    r"""Read a log in the layout of Yandex's relevance prediction challenge.
+    r"""Read a log in the format of the Yandex relevance prediction challenge.
 
     ::
 
         SessionID TAB TimePassed TAB Q TAB QueryID TAB RegionID TAB url TAB url ...
         SessionID TAB TimePassed TAB C TAB url
 
-    The lines of a session follow each other. Each of its query lines becomes a session of the `ClickLog`; a click goes to the
-    latest query of its session, at its time or before, that showed the url. Regions are not used. Fields may also be separated
-    by blanks. Clicks that belong to no query are counted in the report, as ``not_shown``, or as ``without_query`` where their
-    session has no query line at all, as happens in a file that is not sorted by session.
+    The lines of a session must be consecutive. Each query line becomes a session of the `ClickLog`; a click belongs to the
+    latest query of its session, at its time or before, that showed the url. Regions are ignored. Fields may also be separated
+    by blanks. Clicks without such a query are skipped and reported as ``not_shown``, or as ``without_query`` if their session
+    has no query line, as happens in a file that is not sorted by session.
 
     Parameters
     ----------
-    paths : path-like, or list of these
-        Plain, .gz, .bz2 or .xz; several are one log, but no session goes on from one file to the next.
+    paths : path-like or list of path-like
+        Plain, .gz, .bz2 or .xz; several files form one log, but sessions do not continue across files.
     malformed : {"skip", "error"}, default "skip"
-        What to do with a line that is not so: leave it out, count it and warn, or raise.
+        How to treat a malformed line: skip it, count it and warn, or raise.
     verbose : int, default 0
         1 shows progress on stderr.
 
@@ -160,16 +156,14 @@ def read_yandex(paths: Path | Sequence[Path], *, malformed: str = "skip", verbos
     return ClickLog.gather(stream_yandex(paths, malformed=malformed, verbose=verbose))
 
 
-def stream_jsonl(
-    paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0
-) -> LogStream:
-    """Give a log in JSON lines in parts; see `read_jsonl`.
+def stream_jsonl(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:
+    """Stream a log in JSON lines in parts; see `read_jsonl`.
 
     Parameters
     ----------
-    paths : path-like, or list of these
+    paths : path-like or list of path-like
     chunk : int, default 131072
-        Sessions of a part, about.
+        Approximate number of sessions per part.
     malformed, verbose
         As for `read_jsonl`.
 
@@ -181,20 +175,20 @@ def stream_jsonl(
 
 
 def read_jsonl(paths: Path | Sequence[Path], *, malformed: str = "skip", verbose: int = 0) -> ClickLog:
-    r"""Read a log in JSON lines, a session a line.
+    r"""Read a log in JSON lines, one session per line.
 
     ::
 
         {"query": "paris weather", "urls": ["a.org", "b.org"], "clicks": [1]}
 
-    Clicks are positions from 0, in order of time. Ids are numbers or texts, and 1 is not "1". Other keys are not read.
+    Clicks are positions from 0, in order of time. Ids are numbers or strings, and 1 differs from "1". Other keys are ignored.
 
     Parameters
     ----------
-    paths : path-like, or list of these
-        Plain, .gz, .bz2 or .xz; several are one log.
+    paths : path-like or list of path-like
+        Plain, .gz, .bz2 or .xz; several files form one log.
     malformed : {"skip", "error"}, default "skip"
-        What to do with a line that is not so: leave it out, count it and warn, or raise.
+        How to treat a malformed line: skip it, count it and warn, or raise.
     verbose : int, default 0
         1 shows progress on stderr.
 

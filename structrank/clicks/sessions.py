@@ -1,23 +1,21 @@
-"""Sessions as Python has them, ``(query, urls, clicked positions)``, made a log."""
+"""Checks of sessions given as Python objects ``(query, urls, clicked positions)``."""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Hashable, Iterable
 
 import numpy as np
 
-from structrank import _validation
+from structrank._support import checks
 from structrank.clicks.ids import GrowingIds
-from structrank.clicks.log import MALFORMED, LogReport, assemble
-from structrank.clicks.stream import CHUNK, LogStream
+from structrank.clicks.report import MALFORMED, LogReport
 
 
 class Sessions:
-    """Raw sessions in lists, until they are made a log."""
+    """Buffer of checked sessions; `take` returns them as arrays."""
 
     def __init__(self, malformed):
-        self._malformed = _validation.check_choice("malformed", malformed, MALFORMED)
+        self._malformed = checks.check_choice("malformed", malformed, MALFORMED)
         self._queries, self._urls = GrowingIds(), GrowingIds()
         self._clear()
 
@@ -30,7 +28,7 @@ class Sessions:
         return len(self._query)
 
     def add(self, session, place):
-        """Add a session, or count it as malformed; `place` names it in messages."""
+        """Add a session, or count it as malformed; `place` is its location in messages."""
         try:
             query, urls, clicks = _checked(session)
         except _MalformedError as error:
@@ -49,11 +47,11 @@ class Sessions:
         self._report += LogReport(malformed=1, examples=(message,))
 
     def take(self):
-        """Give what was added since the last time as a log."""
+        """Return the sessions added since the last call, as the arguments of `assemble`."""
         columns = (self._query, self._sizes, self._shown, self._n_clicks, self._clicks)
-        log = assemble(self._queries, self._urls, *map(_as_numbers, columns), self._report)
+        taken = (self._queries, self._urls, *map(_as_numbers, columns), self._report)
         self._clear()
-        return log
+        return taken
 
 
 def _as_numbers(values):
@@ -61,11 +59,11 @@ def _as_numbers(values):
 
 
 class _MalformedError(Exception):
-    """What is wrong with a session."""
+    """Raised for a malformed session; the message states why."""
 
 
 def _checked(session):
-    """Give (query, list of urls, list of positions) of a session."""
+    """Return (query, list of urls, list of positions) of a session; raise if it is malformed."""
     try:
         query, urls, clicks = session
     except (TypeError, ValueError):
@@ -74,11 +72,11 @@ def _checked(session):
     query, *urls = (_checked_id(value) for value in (query, *urls))
     for click in clicks:
         if type(click) is not int and (not isinstance(click, numbers.Integral) or isinstance(click, (bool, np.bool_))):
-            raise _MalformedError(f"found {abbreviated(click)} as a clicked position, expected an integer, from 0.")
-    return query, urls, [min(max(int(click), -1), _FARTHEST) for click in clicks]
+            raise _MalformedError(f"found {abbreviated(click)} as a clicked position, expected an integer from 0.")
+    return query, urls, [min(max(int(click), -1), _MAX_POSITION) for click in clicks]
 
 
-_FARTHEST = 2**31  # position of no url; larger ones mean the same
+_MAX_POSITION = 2**31  # beyond any list, so larger positions can be clipped to fit an int64
 
 
 def _as_list(values, expected):
@@ -96,57 +94,14 @@ def _checked_id(value):
     try:
         hash(value)
         missing = value is None or bool(value != value)
-    except TypeError:  # not hashable, or pandas' NA, which is neither equal to itself nor not
+    except TypeError:  # not hashable, or pandas.NA, whose comparisons have no truth value
         missing = True
     if missing:
-        raise _MalformedError(f"found {abbreviated(value)} as an id, expected a number, a text or a tuple of these.")
+        raise _MalformedError(f"found {abbreviated(value)} as an id, expected a number, a string or a tuple of these.")
     return value
 
 
 def abbreviated(value):
-    """Give the repr of a value, as much of it as a message has room for."""
+    """Return the repr of a value, cut to 60 characters."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}..."
-
-
-def stream_sessions(
-    sessions: Iterable[tuple[Hashable, Iterable[Hashable], Iterable[int]]], *, chunk: int = CHUNK, malformed: str = "skip"
-) -> LogStream:
-    """Give sessions in memory, or from a generator, as a log in parts.
-
-    Parameters
-    ----------
-    sessions : iterable of (query, urls, clicked positions)
-        As for `ClickLog.from_sessions`.
-    chunk : int, default 131072
-        Sessions of a part.
-    malformed : {"skip", "error"}, default "skip"
-        What to do with a session that is no such triple: leave it out, count it and warn, or raise.
-
-    Returns
-    -------
-    LogStream
-
-    Examples
-    --------
-    >>> from structrank.clicks import preference_pairs
-    >>> preference_pairs(stream_sessions((n, ["a", "b"], [1]) for n in range(1000)))
-    Preferences(1000 pairs, 1000 queries, 2 urls)
-    """
-    chunk = _validation.check_number("chunk", chunk, at_least=1, integer=True)
-    if isinstance(sessions, (str, bytes)) or not hasattr(sessions, "__iter__"):
-        raise ValueError(
-            f"sessions is a {type(sessions).__name__}; expected an iterable of (query, urls, clicked positions)."
-        )
-    waiting = Sessions(malformed)
-
-    def parts():
-        for number, session in enumerate(sessions):
-            waiting.add(session, f"session {number}")
-            if len(waiting) >= chunk:
-                yield waiting.take()
-        rest = waiting.take()
-        if rest.report != LogReport():
-            yield rest
-
-    return LogStream(parts(), "sessions")

@@ -1,75 +1,39 @@
-"""A click log in parts, and the files that the parts are read from."""
+"""Click logs from files, and operations that take a log, a stream of its parts, or sessions."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from structrank import _validation
-from structrank._progress import ProgressLine
-from structrank.clicks.log import ClickLog, LogReport
-from structrank.datasets._text_files import read_blocks
+from structrank._support import checks
+from structrank._support.progress import ProgressLine
+from structrank.clicks.counts import ClickCounter, ClickCounts
+from structrank.clicks.log import ClickLog, LogStream
+from structrank.clicks.report import LogReport
+from structrank.datasets.text_files import read_blocks
 
 if TYPE_CHECKING:
-    from structrank._typing import Path
-
-CHUNK = 2**17
-
-
-class LogStream:
-    """A click log in parts, to be gone through once.
-
-    Attributes
-    ----------
-    report : LogReport
-        Of the parts so far.
-
-    Examples
-    --------
-    >>> from structrank.clicks import stream_sessions
-    >>> stream = stream_sessions([("a", [1, 2], [0]), ("b", [2, 3], [7])], chunk=1)
-    >>> [len(part) for part in stream]
-    [1, 1]
-    >>> stream.report.not_shown
-    1
-    """
-
-    def __init__(self, parts: Iterable[ClickLog], name: str):
-        self._parts: Iterable[ClickLog] | None = parts
-        self._name = name
-        self.report = LogReport()
-
-    def __iter__(self) -> Iterator[ClickLog]:
-        if self._parts is None:
-            raise ValueError(f"the stream of {self._name} has been read; make a new one to read it again.")
-        parts, self._parts = self._parts, None
-        for part in parts:
-            self.report += part.report
-            yield part
-        if not self.report.sessions:
-            why = f" The first that was not understood: {self.report.examples[0]}" if self.report.examples else ""
-            raise ValueError(f"{self._name} holds no session that shows a url; expected at least one.{why}")
-        self.report.warn()
+    from structrank._support.typing import Path
 
 
 def stream_files(lines, paths: Path | Sequence[Path], chunk: int, verbose: int) -> LogStream:
-    """Give the log in files of text in parts.
+    """Stream the log in text files in parts.
 
     Parameters
     ----------
     lines : reader of lines
-        With ``add(path, block)``, ``len`` (sessions that wait) and ``take(end)``, which gives them as a log.
-    paths : path-like, or list of these
+        Has ``add(path, block)``, ``len`` (buffered sessions) and ``take(end)``, which returns these sessions as a log.
+    paths : path-like or list of path-like
     chunk : int
-        Sessions of a part, about.
+        Approximate number of sessions per part.
     verbose : int
 
     Returns
     -------
     LogStream
     """
-    chunk = _validation.check_number("chunk", chunk, at_least=1, integer=True)
+    chunk = checks.check_number("chunk", chunk, at_least=1, integer=True)
     files = _as_paths(paths)
 
     def parts():
@@ -91,10 +55,10 @@ def stream_files(lines, paths: Path | Sequence[Path], chunk: int, verbose: int) 
 
 
 def _as_paths(paths):
-    """Give one or several paths as a list of texts; each must be a file."""
+    """Return one or several paths as a list of str; raise if one is not a file."""
     several = isinstance(paths, (list, tuple))
     if not several and not isinstance(paths, (str, os.PathLike)):
-        raise ValueError(f"paths={paths!r} is not valid: expected a path, or a list of these.")
+        raise ValueError(f"paths={paths!r} is not valid: expected a path or a list of paths.")
     if several and not paths:
         raise ValueError("paths is empty; expected at least one file.")
     for number, path in enumerate(paths if several else []):
@@ -103,5 +67,57 @@ def _as_paths(paths):
     found = [os.fspath(path) for path in (paths if several else [paths])]
     for path in found:
         if not os.path.isfile(path):
-            raise FileNotFoundError(f"{path} is no file; expected a click log.")
+            raise FileNotFoundError(f"{path} is not a file; expected a click log.")
     return found
+
+
+def click_counts(log: ClickLog | Iterable | ClickCounts) -> ClickCounts:
+    """Count how often each url was shown and clicked for each query.
+
+    Parameters
+    ----------
+    log : ClickLog, stream of its parts, or ClickCounts
+        Counts are returned unchanged. A stream is read once; memory grows with the number of distinct pairs (query, url), not
+        with the length of the log.
+
+    Returns
+    -------
+    ClickCounts
+
+    Examples
+    --------
+    >>> from structrank.clicks import stream_sessions
+    >>> sessions = [("q", ["a", "b"], [1]), ("q", ["b", "a"], [0])]
+    >>> click_counts(stream_sessions(sessions, chunk=1)).clicks.toarray()
+    array([[0., 2.]])
+    """
+    if isinstance(log, ClickCounts):
+        return log
+    counter = ClickCounter()
+    for part in as_stream(log):
+        counter.add(part)
+    return counter.finish()
+
+
+def as_stream(log):
+    """Return an iterator over the parts of a log, of a stream, or of sessions as for `ClickLog.from_sessions`."""
+    if isinstance(log, ClickLog):
+        return iter([log])
+    if isinstance(log, (str, bytes)) or not hasattr(log, "__iter__"):
+        raise ValueError(f"log is a {type(log).__name__}; expected a ClickLog, a stream of its parts, or sessions.")
+    return _parts(iter(log))
+
+
+def _parts(entries):
+    """Yield the parts of a stream; if the first entry is a session, yield one log of all entries."""
+    for first in entries:
+        if not isinstance(first, ClickLog):
+            yield ClickLog.from_sessions(_chain(first, entries))
+            return
+        yield first
+        yield from entries
+
+
+def _chain(first, rest):
+    yield first
+    yield from rest

@@ -3,7 +3,7 @@
 Names load when first used.
 """
 
-from structrank._lazy import names_of
+from structrank._support.lazy import names_of
 
 _HOME = {
     "RankNet": "rankers",

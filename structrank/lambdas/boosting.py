@@ -1,4 +1,4 @@
-"""Rounds of LightGBM's trees: what LambdaMART and McRank share."""
+"""Boosting rounds with LightGBM, shared by LambdaMART and McRank."""
 
 from __future__ import annotations
 
@@ -9,30 +9,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse
 
-from structrank import _validation, metrics
-from structrank._validation import n_threads
-from structrank.data import RankingData
-from structrank.lambdas.training import (
-    EarlyStopping,
-    MeasureRanker,
-    Round,
-    RoundReporter,
-    Yardstick,
-    as_validation,
-    validation_yardstick,
-)
+from structrank import metrics
+from structrank._support import checks
+from structrank._support.checks import n_threads
+from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, as_validation, validation_evaluator
+from structrank.metrics import Evaluator
+from structrank.training.data import RankingData
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from structrank._typing import Matrix
+    from structrank._support.typing import Matrix
 
 
 class BoostedRanker(MeasureRanker):
-    """A ranker of boosted trees: its checks, its predictions, and the trees as LightGBM's own text.
+    """Base class of rankers with boosted trees: parameter checks, prediction, and the trees in LightGBM's text format.
 
-    A subclass has the parameters that `_check_parameters` checks, makes a `Course` in ``fit``, hands it to `_keep_trees` when
-    it has run, and turns the outputs of its boosters, a list with one array for each, into scores in ``_scores(outputs)``.
+    A subclass has the parameters that `check_parameters` checks. Its ``fit`` creates a `Course`, runs it and passes it to
+    `_keep_trees`; ``_scores(outputs)`` turns the outputs of the boosters, a list of one array per booster, into scores.
     """
 
     def predict(self, X: Matrix) -> NDArray[np.float64]:
@@ -49,34 +43,34 @@ class BoostedRanker(MeasureRanker):
         return self._scores(self._outputs(X))
 
     def _outputs(self, X, **chosen):
-        """Give the output of each booster; `chosen` may name the rounds, as LightGBM's ``predict`` takes them."""
+        """Return the output of each booster; `chosen` selects rounds with the keywords of LightGBM's ``predict``."""
         matrix = _as_lightgbm(self._check_features(X))
-        # Not there in a model that was loaded from a file: the texts are all that is saved.
+        # Missing in a model loaded from a file, which holds only the texts.
         if getattr(self, "_boosters", None) is None:
             library = _import_lightgbm(type(self).__name__)
             self._boosters = [library.Booster(model_str=text) for text in self.trees_]
         threads = n_threads(self.n_jobs)
         return [booster.predict(matrix, num_threads=threads, **chosen) for booster in self._boosters]
 
-    def _check_parameters(self):
-        """Check what does not depend on data."""
+    def check_parameters(self):
+        """Raise if a parameter is not valid, whatever the data."""
         metrics.parse(self.measure)
-        _validation.check_cut("patience", self.patience, "no early stopping")
+        checks.check_cut("patience", self.patience, "no early stopping")
         n_threads(self.n_jobs)
         for name in ("n_estimators", "min_child_samples"):
-            _validation.check_number(name, getattr(self, name), at_least=1, integer=True)
-        _validation.check_number("num_leaves", self.num_leaves, at_least=2, integer=True)
-        _validation.check_number("learning_rate", self.learning_rate, above=0)
+            checks.check_number(name, getattr(self, name), at_least=1, integer=True)
+        checks.check_number("num_leaves", self.num_leaves, at_least=2, integer=True)
+        checks.check_number("learning_rate", self.learning_rate, above=0)
         for name in ("min_child_weight", "reg_lambda"):
-            _validation.check_number(name, getattr(self, name), at_least=0)
+            checks.check_number(name, getattr(self, name), at_least=0)
         for name in ("subsample", "colsample_bytree"):
             share = getattr(self, name)
-            if _validation.check_number(name, share, above=0) > 1:
+            if checks.check_number(name, share, above=0) > 1:
                 raise ValueError(f"{name}={share!r} is not valid: expected a share above 0 and at most 1.")
-        _validation.check_number("random_state", self.random_state, at_least=0, integer=True)
+        checks.check_number("random_state", self.random_state, at_least=0, integer=True)
 
     def _settings(self, **more):
-        """Give LightGBM's parameters. Sums are formed in one order, however many threads there are."""
+        """Return LightGBM's parameters. The order of summation does not depend on the number of threads."""
         return {
             "num_leaves": self.num_leaves,
             "learning_rate": self.learning_rate,
@@ -96,7 +90,7 @@ class BoostedRanker(MeasureRanker):
         }
 
     def _keep_trees(self, course):
-        """Take over the trees that were grown; warn where there are none."""
+        """Store the trees as text; warn if there are none."""
         counts = course.tree_counts[course.best_round - 1] if course.tree_counts else [0] * len(course.boosters)
         self.trees_ = [
             booster.model_to_string(num_iteration=count) for booster, count in zip(course.boosters, counts, strict=True)
@@ -106,31 +100,31 @@ class BoostedRanker(MeasureRanker):
             text = (
                 "No tree could be grown, so all documents get the same score: no split leaves at least "
                 f"min_child_samples={self.min_child_samples} documents and min_child_weight={self.min_child_weight:g} in each "
-                "leaf and is any better than none. Lower these, or see whether the features tell anything."
+                "leaf and reduces the loss. Lower these parameters, or check whether the features are informative."
             )
-            warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
+            warnings.warn(text, checks.StructRankWarning, stacklevel=3)
 
 
 class Course:
-    """One course of training, from checked data to grown trees.
+    """One training run, from checked data to grown trees.
 
     Parameters
     ----------
     ranker : BoostedRanker
     X, y, qid, sample_weight, validation, callback
-        As the user gave them.
+        The arguments of ``fit``.
 
     Attributes
     ----------
     given : RankingData
-        As the user gave it.
+        The training set passed by the user.
     data : RankingData
-        Without queries of weight 0, and with weights whose mean is 1.
+        The training set without queries of weight 0, with weights scaled to mean 1.
     rows : array of int
-        The rows of `given` that it has.
+        The rows of `given` that are in `data`.
     boosters : list of lightgbm.Booster
     tree_counts : list of list of int
-        For each round, how many rounds of trees each booster has: one that finds no split where others do falls behind.
+        For each round, the number of rounds with a tree in each booster; a booster that finds no split adds none.
     reporter : RoundReporter
     stopping : EarlyStopping
     reason : str
@@ -143,53 +137,52 @@ class Course:
         self.reporter = RoundReporter(callback, ranker.verbose, name="tree")
         self.given = RankingData(X, y, qid, sample_weight)
         self._validation = as_validation(validation, self.given)
-        # LightGBM counts rows of weight 0 as others, and knows weights to 32 bits only.
+        # LightGBM counts rows of weight 0 towards min_data_in_leaf, and stores weights as float32.
         self.data, self.rows = self.given.counted()
         self.stopping = EarlyStopping(ranker.patience if self._validation else None)
         measure = metrics.parse(ranker.measure)
-        self._on_train = Yardstick(measure, self.data.labels, self.data.grouping, self.data.query_weights)
-        self._on_validation = validation_yardstick(measure, self._validation)
+        self._on_train = Evaluator(measure, self.data.labels, self.data.grouping, self.data.query_weights)
+        self._on_validation = validation_evaluator(measure, self._validation)
         self._binned = None
         self.boosters = []
         self.tree_counts = []
 
     @property
     def best_round(self):
-        """Rounds to keep: up to the best on the validation set, or all."""
+        """Number of rounds to keep: up to the best on the validation set, or all."""
         return self.stopping.best_round or len(self.reporter.rounds)
 
     def add_booster(self, target, weight=None, **settings):
-        """Add a booster with targets of its own; features are put into bins once for all."""
+        """Add a booster with its own targets; all boosters share the binned features."""
         settings = self._ranker._settings(**settings)
         X = _as_lightgbm(self.data.X)
         if self._binned is None:
             rows = self._library.Dataset(X, target, weight=weight, params=settings)
-        else:  # a copy of the bins, which takes a fraction of the time to find them
+        else:  # copying the bins is faster than computing them again
             rows = self._binned.subset(np.arange(X.shape[0], dtype=np.int32), params=settings)
             rows.construct().set_label(target)
             rows.set_weight(weight)
         if not any(rows.construct().feature_num_bin(feature) > 1 for feature in range(X.shape[1])):
             raise ValueError(
                 f"X has no feature that could split its {X.shape[0]} documents into leaves of at least "
-                f"min_child_samples={self._ranker.min_child_samples}; lower that, or see whether the features vary."
+                f"min_child_samples={self._ranker.min_child_samples}; lower it, or check whether the features vary."
             )
         booster = self._library.Booster(settings, rows)
         if self._validation:
-            other = rows.create_valid(
-                _as_lightgbm(self._validation.X), params=settings
-            )  # the last one sets the threads of all
+            # The last dataset sets the number of threads of all.
+            other = rows.create_valid(_as_lightgbm(self._validation.X), params=settings)
             booster.add_valid(other, "validation")
         self._binned = self._binned or rows
         self.boosters.append(booster)
 
     def run(self, grow, scores):
-        """Grow trees round by round until they are enough.
+        """Grow trees round by round until a stopping rule applies.
 
         Parameters
         ----------
         grow : callable
-            ``grow(number)``, from 0, adds a tree to each booster; gives the number of effective pairs, or None where no tree
-            could be grown.
+            ``grow(number)``, from 0, adds a tree to each booster and returns the number of effective pairs, or None if no
+            tree could be grown.
         scores : callable
             Turns the boosters' outputs, a list of arrays, into scores.
         """
@@ -206,7 +199,7 @@ class Course:
             self.reason = "interrupted"
 
     def _round(self, number, grow, scores):
-        """Make one round; give why training should end, or None."""
+        """Run one round; return the reason to stop training, or None."""
         started = time.perf_counter()
         try:
             pairs = grow(number)
@@ -238,7 +231,7 @@ def _import_lightgbm(who):
 
 
 def _current_outputs(evaluate):
-    """Give a booster's outputs for the rows it is trained or validated on, which it keeps up to date by itself."""
+    """Return a booster's outputs for its training or validation rows, which LightGBM keeps up to date."""
     kept = []
 
     def keep(outputs, _):
@@ -250,7 +243,7 @@ def _current_outputs(evaluate):
 
 
 def _as_lightgbm(matrix):
-    """Give a matrix in a type that LightGBM reads without loss."""
+    """Convert a matrix to a type that LightGBM reads without loss."""
     if scipy.sparse.issparse(matrix):
         return scipy.sparse.csr_matrix(matrix)
     return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)

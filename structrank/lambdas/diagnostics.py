@@ -1,4 +1,4 @@
-"""What the lambdas do as trees are added: Figures 2 and 3 of the WWW 2011 paper, as data and as plots."""
+"""Diagnostics of lambdas by boosting round: Figures 2 and 3 of the WWW 2011 paper, as data and as plots."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structrank import _validation
 from structrank._kernels.lambdas import add_lambdas
-from structrank.data import RankingData
+from structrank._support import checks
+from structrank._support.plotting import Display, styles, without_crowd
 from structrank.lambdas.mart import check_label_sources
 from structrank.lambdas.objectives import CrossEntropy, Graded
-from structrank.plotting import _Display, _styles, _without_crowd
+from structrank.training.data import RankingData
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import ArrayLike
 
-    from structrank._typing import Matrix
+    from structrank._support.typing import Matrix
     from structrank.lambdas.mart import LambdaMART
     from structrank.metrics import Measure
 
@@ -33,32 +33,37 @@ __all__ = [
 
 
 def lambda_agreement(
-    model: LambdaMART, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, labels: dict[str, Any] | None = None,
-    objective: Graded | None = None, every: int = 1,
-) -> pd.DataFrame:  # fmt: skip
-    """Compute for how many documents the lambdas of a lower tier do not contradict those of the first: Figure 2.
+    model: LambdaMART,
+    X: Matrix,
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    labels: dict[str, Any] | None = None,
+    objective: Graded | None = None,
+    every: int = 1,
+) -> pd.DataFrame:
+    """Compute the share of documents for which the lambdas of a lower tier agree with those of the first: Figure 2.
 
-    A document agrees if both lambdas have the same sign or that of the lower tier is 0. Each lower tier is looked at twice:
-    over all pairs of its labels, missing ones taken as 0, and over the pairs that `Graded` trains on, which have labels and
-    are equal in the tiers above.
+    A document agrees if both lambdas have the same sign or that of the lower tier is 0. Each lower tier is evaluated twice:
+    over all pairs of its labels, with missing labels counted as 0, and over the pairs that `Graded` trains on: pairs with
+    labels in the tier and equal labels in the tiers above.
 
     Parameters
     ----------
     model : LambdaMART
-        Trained; its scores after each round are what lambdas are computed at.
+        Trained; lambdas are computed at its scores after each round.
     X, y, qid
         As for ``model.fit``.
     labels : dict
-        From names of label sources to columns, as for ``model.fit``.
+        Mapping from names of label sources to columns, as for ``model.fit``.
     objective : Graded, default None
-        The tiers; None for ``Graded()``, clicks below grades. The model may have been trained for another.
+        The tiers; None for ``Graded()``, clicks below grades. The model may have been trained for another objective.
     every : int, default 1
-        Look at each round, or at every so many.
+        Interval between the rounds that are evaluated.
 
     Returns
     -------
     pandas.DataFrame
-        Index "round", a column for each lower tier and kind of pairs, with shares of documents from 0 to 1.
+        Index "round", one column per lower tier and kind of pairs, with shares of documents from 0 to 1.
 
     Examples
     --------
@@ -75,7 +80,7 @@ def lambda_agreement(
 
     objective = Graded() if objective is None else objective
     if not isinstance(objective, Graded):
-        raise ValueError(f"objective={objective!r} is not valid: expected a Graded, which has tiers to compare.")
+        raise ValueError(f"objective={objective!r} is not valid: expected a Graded objective.")
     data = RankingData(X, y, qid)
     rows, indptr = data.grouping.rows, data.grouping.indptr
     found = {None: data.labels, **check_label_sources(labels, objective, data)}
@@ -97,32 +102,37 @@ def lambda_agreement(
 
 
 def lambda_contribution(
-    model: LambdaMART, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, measure: str | Measure = "ndcg",
-    high: float | None = None, every: int = 1,
-) -> pd.DataFrame:  # fmt: skip
-    r"""Compute which grades the forces on highly relevant documents come from: Figure 3(a), equation 11.
+    model: LambdaMART,
+    X: Matrix,
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    measure: str | Measure = "ndcg",
+    high: float | None = None,
+    every: int = 1,
+) -> pd.DataFrame:
+    r"""Compute the share of each grade in the forces on highly relevant documents: Figure 3(a), equation 11.
 
     .. math:: \frac1H \sum_{j\ \text{high}} \frac{\sum_{k: y_k = v} |\lambda_{jk}|}{\sum_k |\lambda_{jk}|}
 
-    for each grade v, over the H documents of high grade that feel a force.
+    for each grade v, over the H documents of high grade with a non-zero force.
 
     Parameters
     ----------
     model : LambdaMART
-        Trained; its scores after each round are what lambdas are computed at.
+        Trained; lambdas are computed at its scores after each round.
     X, y, qid
         As for ``model.fit``.
     measure : str or Measure, default "ndcg"
-        Of the lambdas, those of `CrossEntropy`.
+        Measure of the `CrossEntropy` lambdas.
     high : float, default None
-        Least label of a highly relevant document; None for the second largest.
+        Lowest label that counts as highly relevant; None for the second largest.
     every : int, default 1
-        Look at each round, or at every so many.
+        Interval between the rounds that are evaluated.
 
     Returns
     -------
     pandas.DataFrame
-        Index "round", a column for each grade, rows that sum to 1.
+        Index "round", one column per grade; rows sum to 1.
 
     Examples
     --------
@@ -141,16 +151,16 @@ def lambda_contribution(
     labels = data.labels[rows]
     grades = np.unique(labels)
     if grades.shape[0] < 2:
-        raise ValueError(f"y has the label {grades[0]:g} only; expected at least two grades.")
+        raise ValueError(f"every label in y is {grades[0]:g}; expected at least two grades.")
     (term,) = CrossEntropy(measure).terms(1)
-    high = grades[-2] if high is None else _validation.check_number("high", high)
+    high = grades[-2] if high is None else checks.check_number("high", high)
     if high > grades[-1]:
         raise ValueError(f"high={high:g} is above every label; the largest is {grades[-1]:g}.")
 
     plans = {}
     for own in grades[grades >= high]:
         for other in grades[grades != own]:
-            # In a group by themselves, the two grades form all pairs that there are; the others keep their ranks.
+            # The two grades share a group, so they form all pairs; the other documents keep their ranks.
             apart = np.where(np.isin(labels, (own, other)), -1.0, labels)
             plans[own, other] = replace(term, above=("apart",)).plan({None: labels, "apart": apart}, indptr)
     shares = {}
@@ -166,7 +176,7 @@ def lambda_contribution(
 def labels_at_top(
     model: LambdaMART, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, k: int = 3, every: int = 1
 ) -> pd.DataFrame:
-    """Compute the shares of grades among the documents in the first k ranks: Figure 3(b).
+    """Compute the share of each grade in the first k ranks: Figure 3(b).
 
     Parameters
     ----------
@@ -176,12 +186,12 @@ def labels_at_top(
         As for ``model.fit``.
     k : int, default 3
     every : int, default 1
-        Look at each round, or at every so many.
+        Interval between the rounds that are evaluated.
 
     Returns
     -------
     pandas.DataFrame
-        Index "round", a column for each grade, rows that sum to 1.
+        Index "round", one column per grade; rows sum to 1.
 
     Examples
     --------
@@ -195,7 +205,7 @@ def labels_at_top(
     """
     import pandas as pd
 
-    k = _validation.check_number("k", k, at_least=1, integer=True)
+    k = checks.check_number("k", k, at_least=1, integer=True)
     data = RankingData(X, y, qid)
     query = data.grouping.query_of_row()
     rank = np.arange(query.shape[0]) - np.repeat(data.grouping.indptr[:-1], data.grouping.sizes)
@@ -209,8 +219,8 @@ def labels_at_top(
 
 
 def _stages(model, X, every):
-    """Yield the numbers of rounds, and the scores after them; the last round is always among them."""
-    every = _validation.check_number("every", every, at_least=1, integer=True)
+    """Yield every `every`-th round number with the scores after it, and the last round."""
+    every = checks.check_number("every", every, at_least=1, integer=True)
     for number, scores in enumerate(model.staged_predict(X), start=1):
         if (number - 1) % every == 0 or number == model.best_round_:
             yield number, scores
@@ -223,19 +233,19 @@ def _lambdas(weighted_plans, scores):
     return lambdas
 
 
-class _SharesDisplay(_Display):
-    """Shares by round, a line for each column; a subclass says what they are in `_LABEL`."""
+class _SharesDisplay(Display):
+    """Plot of shares by round, one line per column; a subclass sets the axis label `_LABEL`."""
 
     def __init__(self, shares):
         self.shares = shares
 
     def plot(self, *, ax=None):
-        """Draw.
+        """Draw the shares.
 
         Parameters
         ----------
         ax : matplotlib Axes, default None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
@@ -243,9 +253,9 @@ class _SharesDisplay(_Display):
         """
         ax = self._place(ax, figsize=(6.0, 4.0))
         self.lines_ = {}
-        for name, style in zip(self.shares, _styles(), strict=False):
+        for name, style in zip(self.shares, styles(), strict=False):
             values = 100 * self.shares[name]
-            style = _without_crowd(style, len(values))
+            style = without_crowd(style, len(values))
             (self.lines_[name],) = ax.plot(values.index.to_numpy(), values.to_numpy(), label=self._name(name), **style)
         ax.set_xlabel("round")
         ax.set_ylabel(self._LABEL)
@@ -255,19 +265,19 @@ class _SharesDisplay(_Display):
 
 
 class LambdaAgreementDisplay(_SharesDisplay):
-    """How far the lambdas of the tiers agree, round by round: Figure 2 of the WWW 2011 paper.
+    """Agreement of the lambdas of the tiers by round: Figure 2 of the WWW 2011 paper.
 
     Parameters
     ----------
     shares : pandas.DataFrame
-        As `lambda_agreement` gives it.
+        Result of `lambda_agreement`.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : dict
-        From columns to the lines drawn.
+        Mapping from columns to the lines drawn.
 
     Examples
     --------
@@ -292,19 +302,19 @@ class LambdaAgreementDisplay(_SharesDisplay):
 
 
 class LambdaContributionDisplay(_SharesDisplay):
-    """Which grades push the highly relevant documents, round by round: Figure 3(a) of the WWW 2011 paper.
+    """Share of each grade in the forces on highly relevant documents, by round: Figure 3(a) of the WWW 2011 paper.
 
     Parameters
     ----------
     shares : pandas.DataFrame
-        As `lambda_contribution` gives it.
+        Result of `lambda_contribution`.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : dict
-        From grades to the lines drawn.
+        Mapping from grades to the lines drawn.
 
     Examples
     --------
@@ -329,12 +339,12 @@ class LambdaContributionDisplay(_SharesDisplay):
 
 
 class TopLabelsDisplay(LambdaContributionDisplay):
-    """Which grades stand in the first ranks, round by round: Figure 3(b) of the WWW 2011 paper.
+    """Share of each grade in the first ranks, by round: Figure 3(b) of the WWW 2011 paper.
 
     Parameters
     ----------
     shares : pandas.DataFrame
-        As `labels_at_top` gives it.
+        Result of `labels_at_top`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""SPSARanker: a linear ranker that climbs a measure itself, by gradients estimated from its values."""
+"""SPSARanker: a linear ranker that maximises a measure with gradients estimated from function values."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from structrank import _validation, metrics
-from structrank.data import RankingData
-from structrank.lambdas.cross_entropy import mean_cross_entropy, pairs_alike
+from structrank import metrics
+from structrank._support import checks
+from structrank.lambdas.cross_entropy import equally_weighted_pairs, mean_cross_entropy
 from structrank.lambdas.networks import Network, moments
 from structrank.lambdas.training import (
     EarlyStopping,
@@ -17,11 +17,12 @@ from structrank.lambdas.training import (
     Round,
     RoundReporter,
     as_validation,
-    training_yardstick,
-    validation_yardstick,
+    training_evaluator,
+    validation_evaluator,
 )
-from structrank.linear_methods import LinearMethods
+from structrank.models.linear import LinearMethods
 from structrank.solvers.spsa import FDSA, SPSA, Steps, minimize
+from structrank.training.data import RankingData
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from structrank._typing import Matrix
+    from structrank._support.typing import Matrix
     from structrank.datasets import Dataset
     from structrank.metrics import Measure
 
@@ -39,50 +40,50 @@ _METHODS = ("spsa:2", "spsa:4", "spsa:8", "fdsa")
 class SPSARanker(LinearMethods, MeasureRanker):
     r"""Linear ranker trained on a measure directly, by stochastic approximation of its gradient.
 
-    A mean of NDCG over many queries is a function of the weights that steps up and down, but not much. SPSA estimates its
-    gradient from two values, at w + cδ and w - cδ for random signs δ, whatever the number of weights; FDSA moves one weight at
-    a time. After Yue and Burges, On using simultaneous perturbation stochastic approximation for learning to rank, and the
-    empirical optimality of LambdaRank, MSR-TR-2007-115, who found it behind `LambdaRank` on web search data.
+    The mean NDCG over many queries is piecewise constant in the weights, with small steps. SPSA estimates its gradient from
+    two values, at w + cδ and w - cδ for random signs δ, whatever the number of weights; FDSA perturbs one weight at a time.
+    The method is that of Yue and Burges, On using simultaneous perturbation stochastic approximation for learning to rank, and
+    the empirical optimality of LambdaRank, MSR-TR-2007-115, who found it worse than `LambdaRank` on web search data.
 
     Parameters
     ----------
     objective : {"measure", "cross-entropy"}, default "measure"
-        What to climb: the measure, or minus RankNet's mean cross entropy of pairs, which is smooth.
+        Function to maximise: the measure, or minus RankNet's mean cross entropy of pairs, which is smooth.
     measure : str or Measure, default "ndcg@10"
-        Any of `structrank.metrics`; also what the model is scored by.
+        Any measure of `structrank.metrics`; also used by `score`.
     method : {"spsa:2", "spsa:4", "spsa:8", "fdsa"}, default "spsa:4"
-        How the gradient is estimated; the number is that of evaluations for one gradient.
+        How the gradient is estimated; the number is the number of evaluations per gradient.
     step, perturbation : float, default 10.0 and 0.1
-        The constants a and c of the steps a / (50 + k^0.602) and perturbations c / k^0.101 of iteration k. Features are brought
-        to mean 0 and deviation 1 for training, so that these do not depend on their scale.
+        The constants a and c of the steps a / (50 + k^0.602) and perturbations c / k^0.101 of iteration k. Features are
+        standardised for training, so both constants are independent of the scale of the features.
     max_evaluations : int, default 2000
-        Evaluations of the objective for gradients.
+        Maximum number of evaluations of the objective for gradients.
     patience : int or None, default None
-        Iterations without a new best value of the measure after which to stop.
+        Stop after this many iterations without a new best value of the measure.
     random_state : int, default 0
-        Seed of the directions and of the random weights that training starts from.
+        Seed of the directions and of the initial weights.
     verbose : int, default 0
-        1 shows a line of progress; 0 prints nothing.
+        1 shows a progress line; 0 prints nothing.
 
     Attributes
     ----------
     weights_ : (n_features,) array
-        Of the best iteration by the measure, on the validation set where there is one.
+        Weights of the best iteration by the measure, on the validation set if given.
     n_iter_ : int
-        Iterations made.
+        Number of iterations.
     n_evaluations_ : int
-        Evaluations of the objective that they took.
+        Number of evaluations of the objective in these iterations.
     best_round_ : int
         The iteration whose weights were kept, from 1.
     history_ : History
-        A `structrank.lambdas.training.Round` for each iteration; its loss is the cross entropy where that is the objective.
+        A `structrank.lambdas.training.Round` per iteration; its loss is the cross entropy if that is the objective.
     stop_reason_ : str
         "max_evaluations", "patience", "callback" or "interrupted" (Ctrl-C).
     n_features_in_ : int
 
     See Also
     --------
-    structrank.solvers.spsa.minimize : The same for any function.
+    structrank.solvers.spsa.minimize : The same method for any function.
 
     Examples
     --------
@@ -95,10 +96,17 @@ class SPSARanker(LinearMethods, MeasureRanker):
     """
 
     def __init__(
-        self, objective: str = "measure", measure: str | Measure = "ndcg@10", method: str = "spsa:4", step: float = 10.0,
-        perturbation: float = 0.1, max_evaluations: int = 2000, patience: int | None = None, random_state: int = 0,
+        self,
+        objective: str = "measure",
+        measure: str | Measure = "ndcg@10",
+        method: str = "spsa:4",
+        step: float = 10.0,
+        perturbation: float = 0.1,
+        max_evaluations: int = 2000,
+        patience: int | None = None,
+        random_state: int = 0,
         verbose: int = 0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.objective = objective
         self.measure = measure
         self.method = method
@@ -110,9 +118,14 @@ class SPSARanker(LinearMethods, MeasureRanker):
         self.verbose = verbose
 
     def fit(
-        self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
-        validation: Dataset | tuple | None = None, callback: Callable[[Round], object] | None = None,
-    ) -> Self:  # fmt: skip
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: Dataset | tuple | None = None,
+        callback: Callable[[Round], object] | None = None,
+    ) -> Self:
         """Train.
 
         Parameters
@@ -125,7 +138,7 @@ class SPSARanker(LinearMethods, MeasureRanker):
         sample_weight : array-like of shape (n_docs,), default None
             Weights of the queries, given by row and constant within a query.
         validation : tuple (X, y, qid) or Dataset, default None
-            Where the measure decides which iteration's weights are kept and when to stop; None for the training set itself.
+            Data on which the measure selects the best iteration and decides when to stop; None for the training set.
         callback : callable, default None
             Called with each iteration's entry of the history; a true return value stops training.
 
@@ -133,14 +146,13 @@ class SPSARanker(LinearMethods, MeasureRanker):
         -------
         self
         """
-        _validation.check_choice("objective", self.objective, ("measure", "cross-entropy"))
-        _validation.check_choice("method", self.method, _METHODS)
+        checks.check_choice("objective", self.objective, ("measure", "cross-entropy"))
+        checks.check_choice("method", self.method, _METHODS)
         steps = Steps(
-            a=_validation.check_number("step", self.step, above=0),
-            c=_validation.check_number("perturbation", self.perturbation, above=0),
+            a=checks.check_number("step", self.step, above=0), c=checks.check_number("perturbation", self.perturbation, above=0)
         )
-        max_evaluations = _validation.check_number("max_evaluations", self.max_evaluations, at_least=1, integer=True)
-        random_state = _validation.check_number("random_state", self.random_state, at_least=0, integer=True)
+        max_evaluations = checks.check_number("max_evaluations", self.max_evaluations, at_least=1, integer=True)
+        random_state = checks.check_number("random_state", self.random_state, at_least=0, integer=True)
         measure = metrics.parse(self.measure)
         stopping = EarlyStopping(self.patience)
         reporter = RoundReporter(callback, self.verbose, name="iteration")
@@ -151,17 +163,17 @@ class SPSARanker(LinearMethods, MeasureRanker):
         if method.evaluations_of(data.n_features) > max_evaluations:
             raise ValueError(
                 f"max_evaluations={max_evaluations} is not enough for one gradient: {self.method} with {data.n_features} "
-                f"features takes {method.evaluations_of(data.n_features)}."
+                f"features needs {method.evaluations_of(data.n_features)}."
             )
-        climb = _Climb(self, measure, data, validation)
-        network, rng = climb.network, np.random.default_rng(random_state)
-        best = network.random_weights(rng) * climb.scale
+        objective = _Objective(self, measure, data, validation)
+        network, rng = objective.network, np.random.default_rng(random_state)
+        best = network.random_weights(rng) * objective.scale
         reason, started = "max_evaluations", time.perf_counter()
 
         def report(iteration, evaluations, w):
             nonlocal best, reason, started
-            given = w * climb.scale
-            train, validated, loss = climb.values(given)
+            given = w * objective.scale
+            train, validated, loss = objective.values(given)
             now = time.perf_counter()
             entry = Round(iteration, train, validated, 0, loss, steps.at(iteration)[0], now - started)
             started = now
@@ -177,9 +189,14 @@ class SPSARanker(LinearMethods, MeasureRanker):
 
         try:
             minimize(
-                climb.loss, best / np.where(climb.scale > 0, climb.scale, 1.0), method=method, steps=steps,
-                max_evaluations=max_evaluations, random_state=rng, callback=report,
-            )  # fmt: skip
+                objective.loss,
+                best / np.where(objective.scale > 0, objective.scale, 1.0),
+                method=method,
+                steps=steps,
+                max_evaluations=max_evaluations,
+                random_state=rng,
+                callback=report,
+            )
         except KeyboardInterrupt:
             if not reporter.rounds:
                 raise
@@ -204,29 +221,29 @@ class SPSARanker(LinearMethods, MeasureRanker):
         return Network(self.n_features_in_, 0).scores(matrix, self.weights_)
 
 
-class _Climb:
+class _Objective:
     """The objective as a function of the weights, for standardised features."""
 
     def __init__(self, ranker, measure, data, validation):
         self.data, self.validation = data, validation
         self.network = Network(data.n_features, 0)
         _, self.scale = moments(data)
-        self.yardstick = training_yardstick(measure, data)
-        self.other = validation_yardstick(measure, validation)
+        self.evaluator = training_evaluator(measure, data)
+        self.other = validation_evaluator(measure, validation)
         self.pairs = None
         if ranker.objective == "cross-entropy":
-            self.pairs = pairs_alike(data.labels[data.grouping.rows], data.grouping.indptr, data.query_weights)
+            self.pairs = equally_weighted_pairs(data.labels[data.grouping.rows], data.grouping.indptr, data.query_weights)
 
     def loss(self, w):
-        """Give what is descended on."""
+        """Compute the function to minimise."""
         scores = self.network.scores(self.data.X, w * self.scale)
-        return -self.yardstick(scores) if self.pairs is None else self._entropy(scores)
+        return -self.evaluator(scores) if self.pairs is None else self._entropy(scores)
 
     def _entropy(self, scores):
         return mean_cross_entropy(scores[self.data.grouping.rows], self.pairs)
 
     def values(self, given):
-        """Give the measure on both sets and the cross entropy, nan for what there is not."""
+        """Compute the measure on both sets and the cross entropy; nan for a value that does not apply."""
         scores = self.network.scores(self.data.X, given)
         validated = np.nan if self.other is None else self.other(self.network.scores(self.validation.X, given))
-        return self.yardstick(scores), validated, np.nan if self.pairs is None else self._entropy(scores)
+        return self.evaluator(scores), validated, np.nan if self.pairs is None else self._entropy(scores)

@@ -1,4 +1,4 @@
-"""Lambda gradients and swap gains of one query, for a look inside and for learners of your own."""
+"""Lambda gradients and swap gains of one query, for inspection and for custom learners."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from structrank import _validation, metrics
+from structrank import metrics
 from structrank._kernels import lambdas as kernels
+from structrank._support import checks
 from structrank.lambdas.plans import make_plan, parse_target
 
 if TYPE_CHECKING:
@@ -17,26 +18,25 @@ if TYPE_CHECKING:
 
 
 def lambda_gradients(
-    scores: ArrayLike, labels: ArrayLike, measure: str | Measure | None = "ndcg@10",
-    construction: str = "ranknet-weight-pairs",
-) -> NDArray[np.float64]:  # fmt: skip
-    r"""Compute the lambdas of the documents of one query: how hard each is pushed up (positive) or down (negative).
+    scores: ArrayLike, labels: ArrayLike, measure: str | Measure | None = "ndcg@10", construction: str = "ranknet-weight-pairs"
+) -> NDArray[np.float64]:
+    r"""Compute the lambdas of the documents of one query: positive moves a document up, negative down.
 
     Every construction is a sum of equal and opposite forces between a better document i and a worse one j,
 
     .. math:: \lambda_i = \sum_{j: i \succ j} \lambda_{ij} - \sum_{j: j \succ i} \lambda_{ji}
 
     so that the lambdas of a query sum to 0. With :math:`o = s_i - s_j`, :math:`\Delta` the swap gain (how much the measure
-    changes if i and j trade places in the ranking by score) and Z what the measure divides by (ideal DCG; number of relevant
+    changes if i and j are swapped in the ranking by score) and Z the normaliser of the measure (ideal DCG; number of relevant
     documents; 1 for MRR), the force is
 
     - "ranknet-weight-pairs": :math:`|\Delta| / (1 + e^{o})`, the gradient of RankNet's cost times the swap gain;
     - "spring-smooth": :math:`\max(1, Z|\Delta|) / (Z (1 + e^{o}))`, the same with the gain, before it is divided by Z,
-      bounded from below by 1, so that no pair of different label is without force;
+      bounded from below by 1, so that every pair of different label has a force;
     - "local-gradient": :math:`|\Delta| / (|o| + 0.1)` between neighbours in the ranking: change of the measure over change
       of score, with a margin for small differences;
     - "local-cost": :math:`|\Delta| / (1 + e^{o})` between neighbours in the ranking;
-    - "discrete-bounded": :math:`\min(1, Z|\Delta|) / Z` between a document and the one that stands at its ideal rank,
+    - "discrete-bounded": :math:`\min(1, Z|\Delta|) / Z` between a document and the document at its ideal rank,
       whatever their scores.
 
     With the ranks held fixed, each is minus the gradient of a cost, a sum over the same pairs of, in this order,
@@ -51,14 +51,14 @@ def lambda_gradients(
         At least 0; larger is more relevant.
     measure : str, Measure or None, default "ndcg@10"
         "ndcg", "ndcg@k", "cndcg", "cndcg@k", "map", "mrr", "mrr@k", or an object such as ``metrics.MAP(relevant_from=2)``.
-        None weighs all pairs of different label by 1: the gradient of RankNet.
+        None gives all pairs of different label the weight 1: the gradient of RankNet.
     construction : str, default "ranknet-weight-pairs"
-        One of the above: section 7.1 of Donmez, Svore and Burges, On the local optimality of LambdaRank, SIGIR 2009.
+        One of those above, from section 7.1 of Donmez, Svore and Burges, On the local optimality of LambdaRank, SIGIR 2009.
 
     Returns
     -------
     (n_docs,) array
-        In the order given; all 0 where the measure is undefined.
+        In the order given; all 0 if the measure is undefined.
 
     See Also
     --------
@@ -72,9 +72,9 @@ def lambda_gradients(
     array([-0.806,  0.366,  0.44 ])
     """
     target = parse_target(measure)
-    n_docs = _validation.count_rows(labels, "labels")
+    n_docs = checks.count_rows(labels, "labels")
     grades = _as_labels(labels, n_docs, target, "labels")
-    values = _validation.as_number_column(scores, n_docs, "scores", "numbers, larger ranks higher", "labels")
+    values = checks.as_number_column(scores, n_docs, "scores", "numbers, larger ranks higher", "labels")
     wrong = np.flatnonzero(~np.isfinite(values))
     if wrong.size:
         raise ValueError(f"scores contains {values[wrong[0]]:g} at row {wrong[0]}; lambdas need finite scores.")
@@ -85,9 +85,9 @@ def lambda_gradients(
 
 
 def swap_gains(labels_by_rank: ArrayLike, measure: str | Measure = "ndcg@10") -> NDArray[np.float64]:
-    r"""Compute how much a measure rises when two documents of one query trade places, for all pairs at once.
+    r"""Compute the change of a measure when two documents of one query are swapped, for all pairs.
 
-    From counts, in O(1) per pair, not by evaluating the measure again. For ranks a < b from 0, relevances z, gains G and
+    Each pair costs O(1), from counts; the measure is not evaluated again. For ranks a < b from 0, relevances z, gains G and
     discounts D, with :math:`c_r` relevant documents down to rank r,
 
     - NDCG: :math:`(G_b - G_a)(D_a - D_b) / Z`;
@@ -105,8 +105,8 @@ def swap_gains(labels_by_rank: ArrayLike, measure: str | Measure = "ndcg@10") ->
     Returns
     -------
     (n_docs, n_docs) array
-        Symmetric: entry (i, j) is the measure after ranks i and j were swapped, less the measure before. 0 everywhere where
-        the measure is undefined.
+        Symmetric: entry (i, j) is the measure after ranks i and j were swapped, less the measure before. All 0
+        if the measure is undefined.
 
     Examples
     --------
@@ -119,8 +119,8 @@ def swap_gains(labels_by_rank: ArrayLike, measure: str | Measure = "ndcg@10") ->
     """
     measure = parse_target(measure)
     if measure is None:
-        raise ValueError("measure=None is not valid: swaps are weighed by a measure, such as 'ndcg@10', 'map' or 'mrr'.")
-    n_docs = _validation.count_rows(labels_by_rank, "labels_by_rank")
+        raise ValueError("measure=None is not valid: expected a measure, such as 'ndcg@10', 'map' or 'mrr'.")
+    n_docs = checks.count_rows(labels_by_rank, "labels_by_rank")
     labels = _as_labels(labels_by_rank, n_docs, measure, "labels_by_rank")
     plan = make_plan(measure, labels, np.array([0, n_docs]))
     upper, lower = np.zeros(n_docs), np.zeros(n_docs)
@@ -134,11 +134,11 @@ def swap_gains(labels_by_rank: ArrayLike, measure: str | Measure = "ndcg@10") ->
 
 def _as_labels(labels, n_docs, measure, name):
     if isinstance(measure, metrics.CNDCG):
-        labels = _validation.as_number_column(labels, n_docs, name, "numbers from 0 to 1", name)
+        labels = checks.as_number_column(labels, n_docs, name, "numbers from 0 to 1", name)
         if np.isnan(labels).any():
-            raise ValueError(f"{name} contains NaN; leave documents without clicks out.")
+            raise ValueError(f"{name} contains NaN; remove documents without clicks.")
     else:
-        labels = _validation.as_labels(labels, n_docs, against=name, name=name)
+        labels = checks.as_labels(labels, n_docs, against=name, name=name)
     if measure is not None:
         measure.check_labels(labels)
     return labels

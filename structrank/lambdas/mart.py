@@ -1,4 +1,4 @@
-"""LambdaMART: boosted trees that follow lambdas."""
+"""LambdaMART: boosted trees fitted to lambda gradients."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from structrank import _validation
-from structrank._files import replace_file
 from structrank._kernels.boosting import add_near_lambdas
 from structrank._kernels.lambdas import add_lambdas, scale_by_deviation
-from structrank.data import score_rows
+from structrank._support import checks
+from structrank._support.files import replace_file
 from structrank.lambdas.boosting import BoostedRanker, Course
 from structrank.lambdas.objectives import parse_objective
+from structrank.training.data import score_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from structrank._typing import Matrix, Path
+    from structrank._support.typing import Matrix, Path
     from structrank.datasets import Dataset
     from structrank.lambdas.objectives import Objective
     from structrank.lambdas.training import Round
@@ -33,42 +33,41 @@ __all__ = ["LambdaMART"]
 class LambdaMART(BoostedRanker):
     r"""Boosted trees that are trained on lambdas, for a measure or for several at once.
 
-    Each round, every document j gets a force :math:`\lambda_j`, the sum of its pushes against the documents of its query
-    that have another label,
+    In each round, the force :math:`\lambda_j` on document j is the sum over the documents k of its query with another label of
 
     .. math:: \lambda_{jk} = |\Delta M(j, k)| \frac{1}{1 + e^{s_j - s_k}}
 
-    up against worse ones and down against better ones, where :math:`\Delta M` is the change of the measure M if the two trade
-    ranks. A regression tree is fitted to the forces and added to the scores s. Documents of equal score rank in an order that
-    hangs on their features alone, not on that of the rows. LightGBM grows the trees; it needs ``pip install
-    structrank[trees]``.
+    with positive sign if j has the larger label and negative sign otherwise, where :math:`\Delta M` is the change of the
+    measure M if the two swap ranks. A regression tree is fitted to the forces and added to the scores s. Documents of equal
+    score are ranked in an order that depends on their features only, not on the order of the rows. LightGBM grows the trees:
+    ``pip install structrank[trees]``.
 
     Parameters
     ----------
     objective : str, Measure or Objective, default "ndcg@30"
-        What the lambdas are for. "ndcg", "ndcg@k", "map", "mrr", "mrr@k" or None (all pairs alike, RankNet's cost) for the
+        Objective of the lambdas. "ndcg", "ndcg@k", "map", "mrr", "mrr@k" or None (equal weights, RankNet's cost) for the
         lambdas above; or from `structrank.lambdas.objectives`: `Graded` for several measures over several label sources,
         `IterationDependent` for one objective early in training and another late.
     measure : str or Measure, default "ndcg@10"
-        What `score` gives, and what early stopping goes by. It may be cut where the objective is not: lambdas of pairs far
-        down the list teach something too.
+        Measure of `score` and of early stopping. Its cutoff may be smaller than that of the objective: lambdas of pairs at
+        lower ranks carry training signal too.
     leaf_values : {"auto", "newton", "gradient"}, default "auto"
         Value of a leaf, before the learning rate: "newton" for the sum of lambdas over the sum of second derivatives of
-        the cost, "gradient" for the mean of lambdas that were divided by their standard deviation within each query (section
-        5.3 of the paper). "auto" takes Newton steps wherever second derivatives cannot be negative.
+        the cost, "gradient" for the mean of lambdas divided by their standard deviation within each query (section 5.3 of
+        the paper). "auto" takes Newton steps if second derivatives cannot be negative.
     margin : float or None, default 0.01
-        Weights of pairs are divided by ``margin + |s_j - s_k|``, so that documents of close scores count for more, much as
-        LightGBM's own lambdarank does; on generated data that was mostly worth 0.01 to 0.05 in NDCG@10. None takes the
-        lambdas as they stand above, those of the paper.
+        Weights of pairs are divided by ``margin + |s_j - s_k|``, which emphasises pairs of close scores, similar to
+        LightGBM's lambdarank; on synthetic data NDCG@10 mostly rose by 0.01 to 0.05. None uses the lambdas above, those
+        of the paper.
     n_estimators : int, default 100
-        Most rounds, a tree each.
+        Maximum number of rounds, one tree each.
     learning_rate : float, default 0.1
     num_leaves : int, default 31
-        Most leaves of a tree.
+        Maximum number of leaves of a tree.
     min_child_samples : int, default 20
-        Fewest documents in a leaf.
+        Minimum number of documents in a leaf.
     min_child_weight : float, default 1e-3
-        Least sum of second derivatives in a leaf.
+        Minimum sum of second derivatives in a leaf.
     subsample : float, default 1.0
         Share of the documents drawn for each tree.
     colsample_bytree : float, default 1.0
@@ -76,29 +75,29 @@ class LambdaMART(BoostedRanker):
     reg_lambda : float, default 0.0
         Added to the sum of second derivatives in a leaf; shrinks its value.
     patience : int or None, default None
-        Rounds without a better value on the validation set after which to stop; None never stops.
+        Stop after this many rounds without a better value on the validation set; None disables early stopping.
     n_jobs : int or None, default None
-        Threads: None is 1, -1 all cores. The model does not depend on it.
+        Threads: None is 1, -1 all cores. Results are bit-identical for any `n_jobs`.
     random_state : int, default 0
-        Seed of what is drawn.
+        Seed of the subsamples.
     verbose : int, default 0
-        1 shows a line of progress; 0 prints nothing.
+        1 shows a progress line; 0 prints nothing.
 
     Attributes
     ----------
     trees_ : list of str
-        LightGBM's text of the trees, one entry: ``lightgbm.Booster(model_str=model.trees_[0])`` reads it.
+        The trees in LightGBM's text format, one entry: ``lightgbm.Booster(model_str=model.trees_[0])`` reads it.
     n_iter_ : int
-        Rounds made.
+        Number of rounds.
     best_round_ : int
-        Rounds kept: up to the best on the validation set, where there is one.
+        Number of rounds kept: up to the best on the validation set, if given.
     history_ : History
-        One `structrank.lambdas.training.Round` each: the measure on either set, pairs with a non-zero lambda, seconds.
+        A `structrank.lambdas.training.Round` per round: the measure on both sets, pairs with a non-zero lambda, seconds.
     stop_reason_ : str
-        "n_estimators", "patience", "callback", "interrupted" (Ctrl-C), or "no split" where the data gave out.
+        "n_estimators", "patience", "callback", "interrupted" (Ctrl-C), or "no split" if no further tree could be grown.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array
-        Where X has string column names.
+        Defined if X has string column names.
 
     References
     ----------
@@ -114,7 +113,7 @@ class LambdaMART(BoostedRanker):
     >>> model.predict(test.X).shape == test.y.shape
     True
 
-    Two label sources, the second for documents that the first has equal:
+    Two label sources, the second for pairs with equal labels in the first:
 
     >>> from structrank.lambdas.objectives import Graded
     >>> clicks = datasets.make_click_labels(train.X, train.y, train.qid, random_state=0)
@@ -124,12 +123,24 @@ class LambdaMART(BoostedRanker):
     """
 
     def __init__(
-        self, objective: str | Measure | Objective | None = "ndcg@30", measure: str | Measure = "ndcg@10",
-        leaf_values: str = "auto", margin: float | None = 0.01, n_estimators: int = 100, learning_rate: float = 0.1,
-        num_leaves: int = 31, min_child_samples: int = 20, min_child_weight: float = 1e-3, subsample: float = 1.0,
-        colsample_bytree: float = 1.0, reg_lambda: float = 0.0, patience: int | None = None, n_jobs: int | None = None,
-        random_state: int = 0, verbose: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        objective: str | Measure | Objective | None = "ndcg@30",
+        measure: str | Measure = "ndcg@10",
+        leaf_values: str = "auto",
+        margin: float | None = 0.01,
+        n_estimators: int = 100,
+        learning_rate: float = 0.1,
+        num_leaves: int = 31,
+        min_child_samples: int = 20,
+        min_child_weight: float = 1e-3,
+        subsample: float = 1.0,
+        colsample_bytree: float = 1.0,
+        reg_lambda: float = 0.0,
+        patience: int | None = None,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> None:
         self.objective = objective
         self.measure = measure
         self.leaf_values = leaf_values
@@ -148,10 +159,15 @@ class LambdaMART(BoostedRanker):
         self.verbose = verbose
 
     def fit(
-        self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
-        labels: dict[str, Any] | None = None, validation: Dataset | tuple | None = None,
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        labels: dict[str, Any] | None = None,
+        validation: Dataset | tuple | None = None,
         callback: Callable[[Round], object] | None = None,
-    ) -> Self:  # fmt: skip
+    ) -> Self:
         """Train.
 
         Parameters
@@ -165,10 +181,10 @@ class LambdaMART(BoostedRanker):
         sample_weight : array-like of shape (n_docs,), default None
             Weights of the queries, given by row and constant within a query.
         labels : dict, default None
-            The other label sources of a `Graded` objective: from names to array-likes of shape (n_docs,), such as
-            ``{"clicks": rates}``. nan where a document has no such label.
+            The other label sources of a `Graded` objective: mapping from names to array-likes of shape (n_docs,), such as
+            ``{"clicks": rates}``. nan marks a document without such a label.
         validation : tuple (X, y, qid) or datasets.Dataset, default None
-            Queries on which `measure` is followed; the rounds after the best are dropped.
+            Queries on which `measure` is monitored; the rounds after the best are dropped.
         callback : callable, default None
             Called with each round's entry of the history; a true return value stops training.
 
@@ -176,7 +192,7 @@ class LambdaMART(BoostedRanker):
         -------
         self
         """
-        self._check_parameters()
+        self.check_parameters()
         course = Course(self, X, y, qid, sample_weight, validation, callback)
         objective = self._checked_objective()
         labels = check_label_sources(labels, objective, course.given)
@@ -203,7 +219,7 @@ class LambdaMART(BoostedRanker):
         Yields
         ------
         (n_docs,) array
-            As many as there are trees; the last are the scores of `predict`.
+            One array per tree; the last holds the scores of `predict`.
         """
         check_is_fitted(self)
         scores = 0.0
@@ -212,7 +228,7 @@ class LambdaMART(BoostedRanker):
             yield scores
 
     def to_lightgbm(self, path: Path) -> None:
-        """Write the trees to a file in LightGBM's own format, for ``lightgbm.Booster(model_file=path)``.
+        """Write the trees to a file in LightGBM's format, for ``lightgbm.Booster(model_file=path)``.
 
         Parameters
         ----------
@@ -233,11 +249,11 @@ class LambdaMART(BoostedRanker):
     def _checked_objective(self):
         objective = parse_objective(self.objective)
         if self.margin is not None:
-            _validation.check_number("margin", self.margin, above=0)
-        _validation.check_choice("leaf_values", self.leaf_values, ("auto", "newton", "gradient"))
+            checks.check_number("margin", self.margin, above=0)
+        checks.check_choice("leaf_values", self.leaf_values, ("auto", "newton", "gradient"))
         if self.leaf_values == "newton" and not objective.convex:
             raise ValueError(
-                "leaf_values='newton' needs second derivatives that are never negative, which the sigmoid cost does not have; "
+                "leaf_values='newton' needs non-negative second derivatives, which the sigmoid cost does not have; "
                 "choose 'gradient' or 'auto'."
             )
         return objective
@@ -251,10 +267,10 @@ class _Lambdas:
     objective : Objective
     data : RankingData
     labels : dict
-        From the names of label sources besides y to columns.
+        Mapping from the names of label sources besides y to columns.
     n_rounds : int
     newton : bool
-        Else lambdas are normalised within each query, and second derivatives are 1.
+        Whether to return second derivatives; otherwise lambdas are normalised within each query, and second derivatives are 1.
     margin : float or None
     """
 
@@ -274,12 +290,12 @@ class _Lambdas:
         self(np.zeros(n_docs), 0)
         if not self.effective_pairs:
             raise ValueError(
-                "y has no query that teaches anything: in each, no two documents differ in a way that the objective sees. "
+                "no query carries a training signal: the objective has no pair of non-zero weight in any query. "
                 "Check labels, qid and sample_weight."
             )
 
     def __call__(self, scores, number):
-        """Give gradients and second derivatives for round `number`, from 0, of the cost that is to be minimised."""
+        """Compute gradients and second derivatives of the cost for round `number`, counted from 0."""
         rows = self.rows
         self.lambdas[:], self.curvatures[:] = 0.0, 0.0
         ordered = scores[rows]
@@ -299,36 +315,36 @@ class _Lambdas:
 
 
 def _by_content(data):
-    """Give the rows of each query in an order that is as good as random, but hangs on their features alone.
+    """Return the rows of each query in a pseudo-random order that depends on their features only.
 
-    Equal scores rank in this order, and there are many: at first all are equal. In the order of the caller's rows, those of a
-    file that has good documents first would start from a perfect ranking.
+    Equal scores rank in this order; in the first round all scores are equal. In the order of the caller's rows, training on a
+    file that lists relevant documents first would start from a perfect ranking.
     """
     rows = data.grouping.rows
     mixed = score_rows(data.X, np.random.default_rng(0).standard_normal(data.n_features)) + 0.0  # no -0.0
-    # Without the last bits, which are others where X is sparse; the multiplier scatters what is close together.
+    # Drop the last bits, which differ between sparse and dense X; the multiplier scatters close values.
     keys = (mixed.view(np.uint64) >> np.uint64(24)) * np.uint64(0x9E3779B97F4A7C15)
     return rows[np.lexsort((keys[rows], np.repeat(np.arange(data.grouping.n_queries), data.grouping.sizes)))]
 
 
 def check_label_sources(labels, objective, data):
-    """Give the label sources besides y that an objective needs, as float64 arrays, and check those that it reads.
+    """Return the label sources besides y that an objective needs, checked, as float64 arrays.
 
     Parameters
     ----------
     labels : dict or None
-        As the user gave it.
+        Argument of ``fit``.
     objective : Objective
     data : RankingData
 
     Returns
     -------
     dict
-        From names to (n_docs,) arrays.
+        Mapping from names to (n_docs,) arrays.
 
     Examples
     --------
-    >>> from structrank.data import RankingData
+    >>> from structrank.training.data import RankingData
     >>> from structrank.lambdas.objectives import Graded
     >>> check_label_sources({"clicks": [0.5, None]}, Graded(), RankingData([[1.0], [2.0]], [0, 1]))
     Traceback (most recent call last):
@@ -337,9 +353,7 @@ def check_label_sources(labels, objective, data):
     """
     labels = {} if labels is None else labels
     if not isinstance(labels, dict):
-        raise ValueError(
-            f"labels is a {type(labels).__name__}; expected a dict from label sources to columns, or None."
-        )
+        raise ValueError(f"labels is a {type(labels).__name__}; expected a dict from label sources to columns, or None.")
     missing = [name for name in objective.sources if name not in labels]
     if missing:
         raise ValueError(
@@ -352,7 +366,7 @@ def check_label_sources(labels, objective, data):
         raise ValueError(f"labels has {unused[0]!r}, which the objective does not read; it reads {needs} besides y.")
     expected = "numbers, nan where a document has no label"
     n_docs = data.labels.shape[0]
-    found = {name: _validation.as_number_column(labels[name], n_docs, f"labels[{name!r}]", expected) for name in labels}
+    found = {name: checks.as_number_column(labels[name], n_docs, f"labels[{name!r}]", expected) for name in labels}
     for term in objective.terms(1):
         if term.measure is None:
             continue
@@ -364,6 +378,6 @@ def check_label_sources(labels, objective, data):
             raise ValueError(f"labels[{term.source!r}] is nan at every row; expected a label for some documents.")
         try:
             term.measure.check_labels(np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf))
-        except ValueError as error:  # which speaks of y
+        except ValueError as error:  # the message names y
             raise ValueError(f"labels[{term.source!r}] {str(error).removeprefix('y ')}") from None
     return found

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from structrank import _validation
+from structrank._support import checks
 from structrank.lambdas.boosting import BoostedRanker, Course
 
 if TYPE_CHECKING:
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from structrank._typing import Matrix
+    from structrank._support.typing import Matrix
     from structrank.datasets import Dataset
     from structrank.lambdas.training import Round
     from structrank.metrics import Measure
 
 __all__ = ["McRank"]
 
-_MOST_GRADES = 64  # each costs a tree a round
+_MAX_GRADES = 64  # each grade costs one tree per round
 
 
 class McRank(BoostedRanker):
@@ -30,17 +30,17 @@ class McRank(BoostedRanker):
 
     .. math:: s(x) = \sum_z z \, P(z \mid x)
 
-    Itemwise: a document is judged by itself, whatever else is found for its query. The probabilities are learned by
-    classification, plain (softmax over the grades, a tree for each grade and round) or ordinal (a tree for each threshold
-    between two grades and round, :math:`P(y \ge z)`, from which the expected grade follows without subtracting:
-    :math:`s = z_0 + \sum_{k \ge 1} (z_k - z_{k-1}) P(y \ge z_k)`). It needs ``pip install structrank[trees]``.
+    The method is pointwise: the loss of a document does not depend on the other documents of its query. The probabilities are
+    learned by classification, plain (softmax over the grades, one tree per grade and round) or ordinal (one tree per threshold
+    between two grades and round, :math:`P(y \ge z)`, from which the expected grade follows without subtraction:
+    :math:`s = z_0 + \sum_{k \ge 1} (z_k - z_{k-1}) P(y \ge z_k)`). Requires ``pip install structrank[trees]``.
 
     Parameters
     ----------
     classification : {"plain", "ordinal"}, default "plain"
-        What is learned, see above. With two grades both are the same but for regularisation.
+        Kind of classification, see above. With two grades, the two differ only in the effect of regularisation.
     measure : str or Measure, default "ndcg@10"
-        What `score` gives, and what early stopping goes by.
+        Measure of `score` and of early stopping.
     n_estimators, learning_rate, num_leaves, min_child_samples, min_child_weight, subsample, colsample_bytree, reg_lambda, \
     patience, n_jobs, random_state, verbose
         As for `LambdaMART`.
@@ -48,9 +48,9 @@ class McRank(BoostedRanker):
     Attributes
     ----------
     grades_ : (n_grades,) array
-        The different labels of the training set, ascending.
+        The distinct labels of the training set, ascending.
     trees_ : list of str
-        LightGBM's text of the trees: one, or with ``classification="ordinal"`` one for each threshold.
+        The trees in LightGBM's text format: one entry, or with ``classification="ordinal"`` one per threshold.
     n_iter_, best_round_, history_, stop_reason_, n_features_in_, feature_names_in_
         As for `LambdaMART`.
 
@@ -71,11 +71,22 @@ class McRank(BoostedRanker):
     """
 
     def __init__(
-        self, classification: str = "plain", measure: str | Measure = "ndcg@10", n_estimators: int = 100,
-        learning_rate: float = 0.1, num_leaves: int = 31, min_child_samples: int = 20, min_child_weight: float = 1e-3,
-        subsample: float = 1.0, colsample_bytree: float = 1.0, reg_lambda: float = 0.0, patience: int | None = None,
-        n_jobs: int | None = None, random_state: int = 0, verbose: int = 0,
-    ) -> None:  # fmt: skip
+        self,
+        classification: str = "plain",
+        measure: str | Measure = "ndcg@10",
+        n_estimators: int = 100,
+        learning_rate: float = 0.1,
+        num_leaves: int = 31,
+        min_child_samples: int = 20,
+        min_child_weight: float = 1e-3,
+        subsample: float = 1.0,
+        colsample_bytree: float = 1.0,
+        reg_lambda: float = 0.0,
+        patience: int | None = None,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> None:
         self.classification = classification
         self.measure = measure
         self.n_estimators = n_estimators
@@ -92,9 +103,14 @@ class McRank(BoostedRanker):
         self.verbose = verbose
 
     def fit(
-        self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None,
-        validation: Dataset | tuple | None = None, callback: Callable[[Round], object] | None = None,
-    ) -> Self:  # fmt: skip
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: Dataset | tuple | None = None,
+        callback: Callable[[Round], object] | None = None,
+    ) -> Self:
         """Train.
 
         Parameters
@@ -102,13 +118,13 @@ class McRank(BoostedRanker):
         X : array-like or sparse matrix of shape (n_docs, n_features)
             numpy, memory map, pandas, polars or scipy sparse.
         y : array-like of shape (n_docs,)
-            Grades, at least 0; larger is more relevant. At most 64 different ones.
+            Grades, at least 0; larger is more relevant. At most 64 distinct values.
         qid : array-like of shape (n_docs,), default None
-            Query of each row, read by the measure only: any order, any hashable type. None makes all rows one query.
+            Query of each row, used by the measure only: any order, any hashable type. None makes all rows one query.
         sample_weight : array-like of shape (n_docs,), default None
             Weights of the queries, given by row and constant within a query.
         validation : tuple (X, y, qid) or datasets.Dataset, default None
-            Queries on which `measure` is followed; the rounds after the best are dropped.
+            Queries on which `measure` is monitored; the rounds after the best are dropped.
         callback : callable, default None
             Called with each round's entry of the history; a true return value stops training.
 
@@ -116,8 +132,8 @@ class McRank(BoostedRanker):
         -------
         self
         """
-        _validation.check_choice("classification", self.classification, ("plain", "ordinal"))
-        self._check_parameters()
+        checks.check_choice("classification", self.classification, ("plain", "ordinal"))
+        self.check_parameters()
         course = Course(self, X, y, qid, sample_weight, validation, callback)
         data = course.data
         grades, classes = np.unique(data.labels, return_inverse=True)
@@ -143,15 +159,15 @@ class McRank(BoostedRanker):
 
 
 def _expected_grades(outputs, grades):
-    """Give the expected grade of each document, from all probabilities of one booster or from thresholds of several."""
+    """Compute expected grades, from class probabilities of one booster or threshold probabilities of several."""
     if outputs[0].ndim == 2:
         return outputs[0] @ grades
     return grades[0] + np.stack(outputs, axis=1) @ np.diff(grades)
 
 
 def _check_grades(grades):
-    if not 2 <= grades.shape[0] <= _MOST_GRADES:
+    if not 2 <= grades.shape[0] <= _MAX_GRADES:
         raise ValueError(
-            f"y has {grades.shape[0]} different label(s); McRank learns the probability of each grade and takes 2 to "
-            f"{_MOST_GRADES}. Round labels to grades first."
+            f"y has {grades.shape[0]} different label(s); McRank learns the probability of each grade and accepts 2 to "
+            f"{_MAX_GRADES}. Round labels to grades first."
         )

@@ -1,4 +1,4 @@
-"""Scoring functions with all their weights in one vector: linear, or two layers."""
+"""Linear and two-layer scoring functions with all weights in one vector."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse
 
-from structrank import _validation
 from structrank._kernels import networks as kernels
-from structrank.data import score_rows
+from structrank._support import checks
+from structrank.training.data import score_rows
 
-# Rows are made dense and standardised so many numbers at a time.
+# Number of matrix entries that are made dense and standardised at a time.
 _BLOCK = 2**20
 
 
@@ -24,7 +24,7 @@ class Network:
     ----------
     n_features : int
     n_hidden : int
-        0 for linear: the vector of weights is w. Else it holds W, (n_features, n_hidden), b and v, one after another.
+        0 for linear: the vector of weights is w. Otherwise it holds W, (n_features, n_hidden), b and v, concatenated.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Network:
 
     @classmethod
     def of(cls, n_features, weights):
-        """Give the network that has these features and weights: the lengths tell."""
+        """Return the network with this number of features and weights."""
         return cls(n_features, 0 if weights.shape[0] == n_features else weights.shape[0] // (n_features + 2))
 
     @property
@@ -48,7 +48,7 @@ class Network:
         return self.n_hidden * (self.n_features + 2) if self.n_hidden else self.n_features
 
     def random_weights(self, rng):
-        """Draw weights to start from: normal, such that standardised features give scores of about 1."""
+        """Draw normal initial weights, scaled so that standardised features give scores of about 1."""
         if not self.n_hidden:
             return rng.standard_normal(self.size) / np.sqrt(self.n_features)
         weights = np.zeros(self.size)
@@ -58,7 +58,7 @@ class Network:
         return weights
 
     def scores(self, X, weights):
-        """Score all rows of a matrix, as `_validation.as_matrix` gives it."""
+        """Score all rows of a matrix returned by `checks.as_matrix`."""
         scores = np.empty(X.shape[0])
         for rows in blocks(X.shape[0], self.n_features):
             block = dense_rows(X, rows)
@@ -67,7 +67,7 @@ class Network:
         return scores
 
     def paths(self, X, weights, directions):
-        """Yield for each direction r a function from t to the scores at ``weights + t * r``; what depends on r only is shared.
+        """Yield for each direction r a function from t to the scores at ``weights + t * r``.
 
         Examples
         --------
@@ -86,30 +86,30 @@ class Network:
         inputs = _by_rows(X, first) + bias
         outputs = np.tanh(inputs)
         for direction in directions:
-            turned, moved, last_moved = self._layers(direction)
-            # A weight that is moved alone changes one unit, or none.
-            units = np.flatnonzero(turned.any(axis=0) | (moved != 0))
-            slopes = _by_rows(X, turned[:, units]) + moved[units]
-            yield lambda t, units=units, slopes=slopes, last_moved=last_moved: self._turned(
-                inputs, outputs, last + t * last_moved, units, t * slopes
+            first_direction, bias_direction, last_direction = self._layers(direction)
+            # A direction along one weight changes at most one unit.
+            units = np.flatnonzero(first_direction.any(axis=0) | (bias_direction != 0))
+            slopes = _by_rows(X, first_direction[:, units]) + bias_direction[units]
+            yield lambda t, units=units, slopes=slopes, last_direction=last_direction: self._shifted_scores(
+                inputs, outputs, last + t * last_direction, units, t * slopes
             )
 
-    def _turned(self, inputs, outputs, last, units, shift):
-        still = np.ones(self.n_hidden, dtype=bool)
-        still[units] = False
-        scores = score_rows(outputs[:, still], last[still])
+    def _shifted_scores(self, inputs, outputs, last, units, shift):
+        fixed = np.ones(self.n_hidden, dtype=bool)
+        fixed[units] = False
+        scores = score_rows(outputs[:, fixed], last[fixed])
         if units.size:
             scores += score_rows(np.tanh(inputs[:, units] + shift), last[units])
         return scores
 
     def _layers(self, weights):
-        """Give W, b and v of a vector of weights."""
+        """Split a vector of weights into W, b and v."""
         n_first = self.n_features * self.n_hidden
         first = weights[:n_first].reshape(self.n_features, self.n_hidden)
         return first, weights[n_first : n_first + self.n_hidden], weights[-self.n_hidden :]
 
     def rescale(self, weights, mean, scale):
-        """Give the weights that score x as `weights` score ``(x - mean) * scale``, up to what is the same for all x."""
+        """Return weights that score x as `weights` score ``(x - mean) * scale``, up to a constant."""
         if not self.n_hidden:
             return weights * scale
         first, bias, last = self._layers(weights)
@@ -117,7 +117,7 @@ class Network:
         return np.concatenate([first.ravel(), bias - mean @ first, last])
 
     def layer_lengths(self, weights):
-        """Give, for each weight, the length of the layer that it belongs to: all of w, or W with b, or v.
+        """Return for each weight the norm of its layer: all of w, or W with b, or v.
 
         Examples
         --------
@@ -130,14 +130,14 @@ class Network:
 
 
 def blocks(n_rows, n_features):
-    """Yield slices of rows that are worked on at a time."""
+    """Yield slices of rows, one per block."""
     step = max(1, _BLOCK // n_features)
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
 
 
 def dense_rows(X, rows):
-    """Give chosen rows of a dense or CSR matrix as the kernels take them."""
+    """Return rows of a dense or CSR matrix as a contiguous float64 array."""
     chosen = X[rows]
     if scipy.sparse.issparse(chosen):
         chosen = chosen.toarray()
@@ -145,7 +145,7 @@ def dense_rows(X, rows):
 
 
 def _by_rows(X, weights):
-    """Compute X @ weights row by row: equal rows then have equal products, which BLAS does not promise."""
+    """Compute X @ weights row by row: equal rows then have equal products, which BLAS does not guarantee."""
     product = np.empty((X.shape[0], weights.shape[1]))
     for column in range(weights.shape[1]):
         product[:, column] = score_rows(X, np.ascontiguousarray(weights[:, column]))
@@ -153,13 +153,13 @@ def _by_rows(X, weights):
 
 
 def moments(data):
-    """Give mean and 1 / standard deviation of each column of `RankingData`; the latter is 0 for a column that is constant.
+    """Compute mean and 1 / standard deviation of each column of `RankingData`; the latter is 0 for a constant column.
 
-    Rows count by the weights of their queries. Warns where no column varies.
+    Rows are weighted by the weights of their queries. Warns if no column varies.
 
     Examples
     --------
-    >>> from structrank.data import RankingData
+    >>> from structrank.training.data import RankingData
     >>> mean, scale = moments(RankingData([[0.0, 5.0], [4.0, 5.0]], [0, 1]))
     >>> mean.tolist(), scale.tolist()
     ([2.0, 5.0], [0.5, 0.0])
@@ -169,7 +169,7 @@ def moments(data):
     largest = np.zeros(X.shape[1])
     for rows in blocks(*X.shape):
         np.maximum(largest, np.abs(dense_rows(X, rows)).max(axis=0), out=largest)
-    # In units of a power of two, squares stay in the range of float64, and nothing is rounded.
+    # Scaling by a power of two keeps squares in the range of float64 without rounding.
     unit = np.ldexp(1.0, np.frexp(largest)[1] - 1)
     mean = np.zeros(X.shape[1])
     for rows in blocks(*X.shape):
@@ -178,9 +178,9 @@ def moments(data):
     for rows in blocks(*X.shape):
         variance += (weights[rows, None] * (dense_rows(X, rows) / unit - mean) ** 2).sum(axis=0) / total
     deviation = np.sqrt(variance)
-    # What is left of a constant column after rounding is not worth blowing up.
+    # A constant column may have a tiny deviation from rounding, which must not be scaled up.
     varies = deviation > 1e-12 * np.abs(mean)
     if not varies.any():
-        text = "No column of X varies, so there is nothing to learn from, and all documents get the same score."
-        warnings.warn(text, _validation.StructRankWarning, stacklevel=4)
+        text = "No column of X varies, so nothing can be learned and all documents get the same score."
+        warnings.warn(text, checks.StructRankWarning, stacklevel=4)
     return mean * unit, np.divide(1.0, deviation * unit, out=np.zeros_like(deviation), where=varies)

@@ -1,4 +1,4 @@
-"""Whether the weights of a trained ranker are a local optimum of a measure: a Monte-Carlo test with one-sided error."""
+"""Monte-Carlo test, with one-sided error, of whether the weights of a ranker are a local optimum of a measure."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from structrank import _validation, metrics
-from structrank._progress import ProgressLine
-from structrank._validation import check_width
-from structrank.data import RankingData
+from structrank import metrics
+from structrank._support import checks
+from structrank._support.checks import check_width
+from structrank._support.progress import ProgressLine
 from structrank.lambdas.networks import Network
-from structrank.lambdas.training import Yardstick
+from structrank.metrics import Evaluator
+from structrank.training.data import RankingData
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-    from structrank._typing import Matrix
+    from structrank._support.typing import Matrix
 
 _STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-_SHARE = 0.01  # of directions that may lead up and go unnoticed
-_TINY = 1e-12  # what rounding may add to a mean
+_SHARE = 0.01  # of ascent directions that the test may miss
+_TINY = 1e-12  # bound on the rounding error of a mean
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LocalOptimality:
-    """What `local_optimality` gives: the measure around the weights, and the verdict.
+    """Result of `local_optimality`: the measure around the weights, and the verdict.
 
     Attributes
     ----------
@@ -37,13 +38,13 @@ class LocalOptimality:
     value : float
         The measure at the weights.
     steps : (n_steps,) array
-        As shares of the length of the weights.
+        Step sizes relative to the norm of the weights.
     curves : (n_directions, n_steps) array
         The measure at the weights moved by each step in each random direction.
     weight_steps : (2 n_steps,) array
         The steps with both signs, in increasing order.
     weight_curves : (n_weights, 2 n_steps) array or None
-        The measure with one weight moved by each of these, all others fixed; None where this was not asked for.
+        The measure with one weight moved by each of `weight_steps`, all others fixed; None if ``each_weight=False``.
 
     Examples
     --------
@@ -63,32 +64,32 @@ class LocalOptimality:
 
     @property
     def better(self):
-        """(n_directions,) array of bool: which directions lead above the value, at any step."""
+        """(n_directions,) array of bool: whether a direction exceeds the value at any step."""
         return (self.curves > self.value + _TINY).any(axis=1)
 
     @property
     def n_better(self):
-        """Number of random directions that lead above the value."""
+        """Number of random directions that exceed the value."""
         return int(self.better.sum())
 
     @property
     def n_better_at_step(self):
-        """(n_steps,) array: the same, at each step."""
+        """(n_steps,) array: number of random directions that exceed the value at each step."""
         return (self.curves > self.value + _TINY).sum(axis=0)
 
     @property
     def passed(self):
-        """Whether no random direction leads above the value, nor any weight moved alone, where these were tried."""
+        """Whether no random direction exceeds the value, and no single-weight move, if these were tried."""
         return self.n_better == 0 and (self.better_weights is None or not self.better_weights.size)
 
     @property
     def confidence(self):
-        """How likely the test would have failed if 1 % of all directions led up; says nothing where it did fail."""
+        """Probability of a failed test if 1 % of all directions were ascent directions; meaningless if the test failed."""
         return 1.0 - (1.0 - _SHARE) ** self.curves.shape[0]
 
     @property
     def better_weights(self):
-        """Numbers of the weights that, moved alone, lead above the value; None where this was not asked for."""
+        """Indices of the weights that, moved alone, exceed the value; None if ``each_weight=False``."""
         if self.weight_curves is None:
             return None
         return np.flatnonzero((self.weight_curves > self.value + _TINY).any(axis=1))
@@ -111,42 +112,50 @@ class LocalOptimality:
 
 
 def local_optimality(
-    model: Any, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, measure: str | metrics.Measure | None = None, *,
-    steps: Sequence[float] = _STEPS, n_directions: int = 459, each_weight: bool = True, random_state: int = 0, verbose: int = 0,
-) -> LocalOptimality:  # fmt: skip
-    """Test whether the weights of a ranker are a local optimum of a measure, from the measure at weights around them.
+    model: Any,
+    X: Matrix,
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    measure: str | metrics.Measure | None = None,
+    *,
+    steps: Sequence[float] = _STEPS,
+    n_directions: int = 459,
+    each_weight: bool = True,
+    random_state: int = 0,
+    verbose: int = 0,
+) -> LocalOptimality:
+    """Test whether the weights of a ranker are a local optimum of a measure.
 
-    The weights are moved by a step in directions drawn uniformly from the sphere. One direction that leads to a larger value,
-    at whatever step, refutes the optimum. If none of n does, then either less than 1 % of all directions do, or something
-    happened whose probability is at most 0.99 ** n: for 459 directions, the verdict has a confidence of 99 %. So goes section 5
-    of Donmez, Svore and Burges, On the local optimality of LambdaRank, SIGIR 2009.
+    The weights are moved by each step in directions drawn uniformly from the sphere. One direction with a larger value, at any
+    step, refutes the optimum. If none of n directions has one, then either less than 1 % of all directions do, or an event of
+    probability at most 0.99 ** n occurred: with 459 directions, the verdict has a confidence of 99 %. The test is that of
+    section 5 of Donmez, Svore and Burges, On the local optimality of LambdaRank, SIGIR 2009.
 
-    Rankings do not depend on the length of linear weights, so neither does the test: steps are in units of it. A step of 0.1
-    turns w by six degrees, a step of 1 by 45. Of a network with two layers, each layer is moved by the step times its own
-    length. (The paper's steps are plain numbers, for weights of a length that it does not state.) With few queries the measure
-    is a rugged function, in which small enough steps find some larger value by chance. So the verdict is about the steps that
-    were taken.
+    Rankings do not depend on the norm of linear weights, so steps are relative to this norm: a step of 0.1 turns w by six
+    degrees, a step of 1 by 45. In a two-layer network, each layer is moved by the step times its own norm. (The paper uses
+    absolute steps and does not state the norm of its weights.) With few queries the measure is a rugged function, in which
+    small enough steps find a larger value by chance, so the verdict holds for the given steps only.
 
     Parameters
     ----------
     model : ranker
-        Fitted; with its weights in ``weights_`` (`RankNet`, `LambdaRank`, `SPSARanker`) or in ``coef_`` (a linear model such
-        as `structrank.StructRankSVM`).
+        Fitted, with weights in ``weights_`` (`RankNet`, `LambdaRank`, `SPSARanker`) or ``coef_`` (a linear model such as
+        `structrank.StructRankSVM`).
     X, y, qid
         The data that the model was trained on.
     measure : str or Measure, default None
-        As `structrank.metrics.parse` takes it; None for the model's own.
+        As for `structrank.metrics.parse`; None for the measure of the model.
     steps : sequence of float, default 0.1, 0.2, ..., 1.0
-        Lengths of the steps, above 0, as shares of the length of the weights.
+        Step sizes, above 0, relative to the norm of the weights.
     n_directions : int, default 459
-        Random directions.
+        Number of random directions.
     each_weight : bool, default True
-        Also move one weight at a time, by each step up and down, in units of the length of its layer. At a local optimum none
-        of these leads up.
+        Also move one weight at a time, by each step up and down, relative to the norm of its layer. At a local optimum no such
+        move raises the measure.
     random_state : int, default 0
         Seed of the directions.
     verbose : int, default 0
-        1 shows a line of progress on stderr.
+        1 shows a progress line on stderr.
 
     Returns
     -------
@@ -155,7 +164,7 @@ def local_optimality(
 
     See Also
     --------
-    LocalOptimalityDisplay : Draws the curves.
+    LocalOptimalityDisplay : Plot of the curves.
 
     Examples
     --------
@@ -166,37 +175,37 @@ def local_optimality(
     >>> local_optimality(start, train.X, train.y, train.qid, n_directions=50).passed  # random weights
     False
     """
-    lengths = np.array([_validation.check_number("steps", step, above=0) for step in np.atleast_1d(steps).tolist()])
+    lengths = np.array([checks.check_number("steps", step, above=0) for step in np.atleast_1d(steps).tolist()])
     if not lengths.size:
         raise ValueError("steps is empty; expected at least one step, such as 0.1.")
-    n_directions = _validation.check_number("n_directions", n_directions, at_least=1, integer=True)
-    random_state = _validation.check_number("random_state", random_state, at_least=0, integer=True)
+    n_directions = checks.check_number("n_directions", n_directions, at_least=1, integer=True)
+    random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
     network, weights = weights_of(model)
     target = measure_of(model, measure)
     units = network.layer_lengths(weights)
     if not units.all():
         name = type(model).__name__
-        raise ValueError(f"{name} has a layer of weights that are all 0; steps in units of its length lead nowhere.")
+        raise ValueError(f"{name} has a layer of weights that are all 0; steps relative to its norm do not move it.")
     data = RankingData(X, y, qid)
     check_width(data.n_features, network.n_features, type(model).__name__)
-    yardstick = Yardstick(target, data.labels, data.grouping)
-    value = yardstick(network.scores(data.X, weights))
+    evaluator = Evaluator(target, data.labels, data.grouping)
+    value = evaluator(network.scores(data.X, weights))
     if np.isnan(value):
         raise ValueError(f"{target.name} is undefined for every query; check y, qid and relevant_from.")
 
     directions = np.random.default_rng(random_state).standard_normal((n_directions, network.size))
     directions *= units / np.array([network.layer_lengths(direction) for direction in directions])
     line = ProgressLine() if verbose else None
-    curves = _follow(network, weights, directions, lengths, data.X, yardstick, line, "direction")
+    curves = _follow(network, weights, directions, lengths, data.X, evaluator, line, "direction")
     weight_steps, weight_curves = np.concatenate([-lengths[::-1], lengths]), None
     if each_weight:
         axes = np.diag(units)
-        weight_curves = _follow(network, weights, axes, weight_steps, data.X, yardstick, line, "weight")
+        weight_curves = _follow(network, weights, axes, weight_steps, data.X, evaluator, line, "weight")
     return LocalOptimality(target, value, lengths, curves, weight_steps, weight_curves)
 
 
 def weights_of(model):
-    """Give the network of a fitted ranker and its weights."""
+    """Return the network of a fitted ranker and its weights."""
     check_is_fitted(model)
     for name in ("weights_", "coef_"):
         weights = getattr(model, name, None)
@@ -209,18 +218,18 @@ def weights_of(model):
 
 
 def measure_of(model, measure):
-    """Read a measure; None for that of the model."""
+    """Parse a measure; None for the measure of the model."""
     if measure is None and not hasattr(model, "measure"):
-        raise ValueError(f"measure=None: {type(model).__name__} has no measure of its own; name one, such as 'ndcg@10'.")
+        raise ValueError(f"measure=None: {type(model).__name__} has no measure; pass one, such as 'ndcg@10'.")
     return metrics.parse(model.measure if measure is None else measure)
 
 
-def _follow(network, weights, directions, steps, X, yardstick, line, what):
-    """Measure at every step in every direction."""
+def _follow(network, weights, directions, steps, X, evaluator, line, what):
+    """Evaluate the measure at every step in every direction."""
     curves = np.empty((directions.shape[0], steps.shape[0]))
     for number, path in enumerate(network.paths(X, weights, directions)):
         for at, step in enumerate(steps):
-            curves[number, at] = yardstick(path(step))
+            curves[number, at] = evaluator(path(step))
         if line is not None:
             line.update(f"{what} {number + 1} of {directions.shape[0]}")
     if line is not None:

@@ -1,12 +1,13 @@
-"""From labels and a measure to the plan of pairs that the kernels follow."""
+"""Construction of the plan of pairs that the kernels use, from labels and a measure."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from structrank import _validation, metrics
+from structrank import metrics
 from structrank._kernels import lambdas as kernels
 from structrank._kernels.lambdas import Plan
+from structrank._support import checks
 
 CONSTRUCTIONS = {
     "ranknet-weight-pairs": kernels.WEIGHT_PAIRS,
@@ -16,12 +17,12 @@ CONSTRUCTIONS = {
     "discrete-bounded": kernels.DISCRETE_BOUNDED,
 }
 COSTS = {"cross-entropy": kernels.CROSS_ENTROPY, "sigmoid": kernels.SIGMOID}
-# Of LocalGradient, which divides by score differences.
+# Added to the score differences that LOCAL_GRADIENT divides by.
 MARGIN = 0.1
 
 
 def parse_target(measure):
-    """Read the measure that lambdas are to raise; None for none.
+    """Parse the measure that lambdas optimise; None for RankNet.
 
     Examples
     --------
@@ -40,27 +41,34 @@ def parse_target(measure):
 
 
 def make_plan(
-    measure, labels, indptr, *, groups=None, query_weights=None, construction="ranknet-weight-pairs",
-    cost="cross-entropy", shift=0.0,
-):  # fmt: skip
+    measure,
+    labels,
+    indptr,
+    *,
+    groups=None,
+    query_weights=None,
+    construction="ranknet-weight-pairs",
+    cost="cross-entropy",
+    shift=0.0,
+):
     """Plan the pairs of a data set and their weights.
 
     Parameters
     ----------
     measure : Measure or None
-        As `parse_target` gives it. None weighs all pairs of different label alike, as RankNet does.
+        From `parse_target`. None gives all pairs of different label the same weight, as in RankNet.
     labels : (n_docs,) array
-        Query after query; documents with the label nan are left out of the ranking.
+        Grouped by query; documents with the label nan are left out of the ranking.
     indptr : (n_queries + 1,) array of int
         Query q holds ``labels[indptr[q]:indptr[q + 1]]``.
     groups : (n_docs,) array, default None
-        Pairs are formed only of documents with the same value here, such as the same human grade; None for all.
+        Only documents of the same group form pairs, such as documents of the same human grade; None for one group.
     query_weights : (n_queries,) array, default None
         Factors of the queries.
     construction : str, default "ranknet-weight-pairs"
         A key of `CONSTRUCTIONS`; see `structrank.lambdas.lambda_gradients`.
     cost : {"cross-entropy", "sigmoid"}, default "cross-entropy"
-        Cost of a pair, ``log(1 + exp(-o))`` or ``1 / (1 + exp(o + shift))`` for a better document ahead by o.
+        Cost of a pair, ``log(1 + exp(-o))`` or ``1 / (1 + exp(o + shift))``, for a lead o of the better document.
     shift : float, default 0.0
         Centre of the sigmoid.
 
@@ -78,9 +86,9 @@ def make_plan(
     >>> lambdas.round(3)
     array([-0.466,  0.316,  0.149])
     """
-    _validation.check_choice("construction", construction, tuple(CONSTRUCTIONS))
-    _validation.check_choice("cost", cost, tuple(COSTS))
-    shift = _validation.check_number("shift", shift)
+    checks.check_choice("construction", construction, tuple(CONSTRUCTIONS))
+    checks.check_choice("cost", cost, tuple(COSTS))
+    shift = checks.check_number("shift", shift)
     indptr = np.ascontiguousarray(indptr, dtype=np.int64)
     sizes = np.diff(indptr)
     longest = int(sizes.max())
@@ -102,7 +110,7 @@ def make_plan(
         kind = kernels.DISCOUNTED
         gains = np.where(known, measure.gains(np.where(known, labels, 0.0)), 0.0)
         by_rank = measure.discounts(longest)
-        _, ideal = metrics._sorted(gains, indptr, np.arange(gains.shape[0]))
+        _, ideal = metrics.sort_queries(gains, indptr, np.arange(gains.shape[0]))
         rank = np.arange(gains.shape[0]) - indptr[query]
         seen = np.where(rank < cut, by_rank[rank], 0.0)
         scales = _reciprocals(np.bincount(query, weights=ideal * seen, minlength=sizes.shape[0]))
@@ -111,18 +119,29 @@ def make_plan(
         scales = scales * query_weights
     segments, starts, segment_groups = _segments(query, grades, groups, known, sizes.shape[0])
     return Plan(
-        kind, CONSTRUCTIONS[construction], COSTS[cost], int(cut), shift, MARGIN, by_rank, indptr, gains, segments, starts,
-        segment_groups, scales,
-    )  # fmt: skip
+        kind,
+        CONSTRUCTIONS[construction],
+        COSTS[cost],
+        int(cut),
+        shift,
+        MARGIN,
+        by_rank,
+        indptr,
+        gains,
+        segments,
+        starts,
+        segment_groups,
+        scales,
+    )
 
 
 def _reciprocals(values):
-    """Give 1 / value, 0 where the value is 0."""
+    """Return 1 / value, 0 where the value is 0."""
     return np.divide(1.0, values, out=np.zeros(values.shape[0]), where=values > 0)
 
 
 def _segments(query, grades, groups, known, n_queries):
-    """Give numbers, within each query, to the different pairs of group and grade, best grade of a group first."""
+    """Assign numbers to the distinct pairs of group and grade within each query, best grade of a group first."""
     groups = np.zeros(query.shape[0]) if groups is None else np.asarray(groups, dtype=np.float64)
     segments = np.full(query.shape[0], -1, dtype=np.int64)
     places = np.flatnonzero(known)

@@ -1,24 +1,24 @@
-"""Pictures of the lambda family, as Display classes in the manner of `structrank.plotting`."""
+"""Plots for the lambda family, as Display classes like those of `structrank.comparison.plotting`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from structrank import _validation
+from structrank._support import checks
+from structrank._support.plotting import Display, styles, without_crowd
 from structrank.lambdas.optimality import local_optimality
 from structrank.lambdas.weight_curves import smoothness
-from structrank.plotting import _Display, _styles, _without_crowd
 
 __all__ = ["LocalOptimalityDisplay", "SmoothnessDisplay", "TrainingDisplay"]
 
 
-class LocalOptimalityDisplay(_Display):
+class LocalOptimalityDisplay(Display):
     """The measure around the weights of a ranker: Figures 1 to 4 and 6 of Donmez, Svore and Burges (SIGIR 2009).
 
     Parameters
     ----------
     result : LocalOptimality
-        As `local_optimality` gives it.
+        Result of `local_optimality`.
 
     Attributes
     ----------
@@ -67,21 +67,21 @@ class LocalOptimalityDisplay(_Display):
         Parameters
         ----------
         kind : {"directions", "weights"}, default "directions"
-            Random directions, from step 0 on, or one weight at a time, down and up.
+            Random directions, from step 0 on, or single weights, moved down and up.
         n_shown : int, default 4
-            So many curves: of the directions those that reach highest, of the weights the first.
+            Number of curves: the directions with the highest values, or the first weights.
         ax : matplotlib Axes, default None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
         self
         """
-        _validation.check_choice("kind", kind, ("directions", "weights"))
-        _validation.check_number("n_shown", n_shown, at_least=1, integer=True)
+        checks.check_choice("kind", kind, ("directions", "weights"))
+        checks.check_number("n_shown", n_shown, at_least=1, integer=True)
         result = self.result
         if kind == "weights" and result.weight_curves is None:
-            raise ValueError("the result has no curves of single weights; test with each_weight=True.")
+            raise ValueError("the result has no curves of single weights; call local_optimality with each_weight=True.")
         ax = self._place(ax, figsize=(5.0, 3.6))
         if kind == "directions":
             highest = np.argsort(-result.curves.max(axis=1), kind="stable")[:n_shown]
@@ -92,8 +92,8 @@ class LocalOptimalityDisplay(_Display):
             along = np.insert(result.weight_steps, middle, 0.0)
             curves = np.insert(result.weight_curves[:n_shown], middle, result.value, axis=1)
         self.lines_ = []
-        for curve, style in zip(curves, _styles(), strict=False):
-            self.lines_ += ax.plot(along, curve, **_without_crowd(style, along.size))
+        for curve, style in zip(curves, styles(), strict=False):
+            self.lines_ += ax.plot(along, curve, **without_crowd(style, along.size))
         ax.axhline(result.value, color="0.3", linestyle=":", linewidth=1)
         ax.set_xlabel("step")
         ax.set_ylabel(f"mean {result.measure.name}")
@@ -101,13 +101,13 @@ class LocalOptimalityDisplay(_Display):
         return self
 
 
-class SmoothnessDisplay(_Display):
+class SmoothnessDisplay(Display):
     """The measure against one weight: Figures 2 to 5 of Yue and Burges (MSR-TR-2007-115).
 
     Parameters
     ----------
     result : Smoothness
-        As `structrank.lambdas.smoothness` gives it.
+        Result of `structrank.lambdas.smoothness`.
 
     Attributes
     ----------
@@ -134,14 +134,14 @@ class SmoothnessDisplay(_Display):
 
     @classmethod
     def from_estimator(cls, estimator, X, y, *, qid=None, measure=None, ax=None, **settings):
-        """Move weights of a fitted ranker and draw.
+        """Compute the smoothness of a fitted ranker and draw.
 
         Parameters
         ----------
         estimator, X, y, qid, measure, settings
             As for `structrank.lambdas.smoothness`.
         ax : matplotlib Axes, default None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
@@ -150,14 +150,14 @@ class SmoothnessDisplay(_Display):
         return cls(smoothness(estimator, X, y, qid, measure, **settings)).plot(ax=ax)
 
     def plot(self, n_queries=None, *, ax=None):
-        """Draw a curve for each weight.
+        """Draw one curve per weight.
 
         Parameters
         ----------
         n_queries : int, default None
-            On which sample of the queries; None for the largest.
+            Size of the sample of queries to show; None for the largest.
         ax : matplotlib Axes, default None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
@@ -169,8 +169,8 @@ class SmoothnessDisplay(_Display):
             raise ValueError(f"n_queries={n_queries!r} is not one of the samples: {', '.join(map(str, curves))}.")
         ax = self._place(ax, figsize=(5.0, 3.6))
         self.lines_ = []
-        for weight, curve, style in zip(self.result.weights, curves[n_queries], _styles(), strict=False):
-            style = _without_crowd(style, curve.size)
+        for weight, curve, style in zip(self.result.weights, curves[n_queries], styles(), strict=False):
+            style = without_crowd(style, curve.size)
             self.lines_ += ax.plot(100 * self.result.shifts, curve, label=f"weight {weight}", **style)
         ax.set_xlabel("change of the weight (%)")
         ax.set_ylabel(f"mean {self.result.measure.name}")
@@ -179,22 +179,22 @@ class SmoothnessDisplay(_Display):
         return self
 
 
-class TrainingDisplay(_Display):
-    """How training by rounds went: the measure on the training and on the validation set.
+class TrainingDisplay(Display):
+    """The measure on the training and the validation set by round.
 
     Parameters
     ----------
     history : History
         ``history_`` of a learner of `structrank.lambdas`.
     measure : Measure or str
-        Its measure.
+        Measure of the learner.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : dict
-        From names to the lines drawn.
+        Mapping from names to the lines drawn.
 
     Examples
     --------
@@ -222,7 +222,7 @@ class TrainingDisplay(_Display):
         estimator : learner
             Fitted.
         ax : matplotlib Axes, default None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
@@ -234,25 +234,25 @@ class TrainingDisplay(_Display):
         return cls(estimator.history_, estimator.measure).plot(ax=ax)
 
     def plot(self, *, ax=None):
-        """Draw.
+        """Draw the history.
 
         Parameters
         ----------
         ax : matplotlib Axes, default None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None creates a figure.
 
         Returns
         -------
         self
         """
         if not len(self.history):
-            raise ValueError("history has no rounds; there is nothing to draw.")
+            raise ValueError("history is empty; there is nothing to draw.")
         frame = self.history.to_frame()
         ax = self._place(ax, figsize=(5.0, 3.6))
         self.lines_ = {}
-        for name, style in zip(("train", "validation"), _styles(), strict=False):
+        for name, style in zip(("train", "validation"), styles(), strict=False):
             if frame[name].notna().any():
-                (self.lines_[name],) = ax.plot(frame.index, frame[name], label=name, **_without_crowd(style, len(frame)))
+                (self.lines_[name],) = ax.plot(frame.index, frame[name], label=name, **without_crowd(style, len(frame)))
         ax.set_xlabel("round")
         ax.set_ylabel(f"mean {self.measure}")
         ax.grid(alpha=0.3)

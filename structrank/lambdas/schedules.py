@@ -1,4 +1,4 @@
-"""How the weight of the late objective grows with the boosting rounds (WWW 2011, section 6.2 and Figure 6)."""
+"""Schedules for the weight of the late objective by boosting round (WWW 2011, section 6.2 and Figure 6)."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structrank import _validation
+from structrank._support import checks
 
 __all__ = ["Exponential", "Linear", "parse_schedule"]
 
 
 @dataclass(frozen=True)
 class _Schedule:
-    """Weights w_m in [0, 1] for the rounds m = 0, 1, ...; a subclass says in `_steps` by how much they grow."""
+    """Weights w_m in [0, 1] for the rounds m = 0, 1, ...; a subclass returns the increments in `_steps`."""
 
     def __post_init__(self):
-        _validation.check_number("start", self.start, at_least=0)
-        _validation.check_number("rate", self.rate, at_least=0)
+        checks.check_number("start", self.start, at_least=0)
+        checks.check_number("rate", self.rate, at_least=0)
         if self.start > 1:
             raise ValueError(f"start={self.start!r} is not valid: expected a weight from 0 to 1.")
 
     def weights(self, n_rounds):
-        """Give w_0, ..., w_{n_rounds - 1}, an (n_rounds,) array."""
+        """Return w_0, ..., w_{n_rounds - 1} as an (n_rounds,) array."""
         steps = self._steps(np.arange(1, n_rounds))
         return np.minimum(np.cumsum(np.concatenate([[self.start], steps]))[:n_rounds], 1.0)
 
@@ -36,7 +36,7 @@ class Linear(_Schedule):
     start : float, default 0.1
         w_0, from 0 to 1.
     rate : float, default 0.01
-        Growth a round, at least 0.
+        Increment per round, at least 0.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Linear(_Schedule):
 
 @dataclass(frozen=True)
 class Exponential(_Schedule):
-    """``w_m = w_{m-1} + exp(-rate / m)``, at most 1: slow at first, then faster and faster.
+    """``w_m = w_{m-1} + exp(-rate / m)``, at most 1: slow at first, then accelerating.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ _SCHEDULES = {"linear": Linear, "exponential": Exponential}
 
 
 def parse_schedule(schedule):
-    """Read a schedule from its name, with the defaults of its class, or give it back as it is.
+    """Return a schedule from its name, with the defaults of its class, or the object itself.
 
     Parameters
     ----------
@@ -96,4 +96,4 @@ def parse_schedule(schedule):
     """
     if isinstance(schedule, _Schedule):
         return schedule
-    return _SCHEDULES[_validation.check_choice("schedule", schedule, tuple(_SCHEDULES))]()
+    return _SCHEDULES[checks.check_choice("schedule", schedule, tuple(_SCHEDULES))]()

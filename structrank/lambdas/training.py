@@ -1,4 +1,4 @@
-"""What the learners of this package share: checks, measuring, early stopping, and the report of each round."""
+"""Code shared by the learners of this package: checks, evaluation, early stopping and history."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from structrank import _validation, metrics
-from structrank._kernels.measures import discounted_gains
-from structrank._progress import ProgressLine
-from structrank.data import RankingData
+from structrank import metrics
+from structrank._support import checks
+from structrank._support.progress import ProgressLine
 from structrank.datasets import Dataset
-from structrank.history import History
-from structrank.ranker import Ranker
+from structrank.metrics import Evaluator
+from structrank.models.ranker import Ranker
+from structrank.training.data import RankingData
+from structrank.training.history import History
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from structrank._typing import Matrix
+    from structrank._support.typing import Matrix
 
 
 class MeasureRanker(Ranker):
-    """A ranker that is trained for a measure and scored by it; subclasses have a parameter `measure`.
+    """Base class of rankers that are trained for a measure and scored by it; subclasses have a parameter `measure`.
 
-    A subclass writes ``fit(X, y, qid, sample_weight, validation, callback)``, which ends with `_keep_course`, and
+    A subclass defines ``fit(X, y, qid, sample_weight, validation, callback)``, which ends with `_keep_course`, and
     ``predict(X)``, which begins with `_check_features`.
 
     Examples
@@ -50,10 +51,8 @@ class MeasureRanker(Ranker):
         tags.target_tags.required = True
         return tags
 
-    def score(
-        self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None
-    ) -> float:
-        """Measure the ranking by the learner's own measure: higher is better.
+    def score(self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
+        """Compute the learner's measure of the ranking; higher is better.
 
         Parameters
         ----------
@@ -72,7 +71,7 @@ class MeasureRanker(Ranker):
         return metrics.evaluate(y, self.predict(X), qid, measure, sample_weight=sample_weight)[measure.name]
 
     def _keep_course(self, X, data, reporter, reason, best_round):
-        """Note the features and how training went; `fit` calls it when it has succeeded."""
+        """Set the fitted attributes; called at the end of a successful `fit`."""
         validate_data(self, X, skip_check_array=True)
         self.n_features_in_ = data.n_features
         self.n_iter_ = len(reporter.rounds)
@@ -82,23 +81,23 @@ class MeasureRanker(Ranker):
         reporter.finish(reason)
         if reason == "interrupted":
             text = f"Training was interrupted after {reporter.name} {self.n_iter_}; the model is the best so far."
-            warnings.warn(text, _validation.StructRankWarning, stacklevel=3)
+            warnings.warn(text, checks.StructRankWarning, stacklevel=3)
 
     def _check_features(self, X):
-        """Give X as `_validation.as_matrix` does, after all checks that scoring needs."""
+        """Return X converted by `checks.as_matrix`, after all checks that scoring needs."""
         matrix = super()._check_features(X)
-        _validation.check_finite_matrix(matrix, getattr(X, "columns", None))
+        checks.check_finite_matrix(matrix, getattr(X, "columns", None))
         return matrix
 
 
 def as_validation(validation, training):
-    """Give a validation set as checked `RankingData`.
+    """Convert a validation set to checked `RankingData`.
 
     Parameters
     ----------
     validation : None, tuple (X, y, qid), or Dataset
     training : RankingData
-        Whose columns it must have.
+        Training data, with the same columns.
 
     Returns
     -------
@@ -116,7 +115,7 @@ def as_validation(validation, training):
     elif isinstance(validation, (tuple, list)) and len(validation) == 3:
         parts = validation
     else:
-        found = f"{len(validation)} things" if isinstance(validation, (tuple, list)) else type(validation).__name__
+        found = f"of length {len(validation)}" if isinstance(validation, (tuple, list)) else type(validation).__name__
         raise ValueError(f"validation is {found}; expected a tuple (X, y, qid), a datasets.Dataset, or None.")
     try:
         data = RankingData(*parts)
@@ -126,91 +125,39 @@ def as_validation(validation, training):
     return data
 
 
-class Yardstick:
-    """The mean of a measure over fixed queries, for scores that change: labels are judged and sorted once.
-
-    Parameters
-    ----------
-    measure : Measure
-    labels : (n_docs,) array
-        In the caller's row order; a document whose label is nan is left out.
-    grouping : structrank.data.Grouping
-    query_weights : (n_queries,) array, default None
-        None for queries that count alike.
-
-    Examples
-    --------
-    >>> data = RankingData([[1.0], [2.0], [3.0]], [0, 1, 1], qid=["a", "a", "b"])
-    >>> yardstick = Yardstick(metrics.MRR(), data.labels, data.grouping)
-    >>> yardstick(np.array([2.0, 1.0, 0.0])), yardstick.per_query(np.array([2.0, 1.0, 0.0]))
-    (0.75, array([0.5, 1. ]))
-    """
-
-    def __init__(self, measure, labels, grouping, query_weights=None):
-        measure.check_labels(labels)
-        self.measure = measure
-        known = ~np.isnan(labels[grouping.rows])
-        rows = grouping.rows[known]
-        self._indptr = np.concatenate([[0], np.cumsum(known)])[grouping.indptr]
-        # Sorted by label first, tied documents are added up in the same order however the rows came.
-        by_label, self._ideal = metrics._sorted(labels[rows], self._indptr, np.arange(rows.shape[0]))
-        self._rows = rows[by_label]
-        self._weights = np.ones(grouping.n_queries) if query_weights is None else query_weights
-        # The value of an ideal ranking is the most of the work for discounted gains, and does not change either.
-        self._gains = None
-        if isinstance(measure, metrics.Discounted):
-            ranking = metrics.Ranking(self._ideal, metrics._untied(rows.shape[0]), self._ideal, self._indptr)
-            self._discounts = measure.discounts(ranking.n_ranks(getattr(measure, "k", None)))
-            self._best = ranking.discounted_gains(measure.gains, self._discounts)[1]
-            self._gains = measure.gains(self._ideal)
-
-    def per_query(self, scores):
-        """Give the measure of each query, nan where undefined; `scores` in the caller's row order, without nan."""
-        order, ranked = metrics._sorted(scores[self._rows], self._indptr, np.arange(self._rows.shape[0]))
-        if self._gains is not None:
-            values = np.empty(self._weights.shape[0])
-            discounted_gains(ranked, self._indptr, self._gains[order], self._discounts, values)
-            return np.minimum(values / self._best, 1.0)
-        return self.measure.values(metrics.Ranking(self._ideal[order], ranked, self._ideal, self._indptr))
-
-    def __call__(self, scores):
-        """Give the mean over the queries for which the measure is defined."""
-        return metrics._mean(self.per_query(scores), self._weights)
-
-
-def training_yardstick(measure, data):
-    """Give the yardstick of training queries; raises where the measure is defined for none of them."""
-    yardstick = Yardstick(measure, data.labels, data.grouping, data.query_weights)
-    if np.isnan(yardstick(np.zeros(data.labels.shape[0]))):
+def training_evaluator(measure, data):
+    """Return the evaluator of the training queries; raise if the measure is undefined for all of them."""
+    evaluator = Evaluator(measure, data.labels, data.grouping, data.query_weights)
+    if np.isnan(evaluator(np.zeros(data.labels.shape[0]))):
         raise ValueError(
-            f"{measure.name} is undefined for every query, so there is nothing to learn from; check y, qid and the "
+            f"{measure.name} is undefined for every query, so there is no training signal; check y, qid and the "
             "measure's relevant_from."
         )
-    return yardstick
+    return evaluator
 
 
-def validation_yardstick(measure, validation):
-    """Give the yardstick of validation queries, None where there are none; raises likewise."""
+def validation_evaluator(measure, validation):
+    """Return the evaluator of the validation queries, or None; raise if the measure is undefined for all of them."""
     if validation is None:
         return None
-    yardstick = Yardstick(measure, validation.labels, validation.grouping)
-    if np.isnan(yardstick(np.zeros(validation.labels.shape[0]))):
-        raise ValueError(f"validation: {measure.name} is defined for none of its queries; it cannot guide training.")
-    return yardstick
+    evaluator = Evaluator(measure, validation.labels, validation.grouping)
+    if np.isnan(evaluator(np.zeros(validation.labels.shape[0]))):
+        raise ValueError(f"validation: {measure.name} is undefined for every query; it cannot guide training.")
+    return evaluator
 
 
 class EarlyStopping:
-    """Say when a measure has not risen for a number of rounds.
+    """Stopping rule: stop when a measure has not risen for a number of rounds.
 
     Parameters
     ----------
     patience : int or None
-        Rounds without a new best after which to stop; None never stops.
+        Number of rounds without a new best value; None disables early stopping.
 
     Attributes
     ----------
     best_round : int
-        From 1; 0 before the first.
+        Counted from 1; 0 before the first update.
     best_value : float
 
     Examples
@@ -221,12 +168,12 @@ class EarlyStopping:
     """
 
     def __init__(self, patience):
-        self.patience = _validation.check_cut("patience", patience, "no early stopping")
+        self.patience = checks.check_cut("patience", patience, "no early stopping")
         self.best_round, self.best_value = 0, -math.inf
         self._rounds = 0
 
     def update(self, value):
-        """Take the value of the next round; true means stop. nan is never the best."""
+        """Record the value of the next round; return whether to stop. nan is never the best."""
         self._rounds += 1
         if value > self.best_value:
             self.best_round, self.best_value = self._rounds, float(value)
@@ -235,21 +182,21 @@ class EarlyStopping:
 
 @dataclass(frozen=True)
 class Round:
-    """One epoch, tree or step of training, as it stands in ``history_``.
+    """Entry of ``history_`` for one epoch, tree or step of training.
 
     Attributes
     ----------
     round : int
         From 1.
     train, validation : float
-        The measure on either set; nan where it was not computed.
+        The measure on each set; nan if not computed.
     effective_pairs : int
-        Pairs of documents that had a non-zero lambda.
+        Number of document pairs with a non-zero lambda.
     loss : float
-        Where the learner has one; nan else.
+        Training loss; nan if the learner has none.
     learning_rate : float
     seconds : float
-        Spent in this round.
+        Time spent in this round.
     """
 
     round: int
@@ -262,16 +209,16 @@ class Round:
 
 
 class RoundReporter:
-    """Keep the rounds, show a line of progress and call the user's callback.
+    """Store the rounds, show a progress line and call the user's callback.
 
     Parameters
     ----------
     callback : callable or None
         Called with each `Round`; a true return value stops training.
     verbose : int
-        1 shows the line; 0 prints nothing.
+        1 shows the progress line; 0 prints nothing.
     name : str, default "epoch"
-        What a round is called in the line of progress.
+        Word for a round in the progress line.
 
     Examples
     --------
@@ -289,7 +236,7 @@ class RoundReporter:
         self._seconds = 0.0
 
     def __call__(self, entry):
-        """Take the next round; true means that the callback wants to stop."""
+        """Record the next round; return whether the callback requests to stop."""
         self.rounds.append(entry)
         self._seconds += entry.seconds
         if self._line is not None:
@@ -297,7 +244,7 @@ class RoundReporter:
         return self.callback is not None and bool(self.callback(entry))
 
     def finish(self, reason):
-        """Show the last round and why training ended."""
+        """Show the last round and the reason for stopping."""
         if self._line is not None and self.rounds:
             self._line.finish(f"{self._text(self.rounds[-1])}  {reason}")
 

@@ -1,4 +1,4 @@
-"""How smooth a measure is as a function of one weight, and how this grows with the number of queries."""
+"""Smoothness of a measure as a function of one weight, by number of queries."""
 
 from __future__ import annotations
 
@@ -7,33 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structrank import _validation, metrics
-from structrank._validation import check_width
-from structrank.data import RankingData, group_by_query
+from structrank import metrics
+from structrank._support import checks
+from structrank._support.checks import check_width
+from structrank.datasets.queries import group_by_query
 from structrank.lambdas.optimality import measure_of, weights_of
-from structrank.lambdas.training import Yardstick
+from structrank.metrics import Evaluator
+from structrank.training.data import RankingData
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-    from structrank._typing import Matrix
+    from structrank._support.typing import Matrix
 
 
 @dataclass(frozen=True, eq=False)
 class Smoothness:
-    """What `smoothness` gives.
+    """Result of `smoothness`.
 
     Attributes
     ----------
     measure : Measure
     weights : (n_weights,) array of int
-        Which weights were moved.
+        Indices of the weights that were moved.
     shifts : (n_shifts,) array
-        By which share of itself a weight was moved.
+        Relative changes of a weight.
     curves : dict
-        From numbers of queries to (n_weights, n_shifts) arrays: the measure with one weight moved.
+        Mapping from numbers of queries to (n_weights, n_shifts) arrays: the measure with one weight moved.
 
     Examples
     --------
@@ -48,17 +50,26 @@ class Smoothness:
     curves: dict
 
     def roughness(self, n_queries):
-        """Give the mean absolute second difference of the curves: what is left of a step when its neighbours are taken off."""
+        """Compute the mean absolute second difference of the curves."""
         return float(np.abs(np.diff(self.curves[n_queries], n=2, axis=1)).mean())
 
 
 def smoothness(
-    model: Any, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, measure: str | metrics.Measure | None = None, *,
-    n_queries: Sequence[int] | None = None, n_weights: int = 5, span: float = 1.0, n_shifts: int = 101, random_state: int = 0,
-) -> Smoothness:  # fmt: skip
-    """Measure a ranking while one weight at a time is moved, on growing samples of the queries.
+    model: Any,
+    X: Matrix,
+    y: ArrayLike,
+    qid: ArrayLike | None = None,
+    measure: str | metrics.Measure | None = None,
+    *,
+    n_queries: Sequence[int] | None = None,
+    n_weights: int = 5,
+    span: float = 1.0,
+    n_shifts: int = 101,
+    random_state: int = 0,
+) -> Smoothness:
+    """Evaluate a measure while one weight at a time is moved, on nested samples of the queries.
 
-    A measure of one query is flat or jumps wherever a weight moves; the mean over many queries may look smooth. Section 5.3 of
+    The measure of one query is piecewise constant in a weight; the mean over many queries may look smooth. See section 5.3 of
     Yue and Burges, MSR-TR-2007-115.
 
     Parameters
@@ -66,15 +77,15 @@ def smoothness(
     model : ranker
         Fitted, as for `local_optimality`.
     X, y, qid
-        Data, such as those that the model was trained on.
+        Data, such as the training set of the model.
     measure : str or Measure, default None
-        As `structrank.metrics.parse` takes it; None for the model's own.
+        As for `structrank.metrics.parse`; None for the measure of the model.
     n_queries : sequence of int, default None
-        Sizes of the samples, which contain each other; None for a hundredth, a tenth and all of the queries.
+        Sizes of the nested samples; None for 1 %, 10 % and all of the queries.
     n_weights : int, default 5
-        So many weights are moved, the largest ones; of a network with two layers, the largest of the last.
+        Number of weights to move, largest first; in a two-layer network, weights of the last layer.
     span : float, default 1.0
-        Each is moved from -span to span times its value.
+        Each weight is changed by -span to span times its value.
     n_shifts : int, default 101
         Points on each curve, at least 3.
     random_state : int, default 0
@@ -86,7 +97,7 @@ def smoothness(
 
     See Also
     --------
-    SmoothnessDisplay : Draws the curves.
+    SmoothnessDisplay : Plot of the curves.
 
     Examples
     --------
@@ -98,10 +109,10 @@ def smoothness(
     >>> found.roughness(100) < found.roughness(5)
     True
     """
-    n_weights = _validation.check_number("n_weights", n_weights, at_least=1, integer=True)
-    span = _validation.check_number("span", span, above=0)
-    n_shifts = _validation.check_number("n_shifts", n_shifts, at_least=3, integer=True)
-    random_state = _validation.check_number("random_state", random_state, at_least=0, integer=True)
+    n_weights = checks.check_number("n_weights", n_weights, at_least=1, integer=True)
+    span = checks.check_number("span", span, above=0)
+    n_shifts = checks.check_number("n_shifts", n_shifts, at_least=3, integer=True)
+    random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
     network, weights = weights_of(model)
     target = measure_of(model, measure)
     data = RankingData(X, y, qid)
@@ -110,10 +121,10 @@ def smoothness(
     if n_queries is None:
         n_queries = sorted({max(1, total // 100), max(1, total // 10), total})
     sizes = np.atleast_1d(n_queries).tolist()
-    sizes = [_validation.check_number("n_queries", size, at_least=1, integer=True) for size in sizes]
+    sizes = [checks.check_number("n_queries", size, at_least=1, integer=True) for size in sizes]
     if not sizes or max(sizes) > total:
         raise ValueError(
-            f"n_queries={n_queries!r} is not valid: expected sizes of samples, up to the {total} queries there are."
+            f"n_queries={n_queries!r} is not valid: expected sizes of samples, at most the number of queries, {total}."
         )
 
     last = np.arange(network.size)[-(network.n_hidden or network.n_features) :]
@@ -124,15 +135,15 @@ def smoothness(
     samples = {}
     for size in sizes:
         rows = np.flatnonzero(rank_of_query[query] < size)
-        yardstick = Yardstick(target, data.labels[rows], group_by_query(query[rows], rows.shape[0]))
-        if np.isnan(yardstick(np.zeros(rows.shape[0]))):
-            raise ValueError(f"{target.name} is undefined for every query of a sample of {size}; expected larger samples.")
-        samples[size] = rows, yardstick
+        evaluator = Evaluator(target, data.labels[rows], group_by_query(query[rows], rows.shape[0]))
+        if np.isnan(evaluator(np.zeros(rows.shape[0]))):
+            raise ValueError(f"{target.name} is undefined for every query of a sample of {size}; use larger samples.")
+        samples[size] = rows, evaluator
     directions = np.eye(network.size)[moved] * weights[moved][:, None]
     curves = {size: np.empty((moved.shape[0], n_shifts)) for size in sizes}
     for number, path in enumerate(network.paths(data.X, weights, directions)):
         for at, shift in enumerate(shifts):
             scores = path(shift)
-            for size, (rows, yardstick) in samples.items():
-                curves[size][number, at] = yardstick(scores[rows])
+            for size, (rows, evaluator) in samples.items():
+                curves[size][number, at] = evaluator(scores[rows])
     return Smoothness(target, moved, shifts, curves)

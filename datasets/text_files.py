@@ -1,0 +1,137 @@
+"""Text files, plain or compressed, in blocks of whole lines; other files are rejected."""
+
+import bz2
+import gzip
+import lzma
+import os
+import re
+import zlib
+from dataclasses import dataclass
+
+BLOCK_BYTES = 1 << 18  # the buffer must fit in cache and be small compared with the data
+
+_COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+_REFUSED = {
+    b"PK\x03\x04": "a zip archive; unpack it and name the file inside",
+    b"Rar!": "a rar archive; unpack it and name the file inside",
+    b"7z\xbc\xaf": "a 7z archive; unpack it and name the file inside",
+    b"\x28\xb5\x2f\xfd": "zstd data; decompress it first (plain, .gz, .bz2 and .xz are read)",
+    b"\xff\xfe": "UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "UTF-16 text; save it as UTF-8",
+}
+_UTF8_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Block:
+    """Whole lines of a file; the buffer is used again for the next block.
+
+    Attributes
+    ----------
+    text : bytearray
+        The lines are its first `size` bytes, and the last of these is a newline.
+    size : int
+    first_line : int
+        Number of the first line, counted from 1.
+    cut_short : bool
+        Whether the file ended without a newline, which was then added.
+    read : int
+        Bytes of the file (compressed where it is) that have been read so far.
+    """
+
+    text: bytearray
+    size: int
+    first_line: int
+    cut_short: bool
+    read: int
+
+    def line_of(self, position):
+        """Return the line number of a byte of the block."""
+        return self.first_line + self.text.count(b"\n", 0, position)
+
+
+def read_blocks(path):
+    """Yield the lines of a file block by block.
+
+    Parameters
+    ----------
+    path : path-like
+        Compression is recognised by content, not by name.
+
+    Yields
+    ------
+    Block
+
+    Raises
+    ------
+    ValueError
+        If the file is an archive, UTF-16, binary, or compressed data that is damaged or truncated.
+    """
+    with open(path, "rb") as file:
+        if not file.seekable():
+            raise ValueError(f"{os.fspath(path)} is a pipe; write its content to a file first.")
+        start = file.read(8)
+        file.seek(0)
+        for magic, what in _REFUSED.items():
+            if start.startswith(magic):
+                raise ValueError(f"{os.fspath(path)} is {what}.")
+        unpack = next((opener for magic, opener in _COMPRESSED.items() if start.startswith(magic)), None)
+        if unpack is None:
+            yield from _whole_lines(path, file, file)
+        else:
+            with unpack(file) as stream:
+                yield from _whole_lines(path, stream, file)
+
+
+def _whole_lines(path, stream, file):
+    text = bytearray(BLOCK_BYTES + 1)  # one more for the newline that a last line may lack
+    kept, first_line = 0, 1
+    while count := _read_into(path, stream, text, kept, first_line):
+        filled = kept + count
+        if first_line == 1 and kept == 0 and text.startswith(_UTF8_MARK):
+            text[:3] = b"   "
+        zero = text.find(b"\0", kept, filled)
+        if zero >= 0:
+            line = first_line + text.count(b"\n", 0, zero)
+            raise ValueError(
+                f"{os.fspath(path)}:{line}: found a zero byte, expected text. The file is binary, or UTF-16 (save it as UTF-8)."
+            )
+        size = text.rfind(b"\n", kept, filled) + 1
+        if size:
+            _check_returns(path, text, size, first_line)
+            yield Block(text, size, first_line, False, file.tell())
+            first_line += text.count(b"\n", 0, size)
+        elif filled == len(text) - 1:
+            text = text + bytearray(len(text))  # a line longer than a block
+            kept = filled
+            continue
+        kept = filled - size
+        text[:kept] = text[size:filled]
+    if kept:
+        text[kept] = 10
+        _check_returns(path, text, kept + 1, first_line)
+        yield Block(text, kept + 1, first_line, True, file.tell())
+
+
+def _check_returns(path, text, size, first_line):
+    """Raise if returns end lines: a comment would include all lines that follow."""
+    if text.find(b"\r", 0, size) >= 0 and text.count(b"\r", 0, size) != text.count(b"\r\n", 0, size):
+        line = first_line + text.count(b"\n", 0, re.search(rb"\r(?!\n)", text).start())
+        raise ValueError(
+            f"{os.fspath(path)}:{line}: found a return without a newline, expected lines that end with a "
+            "newline or with return and newline. Convert the line ends."
+        )
+
+
+def _read_into(path, stream, text, start, line):
+    """Fill `text` from `start` on; return the number of bytes read, 0 at the end."""
+    with memoryview(text) as view, view[start:-1] as free:
+        try:
+            return stream.readinto(free)
+        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise  # the disk, not the data
+            raise ValueError(
+                f"{os.fspath(path)}:{line}: the compressed data is damaged or cut short somewhere after this "
+                f"line ({error}); fetch the file again."
+            ) from error

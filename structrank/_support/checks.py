@@ -1,0 +1,442 @@
+"""Checks of input. Every message names the value found, its place, and the expected value."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+import os
+import re
+
+import numpy as np
+import scipy.sparse
+
+from structrank._kernels.linear import first_not_finite
+from structrank._support.discounts import DISCOUNTS, GAINS
+
+# Range of nonzero query weights: sums and shares of weights neither overflow nor underflow.
+_WEIGHTS = 1e-100, 1e100
+
+
+class StructRankWarning(UserWarning):
+    """Something the user should know about a result that is not an error."""
+
+
+def show(value):
+    """Return the repr of a value, with numpy scalars as Python numbers."""
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def check_choice(name, value, choices):
+    """Raise unless `value` is one of `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name}={value!r} is not known; choose one of: {', '.join(map(repr, choices))}.")
+    return value
+
+
+def check_number(name, value, *, above=None, at_least=None, integer=False):
+    """Raise unless `value` is a finite number (an integer where asked) above a bound."""
+    kind = numbers.Integral if integer else numbers.Real
+    what = "an integer" if integer else "a number"
+    bound = f" above {above}" if above is not None else f" of at least {at_least}" if at_least is not None else ""
+    good = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and _in_range(value, integer)
+    if not good or (above is not None and value <= above) or (at_least is not None and value < at_least):
+        raise ValueError(f"{name}={value!r} is not valid: expected {what}{bound}.")
+    return int(value) if integer else float(value)
+
+
+def _in_range(value, integer):
+    """Return whether a number is finite, also as int64 or float64."""
+    try:
+        return math.isfinite(value) and (not integer or -(2**63) <= value < 2**63)
+    except OverflowError:
+        return False
+
+
+def check_column_names(names):
+    """Raise if some column names are strings and others are not, which scikit-learn rejects."""
+    texts = [name for name in names if isinstance(name, str)]
+    if texts and len(texts) < len(names):
+        other = next(name for name in names if not isinstance(name, str))
+        raise TypeError(
+            f"X has the column names {texts[0]!r} and {other!r}, a text and a {type(other).__name__}; expected all to be texts "
+            "(X.columns = X.columns.astype(str)), or none."
+        )
+
+
+def check_Cs(Cs):
+    """Return values of C as a list, in the given order; raise unless there is at least one and all are above 0."""
+    if np.ndim(Cs) == 0:
+        raise ValueError(f"Cs={Cs!r} is not valid: expected a list of values of C.")
+    Cs = [check_number("Cs", C, above=0) for C in Cs]
+    if not Cs:
+        raise ValueError("Cs is empty; expected at least one value of C.")
+    return Cs
+
+
+def check_cut(name, value, none="no cut"):
+    """Raise unless `value` is an integer of at least 1, or None, whose meaning `none` describes."""
+    if value is None:
+        return None
+    try:
+        return check_number(name, value, at_least=1, integer=True)
+    except ValueError:
+        raise ValueError(f"{name}={value!r} is not valid: expected an integer of at least 1, or None for {none}.") from None
+
+
+# The fields of criteria and measures that mean the same in all of them.
+SETTINGS = {
+    "k": check_cut,
+    "gain": lambda name, value: check_choice(name, value, GAINS),
+    "discount": lambda name, value: check_choice(name, value, tuple(DISCOUNTS)),
+    "relevant_from": check_number,
+}
+
+
+def check_settings(thing):
+    """Check those fields of a criterion or measure that are among `SETTINGS`."""
+    for setting in dataclasses.fields(thing):
+        if setting.name in SETTINGS:
+            SETTINGS[setting.name](setting.name, getattr(thing, setting.name))
+
+
+def make(cls, settings):
+    """Make an object of a dataclass from those of the settings that are fields of it."""
+    names = {setting.name for setting in dataclasses.fields(cls) if setting.init}
+    return cls(**{name: value for name, value in settings.items() if name in names})
+
+
+def check_extension(cls, base):
+    """Raise unless `cls` is a frozen dataclass derived from `base` that `make` can make from a few settings."""
+    if not isinstance(cls, type) or not issubclass(cls, base):
+        found = f"the class {cls.__name__}" if isinstance(cls, type) else f"{cls!r}"
+        raise ValueError(f"{found} is not valid: expected a class derived from {base.__module__}.{base.__name__}.")
+    parameters = vars(cls).get("__dataclass_params__")
+    if parameters is None or not parameters.frozen:
+        raise ValueError(f"{cls.__name__} is not a frozen dataclass; write @dataclass(frozen=True) above the class.")
+    for field in dataclasses.fields(cls):
+        if field.default is field.default_factory is dataclasses.MISSING and field.name not in SETTINGS:
+            raise ValueError(f"{cls.__name__} has no default for {field.name!r}, which it needs to be made from its name.")
+
+
+def check_name_is_free(name, cls, taken):
+    """Raise if a name, or that of the class, belongs to another class; the same class may be defined anew.
+
+    Parameters
+    ----------
+    name : str
+    cls : class
+    taken : dict
+        From names to the classes that have them.
+    """
+    if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_-]*", name):
+        raise ValueError(
+            f"{cls.__name__} has the name {name!r}; expected small letters, digits, '-' and '_', with a letter first."
+        )
+    for other_name, other in taken.items():
+        if (other.__module__, other.__qualname__) == (cls.__module__, cls.__qualname__):
+            continue
+        for what, one, another in (("name", name, other_name), ("class name", cls.__name__, other.__name__)):
+            if one == another:
+                raise ValueError(
+                    f"the {what} {one!r} is taken by {other.__module__}.{other.__qualname__}; give "
+                    f"{cls.__module__}.{cls.__qualname__} another."
+                )
+
+
+def check_falling(values, what, symbol):
+    """Raise unless values by rank are finite, at least 0, and never rise.
+
+    `what` and `symbol` name them in the error, as in "decay has A(1) = 2 after A(0) = 1".
+    """
+    wrong = np.flatnonzero(~(values >= 0) | ~np.isfinite(values) | (np.diff(values, prepend=np.inf) > 0))
+    if wrong.size:
+        r = int(wrong[0])
+        raise ValueError(
+            f"{what} has {symbol}({r}) = {values[r]:g}"
+            + (f" after {symbol}({r - 1}) = {values[r - 1]:g}" if r else "")
+            + "; expected finite values of at least 0 that never rise with the rank."
+        )
+
+
+def check_empty(value):
+    """Raise unless `value`, which stands for an undefined query, is a finite number or nan."""
+    if isinstance(value, numbers.Real) and np.isnan(value):
+        return float(value)
+    try:
+        return check_number("empty", value)
+    except ValueError:
+        raise ValueError(f"empty={value!r} is not valid: expected a number, or nan to leave such queries out.") from None
+
+
+def count_rows(values, name):
+    """Return the number of rows, at least one, of the array that the others must match."""
+    shape = np.shape(values)
+    if not shape or shape[0] == 0:
+        found = "has 0 rows" if shape else f"is {values!r}"
+        raise ValueError(f"{name} {found}; expected one value per document, for at least one document.")
+    return shape[0]
+
+
+def check_dataset(name, part):
+    """Raise unless `part` has X, y and qid."""
+    if not all(hasattr(part, attribute) for attribute in ("X", "y", "qid")):
+        example = f"fold.{name}" if hasattr(part, name) else "structrank.datasets.Dataset(X, y, qid)"
+        raise ValueError(f"{name} is a {type(part).__name__}; expected a Dataset, such as {example}.")
+
+
+def as_matrix(X, name="X"):
+    """Return a 2-d numpy array (the caller's own memory where possible) or a CSR matrix; values are not checked."""
+    if scipy.sparse.issparse(X):
+        X = X.tocsr()
+        if X.dtype not in (np.float32, np.float64):
+            if X.dtype.kind == "c":
+                raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}; expected real numbers.")
+            X = X.astype(np.float64)
+    else:
+        X = _as_dense(X, name)
+    if X.ndim != 2:
+        raise ValueError(
+            f"{name} has {X.ndim} dimension(s); expected 2: one row per document, one column per feature. "
+            f"Reshape your data with {name}.reshape(-1, 1) if it has a single feature, or {name}.reshape(1, -1) "
+            "if it is a single document."
+        )
+    if X.shape[0] == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if X.shape[1] == 0:
+        raise ValueError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    return X
+
+
+def _as_dense(X, name):
+    given = X
+    if hasattr(X, "to_numpy"):  # pandas, polars
+        X = X.to_numpy()
+    X = np.asanyarray(X)
+    if X.ndim == 0:
+        advice = " datasets.load_letor and datasets.open_shards read files." if isinstance(given, (str, os.PathLike)) else ""
+        raise ValueError(f"{name} is a {type(X.item()).__name__}; expected a table: one row per document.{advice}")
+    if X.dtype.kind in "mMV":
+        raise ValueError(f"{name} has dtype {X.dtype}; expected real numbers.")
+    if X.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}; expected real numbers.")
+    if X.dtype.kind not in "fiub":
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            place = _first_not_number(X, getattr(given, "columns", None))
+            raise type(error)(
+                f"{name} {place}: no number (argument must be a string that float() reads, or a real number). "
+                "Encode or drop such columns first."
+            ) from None
+    return X
+
+
+def _first_not_number(values, column_names=None):
+    for place, value in np.ndenumerate(values):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            where = f"row {place[0]}" + (f", column {_column(place[1], column_names)}" if len(place) > 1 else "")
+            return f"has {show(value)} at {where}"
+    return f"has dtype {values.dtype}"
+
+
+def _column(number, names):
+    return f"{number} ({names[number]!r})" if names is not None else str(number)
+
+
+def check_finite_matrix(X, column_names=None, name="X"):
+    """Raise if X (as `as_matrix` gives it) holds nan or infinity; row and column are named."""
+    if scipy.sparse.issparse(X):
+        position = first_not_finite(X.data)
+        if position >= 0:
+            row = int(np.searchsorted(X.indptr, position, side="right")) - 1
+            _raise_not_finite(name, X.data[position], row, int(X.indices[position]), column_names)
+    elif X.dtype.kind == "f":
+        whole = X.dtype in (np.float32, np.float64) and X.dtype.isnative and X.flags.c_contiguous
+        step = X.shape[0] if whole else max(1, 2**16 // X.shape[1])
+        for start in range(0, X.shape[0], step):
+            block = X[start : start + step]
+            if not whole:
+                block = np.ascontiguousarray(block, dtype=np.float64)
+            position = first_not_finite(np.asarray(block).reshape(-1))
+            if position >= 0:
+                row, column = divmod(position, X.shape[1])
+                _raise_not_finite(name, block[row, column], start + row, column, column_names)
+
+
+def _raise_not_finite(name, value, row, column, column_names):
+    what = "NaN" if np.isnan(value) else "inf"
+    raise ValueError(
+        f"{name} contains {what} at row {row}, column {_column(column, column_names)}; every feature must be a finite number. "
+        "Fill or drop missing values first."
+    )
+
+
+def as_column(values, n_rows, name, against="X"):
+    """Return a 1-d numpy array of `n_rows` entries, of any type."""
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name} has {array.ndim} dimension(s); expected 1: one value per row of {against}.")
+    if array.shape[0] != n_rows:
+        raise ValueError(
+            f"{name} has {array.shape[0]} entries but {against} has {n_rows} rows; they must have the same length."
+        )
+    return array
+
+
+def as_number_column(values, n_rows, name, expected, against="X"):
+    """Return a 1-d float64 array of `n_rows` entries; `expected` says in an error what the values mean."""
+    array = as_column(values, n_rows, name, against)
+    if array.dtype.kind == "O":
+        plain = set(map(type, array.tolist())) <= {int, float, bool}
+        wrong = []
+        if not plain:
+            wrong = [row for row, value in enumerate(array) if not isinstance(value, (numbers.Real, np.number, np.bool_))]
+    else:
+        wrong = [] if array.dtype.kind in "fiub" or not array.size else [0]
+    if wrong:
+        place = _first_not_number(array)  # the second of [1, "x"], which numpy converts to two strings
+        if place.startswith("has dtype"):
+            place = f"has {show(array[wrong[0]])} at row {wrong[0]}"
+        raise ValueError(f"{name} {place}; expected {expected}.")
+    return array.astype(np.float64, copy=False)
+
+
+def as_labels(y, n_rows, against="X", name="y"):
+    """Return labels as float64: finite, not negative."""
+    if y is None:
+        raise ValueError("y is None; this estimator requires y to be passed, but the target y is None: one label per row.")
+    labels = as_number_column(y, n_rows, name, "numbers, larger is more relevant", against)
+    wrong = np.flatnonzero(~((labels >= 0) & (labels < np.inf)))
+    if wrong.size:
+        row = int(wrong[0])
+        value = "NaN" if np.isnan(labels[row]) else f"{labels[row]:g}"
+        raise ValueError(
+            f"{name} contains {value} at row {row} ({wrong.size} such label(s) in all); labels must be finite and at least 0, "
+            "larger is more relevant."
+        )
+    return labels
+
+
+def check_exp2_labels(labels):
+    """Raise if ``2 ** label - 1`` would leave the range of float64."""
+    wrong = np.flatnonzero(labels > 1000)
+    if wrong.size:
+        row = int(wrong[0])
+        raise ValueError(
+            f"y contains {labels[row]:g} at row {row} ({wrong.size} such label(s) in all); gain='exp2' is "
+            "2 ** label - 1 and takes labels up to 1000. Use gain='linear', or map labels to grades first."
+        )
+
+
+def check_click_labels(labels):
+    """Raise unless every label lies in [0, 1] or is nan, which means that the document has no clicks."""
+    wrong = np.flatnonzero(~(np.isnan(labels) | ((labels >= 0) & (labels <= 1))))
+    if wrong.size:
+        row = int(wrong[0])
+        raise ValueError(
+            f"y contains {labels[row]:g} at row {row} ({wrong.size} such label(s) in all); click labels must "
+            "lie in [0, 1], or be nan where a document has no clicks."
+        )
+
+
+def as_scores(scores, n_rows, against="y") -> np.ndarray:
+    """Return scores as float64 without nan; infinities are valid and rank first or last."""
+    array = as_number_column(scores, n_rows, "scores", "numbers, larger ranks higher", against)
+    missing = np.flatnonzero(np.isnan(array))
+    if missing.size:
+        raise ValueError(f"scores contains NaN at row {int(missing[0])}; every document needs a score to be ranked.")
+    return array
+
+
+def as_query_ids(qid, n_rows, against="X"):
+    """Return query ids as a 1-d array of any hashable type; raise if an id is missing."""
+    if isinstance(qid, (list, tuple)) and {type(value) for value in qid} not in ({str}, {float}):
+        # numpy would make a table of tuples, strings of [1, "a"], and floats of very large integers.
+        values, qid = qid, np.empty(len(qid), dtype=object)
+        qid[:] = values
+        if all(type(value) is int and abs(value) < 2**63 for value in values):
+            qid = qid.astype(np.int64)
+    if np.shape(qid) != (n_rows,):
+        sizes = np.asarray(qid)
+        if sizes.ndim == 1 and sizes.dtype.kind in "iu" and sizes.sum() == n_rows:
+            raise ValueError(
+                f"qid has {sizes.shape[0]} entries that sum up to the {n_rows} rows of {against}, as sizes of groups do; "
+                "expected the query of each row: np.repeat(np.arange(len(sizes)), sizes)."
+            )
+    ids = as_column(qid, n_rows, "qid", against)
+    if ids.dtype.kind in "fmM":
+        missing = np.flatnonzero(ids != ids)
+    elif ids.dtype.kind == "O":
+        values = ids.tolist()
+        if set(map(type, values)) <= {str, int, bytes}:  # hashable, and never missing
+            return ids
+        missing = np.flatnonzero([_is_missing(value) for value in values])
+    else:
+        return ids
+    if missing.size:
+        row = int(missing[0])
+        raise ValueError(f"qid contains {show(ids[row])} at row {row}; every row needs the id of its query.")
+    return ids
+
+
+def _is_missing(value):
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    try:
+        hash(value)
+    except TypeError:
+        raise ValueError(f"qid contains {value!r}; an id must be hashable: a number, a text or a tuple of these.") from None
+    return isinstance(value, numbers.Real) and value != value
+
+
+def check_row_weights(sample_weight, rows, indptr, query_ids, against="X"):
+    """Return one weight per query from row weights, which must be constant within each query."""
+    weights = as_number_column(sample_weight, rows.shape[0], "sample_weight", "numbers of at least 0", against)
+    least, most = _WEIGHTS
+    wrong = np.flatnonzero(~((weights == 0) | ((weights >= least) & (weights <= most))))
+    if wrong.size:
+        row = int(wrong[0])
+        raise ValueError(
+            f"sample_weight contains {weights[row]:g} at row {row}; weights must be 0, or from {least:g} to {most:g}."
+        )
+    weights = weights[rows]
+    per_query = weights[indptr[:-1]]
+    differs = np.flatnonzero(weights != np.repeat(per_query, np.diff(indptr)))
+    if differs.size:
+        place = int(differs[0])
+        query = int(np.searchsorted(indptr, place, side="right")) - 1
+        raise ValueError(
+            f"sample_weight differs within query {show(query_ids[query])}: {per_query[query]:g} at row {rows[indptr[query]]}, "
+            f"{weights[place]:g} at row {rows[place]}. A query has one weight; use the same for all its rows."
+        )
+    return per_query
+
+
+def check_some_weight(any_weight):
+    """Raise unless some query has a weight above 0."""
+    if not any_weight:
+        raise ValueError("sample_weight is zero for every query; at least one query needs a positive weight.")
+
+
+def n_threads(n_jobs):
+    """Return the number of threads for `n_jobs`: None is 1, -1 all cores."""
+    if n_jobs is None:
+        return 1
+    if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or n_jobs == 0 or n_jobs < -1:
+        raise ValueError(f"n_jobs={n_jobs!r} is not valid: expected None, an integer of at least 1, or -1 for all cores.")
+    if n_jobs > 0:
+        return int(n_jobs)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def check_width(found, expected, who):
+    """Raise unless the number of features is that of training."""
+    if found != expected:
+        raise ValueError(f"X has {found} features, but {who} is expecting {expected} features as input.")

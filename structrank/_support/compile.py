@@ -1,0 +1,87 @@
+"""Compiled functions and their cache."""
+
+import contextlib
+import functools
+import os
+import sys
+
+# Of `fastmath`: a sum vectorises only if its terms may be added in another order; nan and inf keep their meaning.
+REORDER = {"reassoc", "contract", "nsz"}
+
+
+def kernel(function=None, **options):
+    """Compile a function of plain arrays, by numba: it releases the GIL, and is kept on disk for the next process.
+
+    numba reuses a cached function while its source file is the same. But the functions that it calls are compiled into it, and
+    may have changed in another file: so any change of a source invalidates the whole cache of its part of the package, solvers,
+    datasets or _kernels. Kernels therefore call no kernels of other parts.
+    """
+    if function is None:
+        return functools.partial(kernel, **options)
+    import numba
+
+    compiled = numba.njit(cache=True, nogil=True, **options)(function)
+    if compiled is not function:  # NUMBA_DISABLE_JIT gives the function back as it is
+        _forget_old(_part_of(function.__code__.co_filename), compiled.stats.cache_path)
+    return compiled
+
+
+def _part_of(path):
+    """Return the folder below the package, or below its source tree, that a file belongs to."""
+    folder = os.path.dirname(path)
+    parent = os.path.dirname(folder)
+    while os.path.basename(parent) != "structrank" and os.path.exists(os.path.join(parent, "__init__.py")):
+        folder, parent = parent, os.path.dirname(parent)
+    return folder
+
+
+@functools.cache
+def _forget_old(folder, kept):
+    """Remove cached functions that were compiled from other sources than those in the folder."""
+    import hashlib
+
+    with contextlib.suppress(OSError):  # without read or write access there is no cache
+        digest = hashlib.sha256()
+        sources = [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name.endswith(".py")]
+        for path in (*sorted(sources), __file__):  # this file holds settings of the compiler
+            with open(path, "rb") as source:
+                digest.update(source.read())
+        mark = os.path.join(kept, "structrank.sha256")
+        with contextlib.suppress(FileNotFoundError), open(mark) as file:
+            if file.read() == digest.hexdigest():
+                return
+        for name in os.listdir(kept):
+            if name.endswith(".nbi"):
+                os.remove(os.path.join(kept, name))
+        with open(mark, "w") as file:
+            file.write(digest.hexdigest())
+
+
+def provide_cache():
+    """Set NUMBA_CACHE_DIR if numba has no writable cache folder, without which importing kernels fails.
+
+    numba tries NUMBA_CACHE_DIR, the folder of the code and the user's cache folder. If none is writable, as in many containers,
+    it gets a temporary folder, which is removed when the process ends.
+    """
+    users = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "numba")
+    beside = os.path.join(os.path.dirname(os.path.dirname(__file__)), "_kernels", "__pycache__")
+    if os.environ.get("NUMBA_CACHE_DIR") or _can_be_written(users) or _can_be_written(beside):
+        return
+    import atexit
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="structrank-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.environ["NUMBA_CACHE_DIR"] = folder
+    if "numba" in sys.modules:  # it has read its settings
+        sys.modules["numba"].config.CACHE_DIR = folder
+
+
+def _can_be_written(folder):
+    """Return whether files can be created in a folder, or in its first existing parent."""
+    while not os.path.isdir(folder):
+        if os.path.exists(folder) or os.path.dirname(folder) == folder:
+            return False
+        folder = os.path.dirname(folder)
+    return os.access(folder, os.W_OK | os.X_OK)

@@ -1,0 +1,43 @@
+"""Discounts and gains, shared by the criteria and the measures so that both mean the same."""
+
+import numpy as np
+
+
+def _kdd08(ranks):
+    # The paper gives ranks 0 and 1 the same discount.
+    return 1.0 / np.log2(1.0 + np.maximum(ranks, 1))
+
+
+def _log2(ranks):
+    return 1.0 / np.log2(2.0 + ranks)
+
+
+DISCOUNTS = {"log2": _log2, "kdd08": _kdd08}
+GAINS = ("exp2", "linear", "binary")
+
+
+def discounts(name, n, k=None):
+    """Return D(0), ..., D(n - 1), 0 from rank k on.
+
+    Examples
+    --------
+    >>> discounts("kdd08", 4, k=3).round(4)
+    array([1.    , 1.    , 0.6309, 0.    ])
+    """
+    values = DISCOUNTS[name](np.arange(n))
+    if k is not None:
+        values[k:] = 0.0
+    return values
+
+
+def gains(name, labels, relevant_from=1):
+    """Return the gain of each label: 2^l - 1, l, or 1 from `relevant_from` on.
+
+    Examples
+    --------
+    >>> gains("exp2", np.array([0.0, 1.0, 2.0]))
+    array([0., 1., 3.])
+    """
+    if name == "exp2":
+        return np.exp2(labels) - 1.0
+    return labels.copy() if name == "linear" else (labels >= relevant_from).astype(np.float64)

@@ -1,0 +1,62 @@
+"""Shared code of the Display classes: axes, and distinguishable colours, markers and dashes."""
+
+from __future__ import annotations
+
+import itertools
+
+# Okabe and Ito's colours without the yellow, which is faint on white: distinguishable with any kind of colour vision. Markers
+# and dashes repeat the distinction; with more lines than colours only the dashes differ.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+_DASHES = ("-", "--", ":", "-.")
+HATCHES = ("", "//", "..")
+
+
+def styles():
+    """Yield line styles, the first 28 of which differ in colour or dashes."""
+    for number in itertools.count():
+        yield {
+            "color": COLOURS[number % len(COLOURS)],
+            "marker": _MARKERS[number % len(_MARKERS)],
+            "linestyle": _DASHES[number // len(COLOURS) % len(_DASHES)],
+            "markersize": 5,
+        }
+
+
+def width_of(names):
+    """Return the width in inches of the longest name, with a gap to the next."""
+    return 0.1 * (max(map(len, names)) + 2)
+
+
+def pyplot():
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("Drawing needs matplotlib, which is not installed: pip install structrank[plot]") from error
+    return plt
+
+
+class Display:
+    """Base class of the displays: keeps the axes as `ax_` and the figure as `figure_`."""
+
+    def _place(self, ax, figsize):
+        if ax is None:
+            _, ax = pyplot().subplots(figsize=figsize, layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
+
+def plain(name):
+    """Escape a name for figures: a dollar does not start mathematics, and legends show names with a leading underscore."""
+    text = str(name).replace("$", r"\$")
+    return f"\u200b{text}" if text.startswith("_") else text  # zero-width space
+
+
+def without_crowd(style, n_points):
+    """Remove the marker if there are too many points to distinguish."""
+    return {**style, "marker": None} if n_points > 40 else style
+
+
+def time_label(part):
+    """Return the name of a part of the training time in figures."""
+    return "QP" if part == "qp" else part

@@ -1,0 +1,92 @@
+"""Progress on stderr, by tqdm: rewritten in place on a terminal, a widget in a notebook, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import warnings
+
+
+class ProgressLine:
+    """Show a changing line of text at most ten times a second (every ten seconds if stderr is not a terminal).
+
+    The last text is always shown.
+    """
+
+    def __init__(self):
+        self._bar = None
+
+    def update(self, text):
+        """Show the text, unless another text was shown just before."""
+        self._set(text)
+        self._bar.update()
+
+    def finish(self, text):
+        """Show the last text and end the line."""
+        self._set(text)
+        self._bar.ncols = None  # do not trim the text to the width of the terminal
+        self._bar.close()
+
+    def _set(self, text):
+        if self._bar is None:
+            self._bar = _open_bar(desc=text if _is_live() else "", bar_format="{desc}")
+        self._bar.set_description_str(text, refresh=False)
+
+
+@contextlib.contextmanager
+def bytes_progress(title, total, shown):
+    """Yield a function that shows on a bar how many of `total` bytes are done; it does nothing unless `shown`."""
+    if not shown:
+        yield lambda done: None
+        return
+    with _open_bar(desc=title, total=total, unit="B", unit_scale=True) as bar:
+        yield lambda done: bar.update(done - bar.n)
+
+
+def _open_bar(**options):
+    live = _is_live()
+    stream = sys.stderr if live else _Lines(sys.stderr)
+    bar = _bar_class()(file=stream, mininterval=0.1 if live else 10.0, miniters=1, position=0, **options)
+    for name in ("ncols", "nrows"):
+        # Pseudo-terminals may have the size 0 x 0, on which tqdm shows nothing; None is unlimited.
+        size = getattr(bar, name, None)
+        if isinstance(size, int) and size <= 0:
+            setattr(bar, name, None)
+    return bar
+
+
+def _is_live():
+    """Return whether what is shown can be replaced: on a terminal and in a notebook."""
+    return sys.stderr.isatty() or any(base.__module__ == "tqdm.notebook" for base in _bar_class().__mro__)
+
+
+@functools.cache
+def _bar_class():
+    # Imported when progress is first shown. Notebooks without ipywidgets get text; tqdm's warning about it is of no use here.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from tqdm.auto import tqdm
+
+    class Bar(tqdm):
+        monitor_interval = 0  # no thread: it would only adapt miniters, which is fixed
+
+        def __del__(self):
+            """Leave an unfinished line as it is: tqdm would repeat it below the traceback of an error."""
+
+    return Bar
+
+
+class _Lines:
+    """A stream that turns the carriage returns of tqdm into lines."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def write(self, text):
+        text = text.strip()
+        if text:
+            self._stream.write(f"{text}\n")
+
+    def flush(self):
+        self._stream.flush()

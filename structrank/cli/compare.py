@@ -1,0 +1,170 @@
+"""``structrank compare``: train on each criterion, test on each measure."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from structrank.cli.input import check_not_read, check_writable
+from structrank.cli.options import (
+    DISCOUNTS,
+    MEASURES,
+    POSITIVE,
+    READING,
+    add_command,
+    add_jobs,
+    add_relevant_from,
+    given,
+    naming_options,
+)
+from structrank.cli.output import print_json, stdout_to_stderr
+
+_PARAMETERS = ("relevant_from", "discount")
+
+
+def add_compare(commands):
+    """Add the command and its options to the parser."""
+    parser = add_command(
+        commands,
+        "compare",
+        run,
+        "train on each criterion, test on each measure: which criterion to train on for a measure",
+        """
+          structrank compare OHSUMED/ --results runs/ --jobs 2
+          structrank compare ohsumed=data/OHSUMED td2004=data/TD2004 --measures ndcg@5 map --csv table.csv
+          structrank compare MQ2008/ --trainers auc map "mrr (phi_po)" --Cs 0.1 1 10 --report report.html
+          structrank compare MQ2008/ --trees lightgbm xgboost --runs runs/
+          structrank compare MQ2008/ --import my_criteria --trainers map precision --measures possible_p@5 map
+        """,
+        _PARAMETERS,
+    )
+    parser.add_argument(
+        "folders", nargs="+", metavar="[NAME=]FOLDER", help="Fold1, Fold2, ... with train, test and perhaps vali files"
+    )
+    parser.add_argument("--trainers", nargs="+", default=None, metavar="NAME", help="rows (default: all of the package)")
+    parser.add_argument(
+        "--trees",
+        nargs="+",
+        default=[],
+        choices=["lightgbm", "xgboost"],
+        help="additional rows of boosted trees, 100 trees each; need pip install structrank[trees]",
+    )
+    parser.add_argument(
+        "--measures", nargs="+", default=MEASURES, metavar="MEASURE", help=f"columns (default: {' '.join(MEASURES)})"
+    )
+    parser.add_argument(
+        "--Cs", nargs="+", type=POSITIVE, default=None, metavar="C", help="values of C to choose from (default: 0.001 to 1000)"
+    )
+    parser.add_argument(
+        "--results", default=None, metavar="FOLDER", help="folder for finished work, so that an interrupted run can resume"
+    )
+    add_jobs(parser, "processes")
+    add_relevant_from(parser)
+    parser.add_argument("--discount", choices=DISCOUNTS, help="of NDCG; default kdd08, the paper's")
+    for name, what in (
+        ("csv", "the means as CSV"),
+        ("latex", "the table as LaTeX"),
+        ("html", "the table as HTML"),
+        ("report", "a report to open in a browser"),
+    ):
+        parser.add_argument(f"--{name}", default=None, metavar="FILE", help=f"write {what}")
+    parser.add_argument(
+        "--runs", default=None, metavar="FOLDER", help="write a TREC run of each row, and qrels, for other tools"
+    )
+
+
+def run(arguments, report):
+    """Run the command; `report` prints a line on stderr."""
+    folders = _named_folders(arguments.folders)
+    exports = {name: path for name in ("csv", "latex", "html", "report", "runs") if (path := getattr(arguments, name))}
+    taken = {}
+    for name, path in exports.items():
+        first = taken.setdefault(os.path.realpath(path), name)
+        if first != name:
+            raise ValueError(f"--{first} and --{name} would both be written to {path}; use different names.")
+        if name != "runs":
+            check_writable(path)
+        elif os.path.exists(path) and not os.path.isdir(path):
+            raise ValueError(f"--runs {path} is a file; expected a folder, or a new name for one.")
+        else:
+            os.makedirs(path, exist_ok=True)
+
+    from structrank import metrics
+    from structrank.comparison import experiment
+    from structrank.comparison.trainers import as_trainers
+    from structrank.datasets import load_letor_folds
+    from structrank.datasets.folders import find_folds
+
+    settings = given(arguments, *_PARAMETERS)
+    for measure in arguments.measures:
+        metrics.parse(measure, **settings)
+    trainers = as_trainers(arguments.trainers, **settings) | _tree_trainers(arguments)
+
+    files = [file for folder in folders.values() for fold in find_folds(folder) for file in fold.parts()]
+    for path in exports.values():
+        check_not_read(path, files)
+    with naming_options(*READING):
+        data = {name: load_letor_folds(folder, **given(arguments, *READING)) for name, folder in folders.items()}
+    try:
+        with naming_options("results"), stdout_to_stderr():
+            table = experiment.compare(
+                data, trainers, arguments.measures, arguments.Cs, arguments.results, arguments.jobs, verbose=1, **settings
+            )
+    except KeyboardInterrupt:
+        kept = f"finished work is in {arguments.results}; rerun the same command to resume"
+        lost = "nothing was kept; with --results FOLDER the same command could resume"
+        raise KeyboardInterrupt(kept if arguments.results else lost) from None
+    try:  # a failure to print the table must not lose the files
+        if arguments.json:
+            print_json(_table_facts(table))
+        else:
+            print(table, flush=True)
+    finally:
+        for name, path in exports.items():
+            getattr(table, f"to_{name}")(path)
+            report(f"wrote {path}")
+
+
+def _tree_trainers(arguments):
+    """Return the requested rows of boosted trees, with the same relevant documents as all other rows."""
+    if not arguments.trees:
+        return {}
+    from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
+
+    known = {"lightgbm": ("LightGBM", LightGBMRanker), "xgboost": ("XGBoost", XGBoostRanker)}
+    lowest = given(arguments, "relevant_from").get("relevant_from", 1)
+    return {name: ranker(relevant_from=lowest) for name, ranker in (known[tree] for tree in arguments.trees)}
+
+
+def _named_folders(entries):
+    folders = {}
+    for entry in entries:
+        name, sign, folder = entry.partition("=")
+        if not sign or os.path.exists(entry):
+            name, folder = Path(entry).resolve().name, entry
+        if name in folders:
+            raise ValueError(f"two data sets are called {name!r}; name them, as in first={folders[name]}.")
+        folders[name] = folder
+    return folders
+
+
+def _table_facts(table):
+    marks, frame = table.marks(), table.to_frame()
+    return {
+        "cells": [
+            {
+                "dataset": dataset,
+                "measure": measure,
+                "trainer": trainer,
+                "mean": frame.loc[trainer, (dataset, measure)],
+                "mark": marks[trainer, dataset, measure],
+                "queries": len(table.query_ids[dataset]),
+                "undefined": table.undefined[dataset, measure],
+            }
+            for dataset in table.datasets
+            for measure in table.measures
+            for trainer in table.trainers
+        ],
+        "significance": table.significance().reset_index().to_dict("records"),
+        "training": table.details().reset_index().to_dict("records"),
+    }

@@ -1,0 +1,47 @@
+"""``structrank inspect``: show the contents of a model or data file."""
+
+from __future__ import annotations
+
+import os
+
+from structrank.cli.descriptions import data_facts, data_lines, model_facts, model_lines
+from structrank.cli.input import read_data
+from structrank.cli.options import add_command, add_relevant_from
+from structrank.cli.output import print_json, print_lines
+
+
+def add_inspect(commands):
+    """Add the command and its options to the parser."""
+    parser = add_command(
+        commands,
+        "inspect",
+        run,
+        "show the contents of a model or data file",
+        """
+          structrank inspect map.structrank
+          structrank inspect train.txt --relevant-from 2
+        """,
+    )
+    parser.add_argument("file", metavar="FILE", help="a model, or data in LETOR format")
+    add_relevant_from(parser, graded=True)
+
+
+def run(arguments, report):
+    """Run the command; `report` prints a line on stderr."""
+    from structrank import load_model
+    from structrank.models import files
+
+    if not os.path.isdir(arguments.file) and files.is_model_file(arguments.file):
+        model, header = load_model(arguments.file), files.read_header(arguments.file)
+        facts = {"model": arguments.file, "format": header["format"], "versions": header["versions"]}
+        facts |= model_facts(model)
+        written = f"format {header['format']['version']}, written by structrank {header['versions']['structrank']}"
+        lines = [("model", f"{arguments.file} ({written})"), *model_lines(facts)]
+    else:
+        facts = data_facts(read_data(arguments, arguments.file, folders=True), arguments)
+        lines = [("data", arguments.file), *data_lines(facts)]
+        facts = {"data": arguments.file, **facts}
+    if arguments.json:
+        print_json(facts)
+    else:
+        print_lines(lines)

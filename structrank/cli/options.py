@@ -1,0 +1,121 @@
+"""The parser, and the options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import textwrap
+
+DISCOUNTS = ["kdd08", "log2"]
+MEASURES = ["mrr@10", "ndcg@10", "map"]
+READING = ("null", "sparse", "zero_based")
+
+
+class Parser(argparse.ArgumentParser):
+    """Parser that reports an error in one line."""
+
+    def error(self, message):
+        """Exit with code 2 and one line on stderr."""
+        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
+
+
+def add_command(commands, name, run, summary, examples, parameters=()):
+    """Add a command and return its parser.
+
+    `parameters` are the parameters of the API that have an option of the same name, see `with_options`.
+    """
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog="examples:\n" + textwrap.indent(textwrap.dedent(examples).strip(), "  "),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        argument_default=argparse.SUPPRESS,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run, parameters=parameters)
+    parser.add_argument("--json", action="store_true", default=False, help="print the result as JSON")
+    parser.add_argument(
+        "--import",
+        action="append",
+        default=[],
+        dest="imports",
+        metavar="MODULE",
+        help="import a Python module first, such as one that calls structrank.register; may be repeated",
+    )
+    reading = parser.add_argument_group("reading data")
+    reading.add_argument("--null", choices=["error", "min", "zero"], help="how to handle missing values (NULL); default error")
+    reading.add_argument("--sparse", action="store_true", help="store the data as a sparse matrix")
+    reading.add_argument("--zero-based", action="store_true", help="feature ids count from 0")
+    return parser
+
+
+def add_relevant_from(parser, graded=False):
+    """Add --relevant-from, which accepts none where graded labels are possible."""
+    kind, text = (LABEL_OR_NONE, "(default 1); none for graded labels") if graded else (LABEL, "(default 1)")
+    parser.add_argument("--relevant-from", type=kind, metavar="LABEL", help=f"lowest label that counts as relevant {text}")
+
+
+def add_jobs(parser, what):
+    """Add --jobs, the number of processes or threads."""
+    parser.add_argument("--jobs", type=JOBS, default=None, metavar="N", help=f"{what} (default 1; -1 for all cores)")
+
+
+def given(arguments, *names):
+    """Return the options on the command line as a dict; the API has the defaults of all others."""
+    return {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
+
+
+def with_options(text, parameters):
+    """Append to a message of the API the options of the parameters that it names.
+
+    Examples
+    --------
+    >>> with_options("bound='ramp' needs relevant documents.", ("bound", "slack"))
+    "bound='ramp' needs relevant documents. (--bound)"
+    """
+    words = [word.lstrip("(") for word in text.split()]
+    named = [name for name in parameters if any(word.startswith(f"{name}=") for word in words)]
+    options = ", ".join(f"--{name.replace('_', '-')}" for name in named)
+    return f"{text} ({options})" if options else text
+
+
+@contextlib.contextmanager
+def naming_options(*parameters):
+    """Raise errors of the API again, with the options of the parameters that they name."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(with_options(str(error), parameters)) from error
+
+
+# ---- Types of options
+
+
+def _checked(convert, is_valid, expected):
+    """Return a type for argparse: `convert` a text, and report what is `expected` unless the value is valid."""
+
+    def read(text):
+        with contextlib.suppress(ValueError):
+            value = convert(text)
+            if is_valid(value):
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r} is not valid: expected {expected}")
+
+    return read
+
+
+def _or_none(read):
+    return lambda text: None if text.lower() == "none" else read(text)
+
+
+def _number(text):
+    return int(text) if text.lstrip("+-").isdigit() else float(text)
+
+
+POSITIVE = _checked(float, lambda value: 0 < value < math.inf, "a number above 0")
+JOBS = _checked(int, lambda jobs: jobs >= 1 or jobs == -1, "an integer of at least 1, or -1 for all cores")
+CUTOFF = _or_none(_checked(int, lambda k: 1 <= k < 2**63, "an integer of at least 1, or none for no cutoff"))
+LABEL = _checked(_number, math.isfinite, "a number")
+LABEL_OR_NONE = _or_none(_checked(_number, math.isfinite, "a number, or none"))

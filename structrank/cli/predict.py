@@ -1,0 +1,80 @@
+"""``structrank predict``: score and rank documents with a model."""
+
+from __future__ import annotations
+
+import sys
+
+from structrank.cli.input import load_ranker, read_data
+from structrank.cli.options import add_command
+from structrank.cli.output import print_json
+
+
+def add_predict(commands):
+    """Add the command and its options to the parser."""
+    parser = add_command(
+        commands,
+        "predict",
+        run,
+        "score and rank documents with a model",
+        """
+          structrank predict map.structrank test.txt > scores.tsv
+          structrank predict map.structrank test.txt --format trec > run.txt
+        """,
+    )
+    parser.add_argument("model", metavar="MODEL", help="file that train has saved")
+    parser.add_argument("data", metavar="DATA", help="file in LETOR format; labels are ignored")
+    parser.add_argument(
+        "--format",
+        choices=["tsv", "trec"],
+        default="tsv",
+        help="qid, docid, score, rank in the order of the data (default), or a TREC run by rank",
+    )
+
+
+def run(arguments, report):
+    """Run the command; `report` prints a line on stderr."""
+    from structrank.comparison import runs
+    from structrank.datasets.queries import group_by_query
+    from structrank.models.ranker import ranks_within
+
+    if arguments.json and arguments.format == "trec":
+        raise ValueError("--json and --format trec are two formats; choose one.")
+    model = load_ranker(arguments.model)
+    data = read_data(arguments, arguments.data, model=(arguments.model, model.n_features_in_))
+    names = _document_names(data, arguments.data, report)
+    scores = model.predict(data.X)
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")  # as evaluate reads it
+    if arguments.format == "trec":
+        _warn_of_ties(data.qid, scores, report)
+        queries = runs.query_names(data)
+        if queries != list(map(str, data.qid.tolist())):
+            report(f"note: {arguments.data} has query ids with blanks, which a run cannot hold; queries are numbered from 1")
+        return sys.stdout.writelines(runs.run_lines(queries, names, scores))
+    ranks = ranks_within(scores, group_by_query(data.qid, len(scores)))
+    rows = zip(data.qid.tolist(), names, scores.tolist(), ranks.tolist(), strict=True)
+    if arguments.json:
+        return print_json([dict(zip(("qid", "docid", "score", "rank"), row, strict=True)) for row in rows])
+    print("qid\tdocid\tscore\trank")
+    sys.stdout.writelines(f"{qid}\t{docid}\t{score!r}\t{rank}\n" for qid, docid, score, rank in rows)
+
+
+def _document_names(data, path, report):
+    from structrank.comparison import runs
+
+    names, numbered = runs.document_names(data)
+    if numbered:
+        report(f"note: {path} has no document ids that are unique within a query and without blanks; rows are numbered from 1")
+    return names
+
+
+def _warn_of_ties(qid, scores, report):
+    """Report scores that trec_eval treats as ties, and how it ranks them."""
+    from structrank.comparison import runs
+
+    tied = runs.count_ties(qid, scores)
+    if tied:
+        report(
+            f"note: {tied} of {len(scores)} scores equal another of their query as 32-bit numbers, which is how trec_eval "
+            "reads them; it ranks tied documents by document id, while structrank evaluate averages over ties"
+        )

@@ -1,0 +1,135 @@
+"""Cells of a comparison: the result of one trainer on one fold, and the files that store finished cells."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import structrank
+from structrank._support import checks
+from structrank._support.content import add_content, describe
+from structrank._support.files import replace_file
+
+# Enters the key of stored cells: raise it when what a cell means changes.
+_CELL_FORMAT = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """Result of one trainer on one fold.
+
+    Attributes
+    ----------
+    dataset : str
+    fold : int
+        From 0.
+    trainer : str
+    C : float or None
+        Chosen C; None for trainers without a path of C.
+    validation : float or None
+        Value of the chosen C on validation queries; None where there was nothing to choose.
+    seconds : float
+        Time for training, the choice of C included; of a cell that was interrupted, since it went on.
+    notes : tuple of str
+        Of the chosen model: warnings raised while it was trained, or its `notes_`.
+    scores : (n_test_docs,) array
+        Predictions for the test part, in its row order.
+    vacuous : bool, default False
+        Whether a structured SVM learned next to nothing, see `structrank.training.health.Health`.
+    """
+
+    dataset: str
+    fold: int
+    trainer: str
+    C: float | None
+    validation: float | None
+    seconds: float
+    notes: tuple
+    scores: np.ndarray
+    vacuous: bool = False
+
+    def record(self):
+        """Return all fields but the scores, by name."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "scores"}
+
+
+@dataclass(frozen=True)
+class _CellFile:
+    """File of a finished cell, and the fingerprint of all that it depends on."""
+
+    path: Path
+    key: str
+
+    @property
+    def begun(self):
+        """Folder for checkpoints of the cell while it is unfinished."""
+        return self.path.with_suffix("")
+
+    def load(self):
+        """Return the cell, or None if the file is missing or damaged."""
+        try:
+            with np.load(self.path, allow_pickle=False) as file:
+                record, scores = json.loads(file["record"].item()), file["scores"]
+            if record.pop("key") != self.key:
+                return None
+            return Cell(**{**record, "notes": tuple(record["notes"])}, scores=scores)
+        except Exception:  # there are many ways for a file to be damaged, and one answer
+            return None
+
+    def save(self, cell):
+        """Write the cell in one step: a reader sees all of it or nothing, whenever the writer is killed."""
+        record = np.array(json.dumps({**cell.record(), "key": self.key}))
+        content = io.BytesIO()
+        np.savez(content, record=record, scores=cell.scores)
+        replace_file(self.path, content.getvalue(), "a cell of the comparison")
+        shutil.rmtree(self.begun, ignore_errors=True)
+
+
+def cell_files(tasks, folder):
+    """Make the folder; give the file of each task."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"results={str(folder)!r} is a file; expected a folder, or a new name for one.")
+    folder.mkdir(parents=True, exist_ok=True)
+    folds = {id(task.fold): task.fold for task in tasks}
+    digests = {number: _digest_fold(fold) for number, fold in folds.items()}
+    files = []
+    for task in tasks:
+        what = [f"cell format {_CELL_FORMAT}", f"structrank {structrank.__version__}", digests[id(task.fold)]]
+        what += [describe((task.dataset, task.number, task.trainer.name)), task.trainer.fingerprint()]
+        if task.trainer.chooses_C:
+            what += [describe(task.choice)]
+        key = hashlib.sha256("\n".join(what).encode()).hexdigest()
+        dataset, trainer = map(as_file_name, (task.dataset, task.trainer.name))
+        files.append(_CellFile(folder / f"{dataset}-fold{task.number + 1}-{trainer}-{key[:16]}.npz", key))
+    return files
+
+
+def as_file_name(text):
+    """Return a text as a file name valid on every file system; different texts may give the same name.
+
+    Examples
+    --------
+    >>> as_file_name("MRR (phi_po)")
+    'MRR-phi-po'
+    """
+    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:40]
+
+
+def _digest_fold(fold):
+    digest = hashlib.sha256()
+    for part in (fold.train, fold.validation, fold.test):
+        if part is not None:
+            for values in (checks.as_matrix(part.X), part.y, () if part.qid is None else part.qid):
+                add_content(digest, values)
+            digest.update(describe(list(getattr(part.X, "columns", ()))).encode())  # trainers may ask for columns by name
+        digest.update(b"end of part")
+    return digest.hexdigest()

@@ -1,0 +1,316 @@
+"""The figures of the KDD 2008 paper about training itself, as pandas frames that `comparison.plotting` draws.
+
+`health_path`: Figures 4 to 6 (did training learn anything from these data?); `compare_mrr_maps`: Figure 7 (which feature map
+for MRR?); `time_breakdown`: Figure 8 (where does the time go?).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from structrank import criteria, metrics
+from structrank._support import checks
+from structrank.comparison import significance
+from structrank.comparison.experiment import compare
+from structrank.comparison.trainers import as_trainers
+from structrank.feature_maps import Permutation
+from structrank.selection.choosing_c import fit_whole_path
+from structrank.svm import StructRankSVM
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["compare_mrr_maps", "health_path", "health_table", "time_breakdown"]
+
+_CS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+
+
+def health_path(
+    data: Any,
+    trainers: Any = None,
+    Cs: Sequence[float] = _CS,
+    test: Any = None,
+    measures: Any = ("map",),
+    relevant_from: float = 1,
+) -> pd.DataFrame:
+    """Train by each criterion for many C; tell how well w adapted (Figures 4 to 6 of the KDD 2008 paper).
+
+    Parameters
+    ----------
+    data : Dataset
+        To train on; anything with ``X``, ``y`` and ``qid``.
+    trainers : dict, list of names, StructRankSVM, or None
+        From names to untrained `StructRankSVM`; a list names some of `structrank.comparison.trainers.default_trainers`, or
+        criteria of your own; None takes all of the former. Arguments are not modified.
+    Cs : sequence of float
+        The values of C.
+    test : Dataset, default None
+        Where given, each model is measured on it too.
+    measures : str, Measure, or a list of them, default ("map",)
+        What `test` is measured by; those given by name have the paper's conventions (binary gain, discount "kdd08").
+    relevant_from : float, default 1
+        Lowest label that counts as relevant, for the default trainers and for measures given by name.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index (trainer, C), in the order given. Columns:
+
+        - ``mean_slack``: R(w), an upper bound on the mean training loss (Figure 4);
+        - ``objective_ratio``: objective / objective(w = 0), 1 if nothing was learned (Figure 5);
+        - ``norm``: length of w; ``relative_norm``: the same over that at the largest C, as in Figure 6;
+        - ``vacuous``, ``iterations``, ``seconds`` (in QP and oracle), ``note`` (what training warned of; the
+          warnings themselves are not raised);
+        - with `test`, one column for each measure.
+
+    Examples
+    --------
+    >>> from structrank import datasets
+    >>> fold = datasets.make_ranking(n_queries=40, n_docs=8, n_features=3, noise=0.2, random_state=0)
+    >>> path = health_path(fold.train, ["AUC", "MAP"], Cs=[0.1, 10.0], test=fold.test)
+    >>> path[["objective_ratio", "map"]].shape
+    (4, 2)
+    >>> bool((path.loc["AUC", "mean_slack"].diff().dropna() < 0).all())   # a larger C leaves less slack
+    True
+    """
+    import pandas as pd
+
+    frames = {}
+    for name, trainer in _as_trainers(trainers, relevant_from).items():
+        models = fit_whole_path(clone(trainer), data, list(Cs))
+        frames[name] = health_table(models)
+        for measure, values in _measured(models, test, measures, relevant_from).items():
+            frames[name][measure] = values
+    return pd.concat(frames, names=["trainer"])
+
+
+def health_table(models: Sequence[StructRankSVM]) -> pd.DataFrame:
+    """Return the health of fitted models by C, as `health_path` does, for models that are already there.
+
+    Parameters
+    ----------
+    models : list of StructRankSVM
+        Of one trainer, as `StructRankSVM.fit_path` gives them.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index C; the columns of `health_path`, but for the measures.
+
+    Examples
+    --------
+    >>> from structrank import StructRankSVM, datasets
+    >>> train = datasets.make_ranking(n_queries=40, n_docs=8, n_features=3, noise=0.2, random_state=0).train
+    >>> models = StructRankSVM("auc", tol=1e-5).fit_path(train.X, train.y, qid=train.qid, Cs=[0.1, 10.0])
+    >>> health_table(models)[["relative_norm"]].round(1)
+          relative_norm
+    C
+    0.1             0.3
+    10.0            1.0
+    """
+    import pandas as pd
+
+    rows = [
+        {
+            "mean_slack": model.health_.mean_slack,
+            "objective_ratio": model.health_.objective_ratio,
+            "norm": model.health_.norm,
+            "vacuous": model.health_.vacuous,
+            "iterations": model.n_iter_,
+            "seconds": sum(sum(iteration.seconds.values()) for iteration in model.history_),
+            "note": " ".join(model.notes_),
+        }
+        for model in models
+    ]
+    # Where C is a list, one for each criterion, its mean stands for it.
+    frame = pd.DataFrame(rows, index=pd.Index([float(np.mean(model.C)) for model in models], name="C"))
+    longest = frame["norm"].iloc[int(frame.index.argmax())]
+    frame.insert(3, "relative_norm", frame["norm"] / longest if longest > 0 else np.nan)
+    return frame
+
+
+def compare_mrr_maps(
+    datasets: Mapping[str, Any],
+    k: int | None = 10,
+    Cs: Sequence[float] | None = None,
+    relevant_from: float = 1,
+    n_jobs: int | None = None,
+) -> pd.DataFrame:
+    """Train on MRR with the map `mrr` and with the map `po`; compare the MRR on test queries (Figure 7 of the KDD 2008 paper).
+
+    Parameters
+    ----------
+    datasets : dict
+        From names to a `structrank.datasets.Fold` or a list of them.
+    k : int or None, default 10
+        Where MRR clips, in training and in testing; None for nowhere.
+    Cs, n_jobs
+        As in `structrank.compare`: C is chosen on validation queries.
+    relevant_from : float, default 1
+        Lowest label that counts as relevant.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index data set; columns ``mrr`` and ``po`` (test MRR with that map), ``difference`` (mrr - po), ``p`` (paired
+        randomisation test over queries, two-sided), ``queries`` (that the means are over), ``vacuous_mrr`` and
+        ``vacuous_po`` (share of the folds whose chosen model has learned nothing).
+
+    Examples
+    --------
+    >>> from structrank import datasets
+    >>> fold = datasets.make_ranking(n_queries=40, n_docs=8, n_features=3, noise=0.2, random_state=0)
+    >>> frame = compare_mrr_maps({"made": fold}, Cs=[1.0])
+    >>> frame.columns.tolist()[:3], frame.index.tolist()
+    (['mrr', 'po', 'difference'], ['made'])
+    """
+    import pandas as pd
+
+    trainers = {name: StructRankSVM("mrr", k=k, feature_map=name, relevant_from=relevant_from) for name in ("mrr", "po")}
+    measure = metrics.MRR(k, relevant_from=relevant_from)
+    table = compare(datasets, trainers, measure, Cs, n_jobs=n_jobs, relevant_from=relevant_from)
+    means = table.to_frame()
+    rows = []
+    for dataset in table.datasets:
+        reached = {name: table.per_query[name, dataset, measure.name] for name in trainers}
+        vacuous = table.details()["vacuous"].loc[dataset].groupby(level="trainer").mean()
+        rows.append(
+            {
+                **{name: float(means.loc[name, (dataset, measure.name)]) for name in trainers},
+                "difference": float(np.nanmean(reached["mrr"] - reached["po"])),
+                "p": significance.paired_randomisation_test(reached["mrr"], reached["po"]),
+                "queries": int((~np.isnan(reached["po"])).sum()),
+                **{f"vacuous_{name}": float(vacuous[name]) for name in trainers},
+            }
+        )
+    return pd.DataFrame(rows, index=pd.Index(table.datasets, name="data set"))
+
+
+def time_breakdown(
+    data: Any,
+    trainers: Any = None,
+    C: float = 1.0,
+    k: int | None = 10,
+    decay: Any = "sqrt@30",
+    relevant_from: float = 1,
+    repeats: int = 1,
+) -> pd.DataFrame:
+    """Train, and tell where the time went: in the oracle or in the QP (Figure 8 of the KDD 2008 paper).
+
+    By default three trainers of the same measure, NDCG@k: DORM with the Hungarian method, as in the paper; DORM with the
+    lattice path, which finds the same rankings; and NDCG.
+
+    Parameters
+    ----------
+    data : Dataset
+        To train on; anything with ``X``, ``y`` and ``qid``.
+    trainers : dict, list of names, StructRankSVM, or None
+        Trainers with the convex bound, in place of the three; as for `health_path`.
+    C : float, default 1.0
+        Of the default trainers.
+    k, decay
+        Of the default trainers, see `StructRankSVM`; the paper cuts the decay after 30 ranks, which makes DORM faster.
+    relevant_from : float, default 1
+        Lowest label that counts as relevant, for the default trainers and those given by name.
+    repeats : int, default 1
+        Train this often, and give the quickest run.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Index trainer; columns ``oracle`` (most violated rankings, with the scores and the slopes that go with them), ``qp``
+        and ``total`` (all of training) in seconds, ``passes`` (over the data, each calls the oracle once a query),
+        ``oracle_per_pass`` in seconds, and ``objective``. Compiling is not counted.
+
+    Examples
+    --------
+    >>> from structrank import datasets
+    >>> train = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, noise=0.2, random_state=0).train
+    >>> times = time_breakdown(train)
+    >>> times.index.tolist()
+    ['DORM (Hungarian)', 'DORM (lattice)', 'NDCG']
+    >>> bool(abs(times.objective.iloc[0] - times.objective.iloc[1]) < 0.002)   # the same optimum, to the tolerance
+    True
+    """
+    import pandas as pd
+
+    checks.check_number("relevant_from", relevant_from)
+    checks.check_number("repeats", repeats, at_least=1, integer=True)
+    if trainers is None:
+        make = functools.partial(StructRankSVM, C=C, k=k, relevant_from=relevant_from)
+        trainers = {
+            "DORM (Hungarian)": make("dorm", feature_map=Permutation(decay, assignment="scipy")),
+            "DORM (lattice)": make("dorm", feature_map=Permutation(decay)),
+            "NDCG": make("ndcg"),
+        }
+    rows = {}
+    for name, trainer in _as_trainers(trainers, relevant_from).items():
+        if trainer.bound != "convex":
+            raise ValueError(
+                f"trainer {name!r} has bound={trainer.bound!r}; expected 'convex': what is timed is the one convex problem "
+                "that it solves."
+            )
+        with _without_warnings():
+            clone(trainer).set_params(max_iter=1).fit(data.X, data.y, qid=data.qid)  # compiles
+            runs = [_timed(clone(trainer), data) for _ in range(repeats)]
+        rows[name] = min(runs, key=lambda row: row["total"])
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis("trainer")
+
+
+def _timed(trainer, data):
+    started = time.perf_counter()
+    trainer.fit(data.X, data.y, qid=data.qid)
+    total = time.perf_counter() - started
+    qp = sum(step.seconds["qp"] for step in trainer.history_)
+    oracle = sum(step.seconds["oracle"] for step in trainer.history_)
+    passes = sum(step.seconds["oracle"] > 0.0 for step in trainer.history_)
+    return {
+        "oracle": oracle,
+        "qp": qp,
+        "total": total,
+        "passes": passes,
+        "oracle_per_pass": oracle / passes,
+        "objective": trainer.certificate_.primal,
+    }
+
+
+def _as_trainers(trainers, relevant_from):
+    if isinstance(trainers, StructRankSVM):
+        trainers = {name_of(trainers): trainers}
+    chosen = as_trainers(trainers, relevant_from, bound="convex")
+    for name, trainer in chosen.items():
+        if not isinstance(trainer, StructRankSVM):
+            raise ValueError(f"trainer {name!r} is {trainer!r}; expected a StructRankSVM.")
+    return chosen
+
+
+def name_of(trainer):
+    """Return the names of a trainer's criteria."""
+    listed = trainer.criterion if isinstance(trainer.criterion, (list, tuple)) else [trainer.criterion]
+    return " + ".join(criteria.parse(criterion, trainer.k, trainer.discount).name for criterion in listed)
+
+
+@contextlib.contextmanager
+def _without_warnings():
+    """Keep training from warning; models say in `notes_` what it warned of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", checks.StructRankWarning)
+        yield
+
+
+def _measured(models, test, measures, relevant_from):
+    """Return the value of each measure for each model on the test queries."""
+    if test is None:
+        return {}
+    chosen = [measures] if isinstance(measures, (str, metrics.Measure)) else measures
+    conventions = {"gain": "binary", "discount": "kdd08", "relevant_from": relevant_from}
+    results = [metrics.evaluate(test.y, model.predict(test.X), test.qid, chosen, **conventions) for model in models]
+    return {name: [result[name] for result in results] for name in results[0]}

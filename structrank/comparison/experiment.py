@@ -1,0 +1,330 @@
+"""compare(): train each row on each fold, test on each measure.
+
+KDD 2008, section 4.5 and Figure 9. A trainer on a fold is a cell of work; finished cells are kept, so that a comparison that
+was interrupted resumes where it stopped. `structrank.comparison.table` holds and shows the result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structrank import criteria, metrics
+from structrank._support import checks
+from structrank._support.progress import ProgressLine
+from structrank.comparison.cells import Cell, cell_files
+from structrank.comparison.table import CriterionTable
+from structrank.comparison.trainers import Trainer, as_trainers, unique_name
+from structrank.datasets.containers import Fold
+from structrank.models.ranker import check_finished
+from structrank.selection.choosing_c import DEFAULT_CS, Choice, train_best, usable_queries
+from structrank.training.data import RankingData
+
+if TYPE_CHECKING:
+    from structrank._support.typing import Path
+    from structrank.metrics import Measure
+
+# Entries of a training matrix above which cells write checkpoints; smaller cells train again within a minute.
+_LARGE = 10_000_000
+
+
+def compare(
+    datasets: Mapping[str, Fold | Sequence[Fold]],
+    trainers: Mapping[str, Any] | Sequence[str] | None = None,
+    measures: str | Measure | Sequence[str | Measure] = ("mrr@10", "ndcg@10", "map"),
+    Cs: Sequence[float] | None = None,
+    results: Path | None = None,
+    n_jobs: int | None = None,
+    *,
+    relevant_from: float = 1,
+    discount: str = "kdd08",
+    select: str | Measure = "own",
+    random_state: int = 0,
+    verbose: int = 0,
+) -> CriterionTable:
+    """Train on each criterion, test on each measure: the table of the KDD 2008 paper's Figure 9.
+
+    Parameters
+    ----------
+    datasets : dict
+        From names to a `structrank.datasets.Fold` or a list of folds, as returned by ``load_letor_folds``. The test parts of
+        all folds are pooled per query, so they should not overlap.
+    trainers : dict, list of names, or None
+        Rows. None for `default_trainers`; a list of names (case is ignored) for some of these rows and for criteria given to
+        `structrank.register` (with k = 10); or a dict from names to objects with ``fit(X, y, qid=...)`` and ``predict(X)``.
+        Objects are copied, never trained themselves. To add rows to the defaults:
+        ``{**default_trainers(), "LightGBM": LightGBMRanker()}``, see `structrank.lambdas.trees`.
+    measures : str, Measure, or a list of these
+        Columns, see `structrank.metrics.evaluate`. Measures given by name follow the paper: binary gain, `discount` and
+        `relevant_from` as below.
+    Cs : sequence of float, default None
+        Candidates for C; None for 0.001, 0.01, ..., 1000.
+    results : path-like, default None
+        Folder for finished cells (one trainer on one fold) and, for structured SVMs on large data, for checkpoints of
+        unfinished cells. A later call with the same data, trainers and settings reads them instead of training again, so an
+        interrupted comparison resumes. Measures may differ, because scores are stored. The code of your own trainers is not
+        part of the key: use a new folder after changing it.
+    n_jobs : int or None, default None
+        Cells trained at the same time, each in its own process: None is 1, -1 all cores. Results are the same for any value.
+    relevant_from : float, default 1
+        Lowest label that counts as relevant, for measures given by name and for the default trainers.
+    discount : {"kdd08", "log2"}, default "kdd08"
+        Discount for measures given by name and for the default trainers.
+    select : str or Measure, default "own"
+        Measure by which C is chosen, see below.
+    random_state : int, default 0
+        Seed of the inner folds and of the randomisation tests.
+    verbose : int, default 0
+        1 shows progress on stderr.
+
+    Returns
+    -------
+    CriterionTable
+
+    Notes
+    -----
+    C is chosen per fold and trainer: on the validation part, or by three inner folds of the training queries where there is
+    none, followed by training on the whole training part. Ties go to the smallest value. By default C maximises the row's own
+    criterion (the mean over the parts of a COMBO), so a row shows what that criterion alone achieves. Choosing by the column's
+    measure would make each row several models; `select` names one measure for all rows. Trainers without a path of C are
+    trained once; they receive the validation part if their ``fit`` has a parameter `validation`.
+
+    Examples
+    --------
+    >>> from structrank import compare, datasets
+    >>> fold = datasets.make_ranking(n_queries=30, n_docs=10, n_features=3, noise=0.5, random_state=0)
+    >>> table = compare({"made": fold}, trainers=["AUC", "MAP"], measures=["mrr@10", "map"], Cs=[0.1, 10.0])
+    >>> table.to_frame().shape, table.query_ids["made"].tolist()
+    ((2, 2), [24, 25, 26, 27, 28, 29])
+    """
+    folds = _as_folds(datasets)
+    rows = [Trainer(*row) for row in as_trainers(trainers, relevant_from, discount).items()]
+    conventions: dict[str, Any] = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
+    measures = list(metrics.parse_all(measures, **conventions).values())
+    choice = Choice(
+        Cs=tuple(sorted(set(checks.check_Cs(DEFAULT_CS if Cs is None else Cs)))),
+        select=None if isinstance(select, str) and select == "own" else metrics.parse(select, **conventions),
+        random_state=checks.check_number("random_state", random_state, at_least=0, integer=True),
+    )
+    n_jobs = _check_n_jobs(n_jobs)
+    for where, fold in _each_fold(folds):
+        _check_fold(where, fold, rows, measures, choice)
+
+    tasks = [
+        _Task(dataset, number, fold, row, choice)
+        for dataset, its_folds in folds.items()
+        for number, fold in enumerate(its_folds)
+        for row in rows
+    ]
+    files = [None] * len(tasks) if results is None else cell_files(tasks, results)
+    cells = _run_all(tasks, files, n_jobs, verbose)
+    tests = {dataset: [fold.test for fold in its_folds] for dataset, its_folds in folds.items()}
+    settings = {
+        "relevant_from": relevant_from,
+        "discount": discount,
+        "Cs": choice.Cs,
+        "select": choice.how,
+        "random_state": choice.random_state,
+        "trainers": {row.name: repr(row.estimator) for row in rows},
+    }
+    return CriterionTable(cells, tests, measures, choice.random_state, folds, settings)
+
+
+# ---- Input
+
+
+def _as_folds(datasets):
+    if not isinstance(datasets, Mapping) or not datasets:
+        raise ValueError(f"datasets={datasets!r} is not valid: expected a dict from names to folds, with at least one.")
+    folds = {}
+    for name, value in datasets.items():
+        listed = list(value) if isinstance(value, (list, tuple)) else [value]
+        if not listed:
+            raise ValueError(f"data set {name!r} has no folds; expected at least one.")
+        for fold in listed:
+            if not all(hasattr(fold, part) for part in ("train", "validation", "test")):
+                raise ValueError(
+                    f"data set {name!r} holds {type(fold).__name__} objects; expected a Fold (train, validation or None, "
+                    "test) or a list of them."
+                )
+        folds[unique_name("data set", name, folds)] = listed
+    return folds
+
+
+def _check_n_jobs(n_jobs):
+    if n_jobs is None:
+        return 1
+    import joblib
+
+    if checks.check_number("n_jobs", n_jobs, integer=True) == 0:
+        raise ValueError("n_jobs=0 is not valid: expected None, an integer of at least 1, or -1 for all cores.")
+    return joblib.effective_n_jobs(n_jobs)
+
+
+def _each_fold(folds):
+    for dataset, its_folds in folds.items():
+        for number, fold in enumerate(its_folds):
+            yield f"data set {dataset!r}, fold {number + 1} of {len(its_folds)}", fold
+
+
+def _check_fold(where, fold, rows, measures, choice):
+    """Raise if training or testing on a fold is bound to fail, before anything is trained."""
+    parts = {name: getattr(fold, name) for name in ("train", "validation", "test") if getattr(fold, name) is not None}
+    data = {}
+    for name, part in parts.items():
+        try:
+            data[name] = RankingData(part.X, part.y, part.qid)
+            data[name].check_columns(data["train"])
+            if name == "test":
+                metrics.evaluate(part.y, np.zeros(len(data[name].labels)), part.qid, measures)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{where}, {name} part: {error}") from None
+    for row in rows:
+        try:
+            row.check_labels(data["train"].labels)
+        except ValueError as error:
+            raise ValueError(f"{where}, train part, trainer {row.name!r}: {error}") from None
+    learners = [row for row in rows if row.needs_relevance]
+    for least in {row.relevant_from for row in learners}:
+        wanted = "different labels" if least is None else f"both relevant (label >= {least:g}) and irrelevant documents"
+        usable = usable_queries(data["train"], least)
+        if not usable.any():
+            raise ValueError(
+                f"{where}: no query of the train part has {wanted}, so there is nothing to learn from. Is relevant_from right?"
+            )
+        if len(choice.Cs) == 1 or not any(row.chooses_C and row.relevant_from == least for row in learners):
+            continue
+        if "validation" in data:
+            part, measured = "validation", np.ones(data["validation"].grouping.n_queries, dtype=bool)
+            if not usable_queries(data[part], least).any():
+                raise ValueError(f"{where}: no query of the validation part has {wanted}, so C cannot be chosen on it.")
+        else:
+            part, measured = "train", usable  # which inner folds hold
+            if usable.sum() == 1:
+                raise ValueError(
+                    f"{where}: only one query of the train part has {wanted}, and there is no validation part to choose C on. "
+                    "Give one, or a single C."
+                )
+        if choice.select is not None and not choice.is_defined(parts[part])[measured].any():
+            raise ValueError(
+                f"{where}: {choice.how} is undefined for all queries of the {part} part, so C cannot be chosen by it."
+            )
+
+
+# ---- Work
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """A cell to be computed."""
+
+    dataset: str
+    number: int
+    fold: Fold
+    trainer: Trainer
+    choice: Choice
+
+    def run(self, file):
+        """Train, predict, and store the cell in its file, if it has one."""
+        from threadpoolctl import threadpool_limits
+
+        try:
+            # BLAS sums in an order that depends on the number of threads, and processes share the cores.
+            with threadpool_limits(limits=1, user_api="blas"):
+                cell = self._fill(None if file is None or not self._takes_long() else file.begun)
+        except Exception as error:
+            error.add_note(f"in compare: trainer {self.trainer.name!r}, data set {self.dataset!r}, fold {self.number + 1}")
+            raise
+        if file is not None:
+            file.save(cell)
+        return cell
+
+    def _takes_long(self):
+        return checks.as_matrix(self.fold.train.X).size >= _LARGE
+
+    def _fill(self, begun):
+        train, test, validation = self.fold.train, self.fold.test, self.fold.validation
+        started = time.perf_counter()
+        model, C, reached = self.trainer.fresh(), None, None
+        if self.trainer.chooses_C:
+            model, C, reached, notes = train_best(model, self.fold, self.choice, begun)
+        else:
+            more = {"validation": validation} if self.trainer.takes_validation and validation is not None else {}
+            with _recorded_warnings() as caught:
+                model.fit(train.X, train.y, qid=train.qid, **more)
+            check_finished(model)
+            notes = _texts(caught)
+        seconds = time.perf_counter() - started
+        scores = checks.as_scores(model.predict(test.X), len(test.y), against="the test part")
+        vacuous = hasattr(model, "health_") and model.health_.vacuous
+        return Cell(self.dataset, self.number, self.trainer.name, C, reached, seconds, notes, scores, vacuous)
+
+
+@contextlib.contextmanager
+def _recorded_warnings():
+    """Record all warnings instead of showing them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught
+
+
+def _texts(caught):
+    """Return the texts of warnings that are meant for users, each once."""
+    meant = [warning for warning in caught if not issubclass(warning.category, DeprecationWarning)]
+    return tuple(dict.fromkeys(str(warning.message) for warning in meant))
+
+
+def _run_all(tasks, files, n_jobs, verbose):
+    """Return the cells of all tasks in their order, from their files where these have them."""
+    import joblib
+
+    cells = [None if file is None else file.load() for file in files]
+    missing = [number for number, cell in enumerate(cells) if cell is None]
+    progress = _Progress(len(cells) - len(missing), len(missing)) if verbose else None
+    # Writable maps of large arrays: for arrays that are read-only, numba would compile everything anew.
+    parallel = joblib.Parallel(min(n_jobs, max(1, len(missing))), mmap_mode="c", return_as="generator_unordered")
+    run = functools.partial(joblib.delayed(_run_one), list(criteria.registered().values()))
+    for number, cell in parallel(run(number, tasks[number], files[number]) for number in missing):
+        cells[number] = cell
+        if progress is not None:
+            progress.advance(cell)
+    if progress is not None:
+        progress.finish()
+    return cells
+
+
+def _run_one(registered, number, task, file):
+    for pair in registered:  # perhaps this is another process
+        criteria.register(*pair)
+    return number, task.run(file)
+
+
+class _Progress:
+    """Show how many cells are done."""
+
+    def __init__(self, n_kept, n_missing):
+        self.n_kept, self.n_missing, self.n_done = n_kept, n_missing, 0
+        self.line, self.started = ProgressLine(), time.perf_counter()
+        self.line.update(self._text("starting"))
+
+    def advance(self, cell):
+        self.n_done += 1
+        seconds = time.perf_counter() - self.started
+        left = seconds / self.n_done * (self.n_missing - self.n_done)
+        self.line.update(
+            self._text(f"{cell.dataset}, fold {cell.fold + 1}: {cell.trainer}  {seconds:.0f} s, {left:.0f} s left")
+        )
+
+    def finish(self):
+        self.line.finish(self._text(f"{time.perf_counter() - self.started:.1f} s"))
+
+    def _text(self, what):
+        kept = f" ({self.n_kept} kept from earlier)" if self.n_kept else ""
+        return f"{self.n_kept + self.n_done} of {self.n_kept + self.n_missing} cells{kept}  {what}"

@@ -1,0 +1,441 @@
+"""Pictures of results, as Display classes in the manner of scikit-learn.
+
+A Display is made from data (``from_estimator``, ``from_table``, ...), keeps them, and draws them with ``plot(ax=)``. Matplotlib
+is imported when something is drawn, not before; it comes with ``pip install structrank[plot]``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structrank._support import checks
+from structrank._support.plotting import COLOURS, HATCHES, Display, plain, styles, time_label, width_of
+from structrank.comparison.significance import SIGNIFICANT
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    import pandas as pd
+
+    from structrank.comparison.table import CriterionTable
+
+__all__ = ["CriterionTableDisplay", "MapComparisonDisplay", "PathDisplay", "TimeDisplay"]
+
+
+class PathDisplay(Display):
+    """How well trainers adapt to the data as C grows: Figures 4 to 6 of the KDD 2008 paper.
+
+    Parameters
+    ----------
+    path : pandas.DataFrame
+        As returned by `structrank.comparison.diagnostics.health_path`: index (trainer, C).
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : dict
+        From trainers to the lines drawn.
+
+    See Also
+    --------
+    structrank.comparison.diagnostics.health_path : The data.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from structrank import StructRankSVM, datasets
+    >>> train = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0).train
+    >>> display = PathDisplay.from_estimator(StructRankSVM("auc"), train.X, train.y, qid=train.qid, Cs=[0.1, 1.0, 10.0])
+    >>> display.lines_["auc"].get_xdata().tolist()
+    [0.1, 1.0, 10.0]
+    >>> _ = display.plot("norm", ax=display.figure_.add_subplot())
+    >>> matplotlib.pyplot.close(display.figure_)
+    """
+
+    _LABELS = {  # noqa: RUF012
+        "mean_slack": "mean slack  R(w)",
+        "objective_ratio": "objective / objective(w = 0)",
+        "norm": "length of w",
+        "relative_norm": "length of w / that at the largest C",
+        "iterations": "iterations",
+        "seconds": "time (s)",
+    }
+    _LOGARITHMIC = ("norm", "relative_norm", "iterations", "seconds")
+
+    def __init__(self, path: pd.DataFrame) -> None:
+        self.path = path
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        qid: Any = None,
+        Cs: Sequence[float] | None = None,
+        quantity: str = "mean_slack",
+        ax: Any = None,
+        legend: bool = True,
+    ) -> Self:
+        """Train for many C and draw.
+
+        Parameters
+        ----------
+        estimator : StructRankSVM, or dict from names to these
+            Need not be fitted, and is not changed.
+        X, y, qid
+            As for `StructRankSVM.fit`.
+        Cs : sequence of float, default None
+            None for 0.01, 0.1, ..., 1000.
+        quantity, ax, legend
+            As for `plot`.
+
+        Returns
+        -------
+        PathDisplay
+        """
+        from structrank.comparison.diagnostics import health_path
+        from structrank.datasets import Dataset
+
+        given: dict[str, Any] = {} if Cs is None else {"Cs": Cs}
+        return cls(health_path(Dataset(X, y, qid), estimator, **given)).plot(quantity, ax=ax, legend=legend)
+
+    @classmethod
+    def from_models(
+        cls, models: Any, *, name: str | None = None, quantity: str = "mean_slack", ax: Any = None, legend: bool = True
+    ) -> Self:
+        """Draw models that `StructRankSVM.fit_path` has given.
+
+        Parameters
+        ----------
+        models : list of StructRankSVM, or dict from names to such lists
+            Fitted.
+        name : str, default None
+            Of a single list; None for the name of the criterion.
+        quantity, ax, legend
+            As for `plot`.
+
+        Returns
+        -------
+        PathDisplay
+        """
+        import pandas as pd
+
+        from structrank.comparison.diagnostics import health_table, name_of
+
+        if not hasattr(models, "items"):
+            models = {name_of(models[0]) if name is None else name: models}
+        path = pd.concat({name: health_table(its) for name, its in models.items()}, names=["trainer"])
+        return cls(path).plot(quantity, ax=ax, legend=legend)
+
+    def plot(self, quantity: str = "mean_slack", *, ax: Any = None, legend: bool = True) -> Self:
+        """Draw one quantity against C, a line for each trainer.
+
+        Parameters
+        ----------
+        quantity : str, default "mean_slack"
+            A column of the path: "mean_slack" (Figure 4), "objective_ratio" (Figure 5; 1 means that nothing was learned),
+            "norm" or "relative_norm" (Figure 6), "iterations", "seconds", or a measure. The mean slack of several criteria
+            with separate slacks is a sum over these.
+        ax : matplotlib Axes, default None
+            Where to draw; None makes a new figure.
+        legend : bool, default True
+            Name the trainers; beside the axes where they are more than four.
+
+        Returns
+        -------
+        self
+        """
+        numeric = self.path.select_dtypes(["number"]).columns
+        checks.check_choice("quantity", quantity, tuple(numeric))
+        ax = self._place(ax, figsize=(7.5, 4.2))
+        self.lines_ = {}
+        for (trainer, rows), style in zip(self.path[quantity].groupby(level="trainer", sort=False), styles(), strict=False):
+            values = rows.droplevel("trainer").sort_index()
+            (self.lines_[trainer],) = ax.plot(values.index.to_numpy(), values.to_numpy(), label=plain(trainer), **style)
+        if quantity == "objective_ratio":
+            ax.axhline(1.0, color="0.3", linewidth=1, zorder=0)
+        ax.set_xscale("log")
+        if quantity in self._LOGARITHMIC:
+            ax.set_yscale("log")
+        ax.set_xlabel("C")
+        ax.set_ylabel(self._LABELS.get(quantity, quantity))
+        ax.grid(alpha=0.3)
+        if legend:
+            beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+            ax.legend(**(beside if len(self.lines_) > 4 else {}))
+        return self
+
+
+class CriterionTableDisplay(Display):
+    """The train-vs-test criterion table as a picture: Figure 9 of the KDD 2008 paper.
+
+    Parameters
+    ----------
+    table : CriterionTable
+        As returned by `structrank.compare`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    image_ : matplotlib AxesImage
+        Colours: how far each mean is below the best of its column.
+    text_ : (n_trainers, n_columns) array of matplotlib Text
+        The means, with the marks of `CriterionTable.marks`.
+    colorbar_ : matplotlib Colorbar or None
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from structrank import compare, datasets
+    >>> fold = datasets.make_ranking(n_queries=40, n_docs=10, n_features=3, noise=0.2, random_state=0)
+    >>> table = compare({"made": fold}, trainers=["AUC", "MAP"], measures=["mrr@10", "map"], Cs=[1.0])
+    >>> display = CriterionTableDisplay.from_table(table)
+    >>> display.text_.shape, display.ax_.get_ylabel()
+    ((2, 2), 'trained on')
+    >>> matplotlib.pyplot.close(display.figure_)
+    """
+
+    def __init__(self, table: CriterionTable) -> None:
+        self.table = table
+
+    @classmethod
+    def from_table(
+        cls, table: CriterionTable, *, ax: Any = None, colorbar: bool = True, cmap: Any = "cividis", worst: float = 0.1
+    ) -> Self:
+        """Draw a table.
+
+        Parameters
+        ----------
+        table : CriterionTable
+        ax, colorbar, cmap, worst
+            As for `plot`.
+
+        Returns
+        -------
+        CriterionTableDisplay
+        """
+        return cls(table).plot(ax=ax, colorbar=colorbar, cmap=cmap, worst=worst)
+
+    def plot(self, *, ax: Any = None, colorbar: bool = True, cmap: Any = "cividis", worst: float = 0.1) -> Self:
+        """Draw the means as numbers, and by colour how far each is below the best of its column.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default None
+            Where to draw; None makes a new figure.
+        colorbar : bool, default True
+            Show what the colours mean, beside the axes.
+        cmap : str or Colormap, default "cividis"
+            Its upper end is for the best of a column.
+        worst : float, default 0.1
+            All that is at least this far below the best has the colour of the lower end.
+
+        Returns
+        -------
+        self
+        """
+        checks.check_number("worst", worst, above=0)
+        means = self.table.to_frame()
+        n_rows, n_columns = means.shape
+        n_datasets = len(self.table.datasets)
+        wide = max(1.05 * n_columns, n_datasets * width_of(self.table.datasets)) if n_datasets > 1 else 1.05 * n_columns
+        ax = self._place(ax, figsize=(max(5.0, 2.6 + wide), max(2.8, 1.6 + 0.36 * n_rows)))
+        best = np.fmax.reduce(means.to_numpy(), axis=0)
+        self.image_ = ax.imshow(means.to_numpy() - best, aspect="auto", cmap=cmap, vmin=-worst, vmax=0.0)
+        self.text_ = self._write(ax, means)
+        self._name_columns(ax, list(means.columns))
+        ax.set_yticks(range(n_rows), [plain(name) for name in means.index])
+        ax.set_ylabel("trained on")
+        ax.tick_params(length=0)
+        self.colorbar_ = None
+        if colorbar:
+            self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, extend="min", label="below the best")
+        return self
+
+    def _write(self, ax, means):
+        marks = self.table.marks()
+        texts = np.empty(means.shape, dtype=object)
+        colours = self.image_.to_rgba(self.image_.get_array())
+        light = 1.0 - colours[..., 3] * (1.0 - colours[..., :3] @ [0.299, 0.587, 0.114]) > 0.5
+        for (row, trainer), (column, place) in itertools.product(enumerate(means.index), enumerate(means.columns)):
+            mean, mark = means.iloc[row, column], marks[trainer, *place]
+            texts[row, column] = ax.text(
+                column,
+                row,
+                f"{mean:.3f} {mark}".strip(),
+                ha="center",
+                va="center",
+                color="black" if light[row, column] else "white",
+                fontweight="bold" if mark == "**" else "normal",
+            )
+        return texts
+
+    def _name_columns(self, ax, columns):
+        """Write the measures below and the data sets above, with lines between the data sets."""
+        ax.set_xticks(range(len(columns)), [measure for _, measure in columns])
+        between = "   " if len(columns) > 2 else "\n"
+        legend = ("** best of its column", "* second best", "< significantly below the best")
+        ax.set_xlabel(f"tested by\n{between.join(legend)}")
+        first = 0
+        for dataset, its in itertools.groupby(columns, key=lambda column: column[0]):
+            width = len(list(its))
+            ax.text(
+                first + (width - 1) / 2,
+                1.01,
+                plain(dataset),
+                ha="center",
+                va="bottom",
+                fontweight="bold",
+                transform=ax.get_xaxis_transform(),
+            )
+            first += width
+            if first < len(columns):
+                ax.axvline(first - 0.5, color="white", linewidth=3)
+
+
+class MapComparisonDisplay(Display):
+    """MRR with the feature map `mrr` beside MRR with the map `po`, data set by data set: Figure 7 of the KDD 2008 paper.
+
+    Parameters
+    ----------
+    comparison : pandas.DataFrame
+        As returned by `structrank.comparison.diagnostics.compare_mrr_maps`: index data set.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    bars_ : dict
+        From "mrr" and "po" to the bars drawn.
+
+    See Also
+    --------
+    structrank.comparison.diagnostics.compare_mrr_maps : The data.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from structrank import datasets
+    >>> from structrank.comparison.diagnostics import compare_mrr_maps
+    >>> fold = datasets.make_ranking(n_queries=40, n_docs=8, n_features=3, noise=0.2, random_state=0)
+    >>> display = MapComparisonDisplay(compare_mrr_maps({"made": fold}, Cs=[1.0])).plot()
+    >>> [len(bars) for bars in display.bars_.values()], display.ax_.get_ylabel()
+    ([1, 1], 'test MRR')
+    >>> matplotlib.pyplot.close(display.figure_)
+    """
+
+    def __init__(self, comparison: pd.DataFrame) -> None:
+        self.comparison = comparison
+
+    def plot(self, *, ax: Any = None, legend: bool = True) -> Self:
+        """Draw two bars for each data set, and a star where the two differ with p <= 0.05.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default None
+            Where to draw; None makes a new figure.
+        legend : bool, default True
+            Name the maps, above the axes.
+
+        Returns
+        -------
+        self
+        """
+        frame = self.comparison
+        places = np.arange(len(frame))
+        names = [plain(name).replace(", ", "\n") for name in frame.index]
+        wide = max(1.1, width_of(line for name in names for line in name.split("\n"))) * len(frame)
+        ax = self._place(ax, figsize=(max(4.0, 1.8 + wide), 3.6))
+        self.bars_ = {}
+        for name, side, colour, hatch in zip(("mrr", "po"), (-0.2, 0.2), COLOURS, HATCHES, strict=False):
+            self.bars_[name] = ax.bar(
+                places + side, frame[name], 0.4, color=colour, hatch=hatch, edgecolor="white", label=f"map {name}"
+            )
+        for place in places[frame["p"].to_numpy() <= SIGNIFICANT]:
+            ax.text(place, frame[["mrr", "po"]].iloc[place].max(), "*", ha="center", va="bottom", fontweight="bold")
+        ax.margins(y=0.1)  # the star of the highest bar stays inside
+        ax.set_xticks(places, names)
+        ax.set_xlabel(f"data set   (* p <= {SIGNIFICANT:g})")
+        ax.set_ylabel("test MRR")
+        if legend:
+            ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False, borderaxespad=0.1)
+        return self
+
+
+class TimeDisplay(Display):
+    """Where the time of training went, trainer by trainer: Figure 8 of the KDD 2008 paper.
+
+    Parameters
+    ----------
+    times : pandas.DataFrame
+        As returned by `structrank.comparison.diagnostics.time_breakdown`: index trainer.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    bars_ : dict
+        From "oracle" and "qp" to the bars drawn.
+
+    See Also
+    --------
+    structrank.comparison.diagnostics.time_breakdown : The data.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from structrank import datasets
+    >>> from structrank.comparison.diagnostics import time_breakdown
+    >>> train = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, noise=0.2, random_state=0).train
+    >>> display = TimeDisplay(time_breakdown(train)).plot()
+    >>> [text.get_text() for text in display.ax_.get_yticklabels()]
+    ['DORM (Hungarian)', 'DORM (lattice)', 'NDCG']
+    >>> matplotlib.pyplot.close(display.figure_)
+    """
+
+    def __init__(self, times: pd.DataFrame) -> None:
+        self.times = times
+
+    def plot(self, *, ax: Any = None, legend: bool = True) -> Self:
+        """Draw a bar for each trainer, made up of the time in the oracle and in the QP.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default None
+            Where to draw; None makes a new figure.
+        legend : bool, default True
+            Name the parts, above the axes.
+
+        Returns
+        -------
+        self
+        """
+        frame = self.times
+        ax = self._place(ax, figsize=(6.0, 1.2 + 0.5 * len(frame)))
+        self.bars_, left = {}, np.zeros(len(frame))
+        names = [plain(name) for name in frame.index]
+        for part, colour, hatch in zip(("oracle", "qp"), COLOURS, HATCHES, strict=False):
+            self.bars_[part] = ax.barh(
+                names, frame[part], left=left, color=colour, hatch=hatch, edgecolor="white", label=time_label(part)
+            )
+            left = left + frame[part].to_numpy()
+        if not ax.yaxis_inverted():
+            ax.invert_yaxis()  # the first trainer on top, as in the frame
+        ax.set_xlabel("time in all passes (s)")
+        ax.set_ylabel("trained on")
+        ax.locator_params(axis="x", nbins=5)
+        if legend:
+            ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False, borderaxespad=0.1)
+        return self

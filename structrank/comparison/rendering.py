@@ -1,0 +1,165 @@
+"""The criterion table as text, CSV, LaTeX and HTML; each function takes a `CriterionTable`."""
+
+from __future__ import annotations
+
+import html as escaping
+import re
+import textwrap
+
+from structrank.comparison.significance import SIGNIFICANT
+
+_WIDTH = 100
+_CAPTION = "Rows: what was trained on. Columns: data set and test measure, mean over all test queries; higher is better."
+# A LaTeX row must not begin with [ or *, which would be read as an argument of the line before.
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "[": "{[}",
+    "*": "{*}",
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+}
+
+
+def text(table):
+    """Return the table as plain text, data sets side by side while they fit."""
+    lines = [_CAPTION, ""]
+    for block in _blocks(table):
+        lines += [*block, ""]
+    for line in legend(table, "**", "* ", "< "):
+        lines += textwrap.wrap(line, _WIDTH, subsequent_indent="   ")
+    if table.notes:
+        lines += ["", "!  Notes on training (in full in .notes):"]
+        for note in short_notes(table):
+            lines += textwrap.wrap(note, _WIDTH, initial_indent="-  ", subsequent_indent="   ")
+    return "\n".join(lines)
+
+
+def csv(table):
+    """Return the means as CSV, one row per trainer."""
+    frame = table.to_frame()
+    frame.columns = [f"{dataset} {measure}" for dataset, measure in frame.columns]
+    return frame.to_csv(lineterminator="\n")
+
+
+def latex(table):
+    """Return a LaTeX tabular, with the legend as comments."""
+    width = len(table.measures)
+    ends = [1 + (number + 1) * width for number in range(len(table.datasets))]
+    rows = [
+        ["", *(rf"\multicolumn{{{width}}}{{c}}{{{_latex(dataset)}}}" for dataset in table.datasets)],
+        ["trained on", *(_latex(measure) for _, measure in table.columns)],
+        *([_latex(name), *texts] for name, texts in _rows(table, r"\textbf{%s}", r"\underline{%s}", "%s$^{<}$")),
+    ]
+    titles, heads, *body = [" & ".join(row) + r" \\" for row in rows]
+    rules = " ".join(rf"\cmidrule(lr){{{end - width + 1}-{end}}}" for end in ends)
+    lines = [f"% {line}" for line in legend(table, "bold:", "underlined:", "^{<}:")]
+    lines += [rf"\begin{{tabular}}{{l{'r' * width * len(table.datasets)}}}", r"\toprule", titles, rules, heads]
+    lines += [r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""]
+    return "\n".join(lines)
+
+
+def html(table):
+    """Return an HTML table with its legend and notes."""
+    escape, width = escaping.escape, len(table.measures)
+    titles = "".join(f'<th colspan="{width}">{escape(_title(table, dataset))}</th>' for dataset in table.datasets)
+    heads = "".join(f"<th>{escape(measure)}</th>" for _, measure in table.columns)
+    lines = ['<div class="structrank-table">', "<table>", f"<caption>{escape(_CAPTION)}</caption>"]
+    lines += [f"<thead><tr><th></th>{titles}</tr>", f"<tr><th>trained on</th>{heads}</tr></thead>", "<tbody>"]
+    for name, texts in _rows(table, "<b>%s</b>", "<u>%s</u>", "%s<sup>&lt;</sup>"):
+        lines.append(f"<tr><th>{escape(name)}</th>{''.join(f'<td>{text}</td>' for text in texts)}</tr>")
+    lines += ["</tbody>", "</table>"]
+    for heading, items in (("", legend(table, "bold:", "underlined:", "<:")), ("Notes on training", short_notes(table))):
+        if items:
+            items = "".join(f"<li>{escape(item)}</li>" for item in items)
+            lines.append(f"<p>{heading}</p><ul>{items}</ul>" if heading else f"<ul>{items}</ul>")
+    return "\n".join([*lines, "</div>", ""])
+
+
+def legend(table, best, second, below):
+    """Return lines that explain the marks, the measures and the queries that do not count."""
+    measures = [f"{name} ({text})" if text else name for name, text in table.measure_settings.items()]
+    missing = [
+        f"{dataset} {measure}: {count} of {len(table.query_ids[dataset])}"
+        for (dataset, measure), count in table.undefined.items()
+        if count
+    ]
+    return [
+        f"{best} best of its column",
+        f"{second} second best",
+        f"{below} significantly below the best: p <= {SIGNIFICANT} in a paired randomisation test over queries, with "
+        "Holm's correction over the rows of the column (paired t-test: see .significance())",
+        f"Measures: {'; '.join(measures)}",
+        f"Undefined test queries, excluded from the means: {'; '.join(missing) or 'none'}",
+    ]
+
+
+def short_notes(table):
+    """Return the first sentence of each note and where it applies; notes that begin alike share a line."""
+    grouped = {}
+    for (trainer, dataset, _), texts in table.notes.items():
+        for note in texts:
+            start = re.split(r"[:;.,]\s", note, maxsplit=1)[0]
+            sentence = re.split(r"(?<=[.!?])\s", note, maxsplit=1)[0]
+            sentences, places = grouped.setdefault((trainer, start), (set(), {}))
+            sentences.add(sentence)
+            places[dataset] = places.get(dataset, 0) + 1
+    notes = []
+    for (trainer, start), (sentences, places) in sorted(grouped.items(), key=lambda item: table.trainers.index(item[0][0])):
+        where = [
+            dataset if table.n_folds[dataset] == 1 else f"{dataset} ({count} of {table.n_folds[dataset]} folds)"
+            for dataset, count in places.items()
+        ]
+        content = sentences.pop() if len(sentences) == 1 else f"{start}."
+        notes.append(f"{trainer} on {', '.join(where)}: {content}")
+    return notes
+
+
+def _rows(table, best, second, below):
+    """Yield each trainer with the texts of its row; the arguments are formats for marked values, as in "<b>%s</b>"."""
+    marks = table.marks()
+    for name in table.trainers:
+        texts = []
+        for column in table.columns:
+            value, mark = f"{table.means[name, *column]:.3f}", marks[name, *column]
+            for sign, style in (("**", best), ("*", second)):
+                if mark.rstrip("<") == sign:
+                    value = style % value
+            texts.append(below % value if "<" in mark else value)
+        yield name, texts
+
+
+def _title(table, dataset):
+    n_queries = len(table.query_ids[dataset])
+    return f"{dataset} ({n_queries} test {'query' if n_queries == 1 else 'queries'})"
+
+
+def _blocks(table):
+    noted = {trainer for trainer, _, _ in table.notes}
+    rows = list(_rows(table, "%s **", "%s *", "%s <"))
+    heads = _padded(["", "trained on", *(f"{name} !" if name in noted else name for name in table.trainers)])
+    blocks = []
+    for number, dataset in enumerate(table.datasets):
+        places = range(number * len(table.measures), (number + 1) * len(table.measures))
+        columns = [
+            _padded([name, *(texts[place] for _, texts in rows)], at_least=8)
+            for name, place in zip(table.measures, places, strict=True)
+        ]
+        lines = _padded([_title(table, dataset), *map("  ".join, zip(*columns, strict=True))])
+        if blocks and len(blocks[-1][0]) + 3 + len(lines[0]) <= _WIDTH:
+            blocks[-1] = list(map("   ".join, zip(blocks[-1], lines, strict=True)))
+        else:
+            blocks.append(list(map("   ".join, zip(heads, lines, strict=True))))
+    return [[line.rstrip() for line in block] for block in blocks]
+
+
+def _padded(texts, at_least=0):
+    width = max(at_least, *map(len, texts))
+    return [text.ljust(width) for text in texts]
+
+
+def _latex(text):
+    return "".join(_LATEX.get(letter, letter) for letter in text)

@@ -1,0 +1,68 @@
+"""The self-contained HTML report of a criterion table.
+
+`contents` gathers what the report shows, `page` makes HTML of it, and ``report.html``, ``report.css`` and ``report.js``
+are what every report has in common.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from structrank._support.files import replace_file
+
+__all__ = ["write_report"]
+
+
+def write_report(
+    table: Any,
+    path: str | os.PathLike[str],
+    datasets: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a criterion table as one HTML file that needs nothing else: no network, no other file, no server.
+
+    The page has the table with its marks (sortable), figures, for any two trainers the queries that gained or lost most
+    with both rankings side by side, and a summary of data, settings and versions. Of large comparisons it holds the first
+    50 documents of a ranking and those queries on which trainers differ most, and says so.
+
+    Parameters
+    ----------
+    table : CriterionTable
+    path : path-like
+        Where to write it; a file of that name is replaced in one step. Its folder must exist.
+    datasets : dict, default None
+        The data sets as `structrank.compare` took them; None for those that the table keeps (``table.folds``). Where
+        there are neither, the report has no rankings and says little about the data.
+    settings : dict, default None
+        What to list as settings, by name; None for those that the table keeps (``table.settings``), if it does.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from structrank import compare, datasets
+    >>> fold = datasets.make_ranking(n_queries=30, n_docs=10, n_features=3, noise=0.5, random_state=0)
+    >>> table = compare({"made": fold}, trainers=["AUC", "MAP"], measures="map", Cs=[1.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(table, f"{folder}/report.html", {"made": fold})
+    ...     pathlib.Path(folder, "report.html").read_text(encoding="utf-8")[:15]
+    '<!doctype html>'
+    """
+    from structrank.comparison.report.contents import gather
+    from structrank.comparison.report.page import render
+
+    path = _check_path(path)
+    page = render(gather(table, datasets, settings))
+    # Names may hold halves of surrogate pairs (undecodable bytes), which UTF-8 does not have.
+    replace_file(path, page.encode("utf-8", "xmlcharrefreplace"), "the report")
+
+
+def _check_path(path):
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"path={str(path)!r} is a folder; expected the name of a file, such as 'report.html'.")
+    if not path.parent.is_dir():
+        raise ValueError(f"path={str(path)!r}: there is no folder {str(path.parent)!r}; make it first.")
+    return path

@@ -1,0 +1,353 @@
+"""What the report shows, as plain data: lists, dicts, numbers and texts."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import itertools
+import math
+import platform
+import re
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+from structrank.datasets.queries import Grouping, group_by_query
+
+# How much goes into one file: documents of a ranking, ranked documents in all, and values (query x trainer x measure) in
+# all. The last two are about 3 MB and 2 MB.
+N_TOP = 50
+_MOST_RANKED = 250_000
+_MOST_VALUES = 250_000
+
+_PACKAGES = ("structrank", "numpy", "scipy", "numba", "osqp", "cvxpy", "scikit-learn", "pandas")
+_PACKAGES_OF_TRAINERS = ("lightgbm", "xgboost")
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All that a report shows.
+
+    Attributes
+    ----------
+    table : CriterionTable
+    parts : list of dict
+        One for each part (train, validation, test) of each fold: data set, fold, part, n_docs, n_queries, n_features,
+        labels (from label to count), one_kind (queries without both relevant and irrelevant documents). Empty where not known.
+    relevant_from : float or None
+        Lowest label of a document shown as relevant; None for any label above 0.
+    settings : dict
+        From names to texts.
+    trainer_settings : dict
+        From names of trainers to texts.
+    versions : dict
+    data : dict
+        What the script of the page reads, ready for JSON.
+    """
+
+    table: object
+    parts: list
+    relevant_from: float | None
+    settings: dict
+    trainer_settings: dict
+    versions: dict
+    data: dict
+
+
+def gather(table, datasets=None, settings=None):
+    """Collect what the report of a criterion table shows; arguments as for `write_report`."""
+    folds = _check_folds(table, getattr(table, "folds", None) if datasets is None else datasets)
+    settings = dict((getattr(table, "settings", None) or {}) if settings is None else settings)
+    trainer_settings = settings.pop("trainers", {})
+    relevant_from = _relevant_from(table, settings)
+    return Contents(
+        table=table,
+        parts=[] if folds is None else _describe_parts(folds, relevant_from),
+        relevant_from=relevant_from,
+        settings={str(name): _text(value) for name, value in settings.items()},
+        trainer_settings={str(name): _text(value) for name, value in dict(trainer_settings).items()},
+        versions=_versions(),
+        data={
+            "trainers": table.trainers,
+            "measures": table.measures,
+            "relevantFrom": relevant_from,
+            "nTop": N_TOP,
+            "columns": _columns(table),
+            "cells": [
+                {"dataset": cell.dataset, "fold": cell.fold, "trainer": cell.trainer, "C": cell.C, "seconds": cell.seconds}
+                for cell in table.cells
+            ],
+            "datasets": _queries(table, folds, relevant_from),
+        },
+    )
+
+
+def _check_folds(table, folds):
+    """Return the folds of each data set as lists, if they are known; they must be those of the table."""
+    if folds is None:
+        return None
+    folds = {str(name): list(some) if isinstance(some, (list, tuple)) else [some] for name, some in folds.items()}
+    missing = [name for name in table.datasets if name not in folds]
+    if missing:
+        raise ValueError(f"datasets has no data set {missing[0]!r}; it has: {', '.join(map(repr, folds)) or 'none'}.")
+    for cell in table.cells:
+        here = f"datasets: data set {cell.dataset!r}"
+        if len(folds[cell.dataset]) != table.n_folds[cell.dataset]:
+            raise ValueError(
+                f"{here} has {len(folds[cell.dataset])} fold(s), the table {table.n_folds[cell.dataset]}; "
+                "give the data that it was made of."
+            )
+        n_docs = len(folds[cell.dataset][cell.fold].test.y)
+        if n_docs != len(cell.scores):
+            raise ValueError(
+                f"{here}, fold {cell.fold + 1}: the test part has {n_docs} rows, the table scores for "
+                f"{len(cell.scores)}; give the data that it was made of."
+            )
+    return {name: folds[name] for name in table.datasets}
+
+
+def _relevant_from(table, settings):
+    """Find the lowest label that counts as relevant: what all measures have, else as set, else the lowest of a measure."""
+    found = [re.search(r"relevant_from=([^,;\s]+)", text) for text in table.measure_settings.values()]
+    of_measures = {float(match[1]) for match in found if match}
+    if len(of_measures) != 1 and settings.get("relevant_from") is not None:
+        return float(settings["relevant_from"])
+    return min(of_measures, default=None)
+
+
+def _is_relevant(labels, relevant_from):
+    return labels > 0 if relevant_from is None else labels >= relevant_from
+
+
+def _text(value):
+    if value is None:
+        return "none"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(_text, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_text(setting)}" for name, setting in value.items())
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value)
+
+
+def _versions():
+    versions = {"Python": platform.python_version()}
+    for name in (*_PACKAGES, *(name for name in _PACKAGES_OF_TRAINERS if name in sys.modules)):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    versions["platform"] = platform.platform()
+    return versions
+
+
+# ---- Data
+
+
+def _describe_parts(folds, relevant_from):
+    parts = []
+    for dataset, its_folds in folds.items():
+        for number, fold in enumerate(its_folds):
+            for name in ("train", "validation", "test"):
+                part = getattr(fold, name)
+                if part is not None:
+                    parts.append({"data set": dataset, "fold": number, "part": name, **_describe(part, relevant_from)})
+    return parts
+
+
+def _describe(part, relevant_from):
+    labels = _as_labels(part)
+    grouping = group_by_query(part.qid, labels.shape[0])
+    n_relevant = np.add.reduceat(_is_relevant(labels[grouping.rows], relevant_from).astype(np.int64), grouping.indptr[:-1])
+    values, counts = np.unique(labels, return_counts=True)
+    return {
+        "n_docs": labels.shape[0],
+        "n_queries": grouping.n_queries,
+        "n_features": int(np.shape(part.X)[1]),
+        "labels": dict(zip(values.tolist(), counts.tolist(), strict=True)),
+        "one_kind": int(((n_relevant == 0) | (n_relevant == grouping.sizes)).sum()),
+    }
+
+
+def _as_labels(part):
+    return np.asarray(part.y, dtype=np.float64).reshape(-1)
+
+
+# ---- Columns
+
+
+def _columns(table):
+    """Return, for each column and trainer, the mean, its interval over queries, and the mark."""
+    means, marks = table.to_frame(), table.marks()
+    return [
+        {
+            "dataset": dataset,
+            "measure": measure,
+            "rows": [
+                {
+                    "mean": _number(means.loc[name, (dataset, measure)]),
+                    "margin": _margin(table.per_query[name, dataset, measure]),
+                    "mark": marks[name, dataset, measure],
+                }
+                for name in table.trainers
+            ],
+        }
+        for dataset, measure in itertools.product(table.datasets, table.measures)
+    ]
+
+
+def _margin(values):
+    """Return half the width of the 95 % interval of the mean, by Student's t; None for fewer than two values."""
+    import scipy.stats
+
+    values = values[~np.isnan(values)]
+    if values.size < 2:
+        return None
+    return float(scipy.stats.t.ppf(0.975, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size))
+
+
+def _number(value, digits=None):
+    """Return a number that JSON has, rounded if asked; None for nan, a text for infinity."""
+    value = float(value)
+    if math.isnan(value):
+        return None
+    if math.isinf(value):
+        return "∞" if value > 0 else "\N{MINUS SIGN}∞"
+    return value if digits is None else float(f"{value:.{digits}g}")
+
+
+# ---- Queries
+
+
+@dataclass(frozen=True)
+class _TestPart:
+    """The test part of one fold: what its rankings are made of."""
+
+    labels: np.ndarray
+    docid: np.ndarray | None
+    grouping: Grouping
+    scores: dict
+
+    def ranking(self, query, trainers, relevant_from):
+        """Return the first documents of a query by each trainer; documents are listed once, rankings are places there."""
+        rows = self.grouping.rows[self.grouping.indptr[query] : self.grouping.indptr[query + 1]]
+        places, orders, scores, ties = {}, [], [], []
+        for name in trainers:
+            of_docs = self.scores[name][rows]
+            order = np.argsort(-of_docs, kind="stable")
+            ranked = of_docs[order]
+            orders.append([places.setdefault(row, len(places)) for row in rows[order[:N_TOP]].tolist()])
+            scores.append([_number(score, 5) for score in ranked[:N_TOP]])
+            # Ranks, from 0, of documents with the score of the one before; N_TOP is the first that is not shown.
+            ties.append((np.flatnonzero(ranked[1:] == ranked[:-1])[:N_TOP] + 1).tolist())
+        shown = list(places)
+        return {
+            "nDocs": rows.shape[0],
+            "nRelevant": int(_is_relevant(self.labels[rows], relevant_from).sum()),
+            "docs": shown if self.docid is None else [_name(self.docid[row]) for row in shown],
+            "labels": [_number(label) for label in self.labels[shown]],
+            "orders": orders,
+            "scores": scores,
+            "ties": ties,
+        }
+
+
+def _test_parts(table, folds):
+    """Return the test parts of each data set, fold after fold."""
+    parts = {}
+    for dataset, its_folds in folds.items():
+        parts[dataset] = []
+        for number, fold in enumerate(its_folds):
+            test = fold.test
+            labels = _as_labels(test)
+            docid = getattr(test, "docid", None)
+            scores = {cell.trainer: cell.scores for cell in table.cells if (cell.dataset, cell.fold) == (dataset, number)}
+            parts[dataset].append(
+                _TestPart(
+                    labels=labels,
+                    docid=None if docid is None else np.asarray(docid),
+                    grouping=group_by_query(test.qid, labels.shape[0]),
+                    scores=scores,
+                )
+            )
+    return parts
+
+
+def _queries(table, folds, relevant_from):
+    """Return, for each data set, what the page tells of single queries, within the limits of a file."""
+    parts = None if folds is None else _test_parts(table, folds)
+    homes = {dataset: _homes(table, dataset, None if parts is None else parts[dataset]) for dataset in table.datasets}
+    valued, ranked = _choose(table, homes)
+    found = []
+    for dataset in table.datasets:
+        kept = sorted(place for name, place in valued if name == dataset)
+        rankings = [None] * len(kept)
+        if parts is not None:
+            for number, place in enumerate(kept):
+                if (dataset, place) in ranked:
+                    fold, query, _ = homes[dataset][place]
+                    rankings[number] = parts[dataset][fold].ranking(query, table.trainers, relevant_from)
+        found.append(
+            {
+                "name": dataset,
+                "nFolds": table.n_folds[dataset],
+                "nQueries": len(table.query_ids[dataset]),
+                "ids": [_name(table.query_ids[dataset][place]) for place in kept],
+                "folds": [homes[dataset][place][0] for place in kept],
+                "named": parts is not None and all(part.docid is not None for part in parts[dataset]),
+                "values": [
+                    [[_number(value) for value in row[kept]] for row in _values(table, dataset, measure)]
+                    for measure in table.measures
+                ],
+                "counts": [_counts(table, dataset, measure) for measure in table.measures],
+                "undefined": [table.undefined[dataset, measure] for measure in table.measures],
+                "rankings": rankings,
+            }
+        )
+    return found
+
+
+def _name(value):
+    return str(value.item() if isinstance(value, np.generic) else value)
+
+
+def _homes(table, dataset, parts):
+    """Return, for each pooled query, its fold (None where not known), its place in the fold and its number of documents."""
+    if parts is None:
+        fold = 0 if table.n_folds[dataset] == 1 else None
+        return [(fold, place, 0) for place in range(len(table.query_ids[dataset]))]
+    return [(fold, query, size) for fold, part in enumerate(parts) for query, size in enumerate(part.grouping.sizes.tolist())]
+
+
+def _choose(table, homes):
+    """Choose the queries that there is room for, those first on which trainers differ most.
+
+    Gives two sets of (data set, place): those with values, and among these those with rankings.
+    """
+    queries = []
+    for dataset in table.datasets:
+        spread = np.max([_spread(table, dataset, measure) for measure in table.measures], axis=0)
+        queries += [(-spread[place], dataset, place, size) for place, (_, _, size) in enumerate(homes[dataset])]
+    queries.sort(key=lambda query: query[0])
+    queries = queries[: max(1, _MOST_VALUES // (len(table.trainers) * len(table.measures)))]
+    totals = itertools.accumulate(min(size, N_TOP) * len(table.trainers) for *_, size in queries)
+    valued = {(dataset, place) for _, dataset, place, _ in queries}
+    return valued, {query[1:3] for query, total in zip(queries, totals, strict=True) if total <= _MOST_RANKED}
+
+
+def _values(table, dataset, measure):
+    """Return the (n_trainers, n_queries) values as the page shows them; what is equal there counts as equal."""
+    return np.round([table.per_query[name, dataset, measure] for name in table.trainers], 6)
+
+
+def _spread(table, dataset, measure):
+    """Return the spread of the trainers on each query; -1 where the measure is undefined."""
+    values = _values(table, dataset, measure)
+    return np.nan_to_num(values.max(axis=0) - values.min(axis=0), nan=-1.0)
+
+
+def _counts(table, dataset, measure):
+    """Return, for each pair of trainers, the number of queries on which the second is better, and on which it is worse."""
+    values = _values(table, dataset, measure)
+    return [[[int((row > base).sum()), int((row < base).sum())] for row in values] for base in values]

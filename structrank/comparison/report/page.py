@@ -1,0 +1,298 @@
+"""The report as HTML.
+
+Whatever comes from the data (names, ids, notes) is text: escaped here, and set as text by the script.
+"""
+
+from __future__ import annotations
+
+import base64
+import collections
+import datetime
+import hashlib
+import importlib.resources
+import itertools
+import json
+import math
+import string
+from html import escape
+
+from structrank.comparison.rendering import short_notes
+from structrank.comparison.report.contents import N_TOP
+from structrank.comparison.significance import SIGNIFICANT
+
+_UNDEFINED = "\N{EN DASH}"
+# How many different labels the summary of the data counts one by one.
+_MOST_LABELS = 8
+
+
+def render(contents):
+    """Return the page.
+
+    Parameters
+    ----------
+    contents : Contents
+
+    Returns
+    -------
+    str
+    """
+    style, script = _file("report.css"), _file("report.js")
+    table = contents.table
+    return string.Template(_file("report.html")).substitute(
+        style=style,
+        script=script,
+        # The only style and script that a browser is to accept; everything else, and all network, is refused.
+        policy=f"default-src 'none'; style-src '{_sha256(style)}'; script-src '{_sha256(script)}'; base-uri 'none'",
+        title=escape(", ".join(table.datasets)),
+        summary=escape(_summary(table)),
+        criterion_table=_criterion_table(table),
+        legend=_legend(table),
+        tests=_tests(table),
+        notes=_notes(table),
+        limits=_limits(contents),
+        data_summary=_data_summary(contents),
+        settings=_settings(contents),
+        versions=_pairs(contents.versions),
+        data=_as_json(contents.data),
+    )
+
+
+def _file(name):
+    return importlib.resources.files("structrank.comparison.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _sha256(text):
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _as_json(data):
+    """Return JSON that nothing can end early inside a script element: no <, > or & is left in it."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
+
+
+# ---- Parts of HTML
+
+
+def _rows(rows):
+    return "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
+
+
+def _head(text, number=False, sortable=False):
+    """Return a column head; to sort by it, it has a button, which the keyboard reaches too."""
+    kind = ' class="number"' if number else ""
+    if not sortable:
+        return f'<th scope="col"{kind}>{escape(text)}</th>'
+    return f'<th scope="col"{kind} aria-sort="none"><button type="button">{escape(text)}</button></th>'
+
+
+def _cell(text, value=None, style=""):
+    """Return a cell with text; `value` is the number that it is sorted by."""
+    if value is None:
+        return f"<td>{escape(text)}</td>"
+    value = "" if math.isnan(value) else repr(float(value))
+    classes = f"number {style}".strip()
+    return f'<td class="{classes}" data-value="{value}">{escape(text)}</td>'
+
+
+def _count(number, noun):
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def _scroll(label, inside):
+    """Put something wide into a box that scrolls by itself, so that the page never has to."""
+    return f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(label)}">{inside}</div>'
+
+
+def _pairs(texts):
+    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in texts.items())
+    return f'<dl class="pairs">{items}</dl>'
+
+
+# ---- Sections
+
+
+def _summary(table):
+    n_queries = sum(len(ids) for ids in table.query_ids.values())
+    parts = [_count(len(table.trainers), "trainer"), _count(len(table.datasets), "data set")]
+    parts += [_count(n_queries, "test query"), datetime.date.today().isoformat()]
+    return " · ".join(parts)
+
+
+def _criterion_table(table):
+    means, marks = table.to_frame(), table.marks()
+    columns = list(itertools.product(table.datasets, table.measures))
+    groups = "".join(
+        f'<th class="start" scope="colgroup" colspan="{len(table.measures)}">{escape(dataset)} '
+        f"<small>{escape(_count(len(table.query_ids[dataset]), 'query'))}</small></th>"
+        for dataset in table.datasets
+    )
+    heads = [_head("Trained on", sortable=True)]
+    heads += [_head(measure, number=True, sortable=True) for _, measure in columns]
+    noted = {trainer for trainer, _, _ in table.notes}
+    body = []
+    for name in table.trainers:
+        sign = ' <a class="noted" href="#notes" title="has notes on training">!</a>' if name in noted else ""
+        cells = [f'<th scope="row"><span>{escape(name)}</span>{sign}</th>']
+        for dataset, measure in columns:
+            mean, mark = float(means.loc[name, (dataset, measure)]), marks[name, dataset, measure]
+            styles = [{"**": "best", "*": "second"}.get(mark.rstrip("<"), ""), "below" if "<" in mark else ""]
+            styles.append("start" if measure == table.measures[0] else "")
+            text = _UNDEFINED if math.isnan(mean) else f"{mean:.3f}"
+            cells.append(_cell(text, mean, " ".join(filter(None, styles))))
+        body.append(cells)
+    inside = (
+        f'<table class="sortable" id="criterion-table"><thead><tr><td></td>{groups}</tr><tr>{"".join(heads)}</tr></thead>'
+        f"<tbody>{_rows(body)}</tbody></table>"
+    )
+    return _scroll("Criterion table", inside)
+
+
+def _legend(table):
+    settings = [f"{name} ({text})" if text else name for name, text in table.measure_settings.items()]
+    missing = [
+        f"{dataset} {measure}: {count:,} of {len(table.query_ids[dataset]):,}"
+        for (dataset, measure), count in table.undefined.items()
+        if count
+    ]
+    below = (
+        f"significantly below the column's best: p ≤ {SIGNIFICANT} in a paired randomisation test over queries, with "
+        "Holm's correction over the rows of the column"
+    )
+    marks = [("best", "0.9", "best of its column"), ("second", "0.8", "second best"), ("below", "0.7", below)]
+    items = [f'<li><span class="sample {style}">{text}</span> {escape(what)}</li>' for style, text, what in marks]
+    if table.notes:
+        items.append('<li><span class="sample noted">!</span> has notes on training</li>')
+    texts = {"Measures": "; ".join(settings), "Undefined test queries, left out of the means": "; ".join(missing) or "none"}
+    lines = "".join(f"<p><b>{escape(name)}:</b> {escape(text)}.</p>" for name, text in texts.items())
+    return f'<ul class="legend">{"".join(items)}</ul>{lines}'
+
+
+def _tests(table):
+    frame = table.significance()
+    if frame.empty:
+        return ""
+    heads = [_head(text, sortable=True) for text in ("Data set", "Measure", "Trained on", "Best")]
+    names = ("difference", "p_t", "p_t_holm", "p_randomisation", "p_randomisation_holm")
+    texts = ("Difference", "t-test", "t-test, Holm", "randomisation", "randomisation, Holm")
+    heads += [_head(text, number=True, sortable=True) for text in texts]
+    body = []
+    for place, record in zip(frame.index, frame.to_dict("records"), strict=True):
+        numbers = [record[name] for name in names]
+        shown = [f"{numbers[0]:+.4f}".replace("-", "\N{MINUS SIGN}"), *(f"{p:.2g}" for p in numbers[1:])]
+        shown = [_UNDEFINED if math.isnan(number) else text for number, text in zip(numbers, shown, strict=True)]
+        cells = [_cell(str(text)) for text in (*place, record["best"])]
+        body.append(cells + [_cell(text, number) for text, number in zip(shown, numbers, strict=True)])
+    inside = f'<table class="sortable"><thead><tr>{"".join(heads)}</tr></thead><tbody>{_rows(body)}</tbody></table>'
+    return (
+        "<details><summary>Paired tests against the best, in full</summary><p>Two-sided p-values, paired by query, and "
+        "corrected for the number of rows of the column by Holm's method. The best is the best on these very queries, so "
+        "a p-value says how firmly they set a row below it, not what other queries would.</p>"
+        f"{_scroll('Paired tests', inside)}</details>"
+    )
+
+
+def _notes(table):
+    if not table.notes:
+        return ""
+    short = "".join(f"<li>{escape(note)}</li>" for note in short_notes(table))
+    full = "".join(
+        f"<li><b>{escape(trainer)}</b>, {escape(dataset)}, fold {fold + 1}: {escape(text)}</li>"
+        for (trainer, dataset, fold), texts in table.notes.items()
+        for text in texts
+    )
+    return (
+        f'<section class="callout" id="notes" aria-labelledby="notes-head"><h3 id="notes-head">Notes on training</h3>'
+        f"<ul>{short}</ul><details><summary>All notes in full</summary><ul>{full}</ul></details></section>"
+    )
+
+
+def _limits(contents):
+    """Return a sentence on what the report omits of single queries; empty if nothing."""
+    datasets = contents.data["datasets"]
+    n_queries = sum(dataset["nQueries"] for dataset in datasets)
+    n_valued = sum(len(dataset["ids"]) for dataset in datasets)
+    n_ranked = sum(ranking is not None for dataset in datasets for ranking in dataset["rankings"])
+    texts = []
+    if n_valued < n_queries:
+        texts.append(
+            f"To keep the file small, it holds the values of {n_valued:,} of {n_queries:,} test queries: those on which the "
+            "trainers differ most. Counts are of all queries."
+        )
+    if not contents.parts:
+        texts.append("The labels of the test documents were not given to this report, so it has no rankings.")
+    elif n_ranked < n_valued:
+        texts.append(
+            f"To keep the file small, it holds the rankings of {n_ranked:,} of {n_queries:,} test queries: those on which "
+            "the trainers differ most."
+        )
+    longest = max((ranking["nDocs"] for dataset in datasets for ranking in dataset["rankings"] if ranking), default=0)
+    if longest > N_TOP:
+        texts.append(f"Rankings are cut after {N_TOP} documents.")
+    return "".join(f'<p class="quiet">{escape(text)}</p>' for text in texts)
+
+
+def _data_summary(contents):
+    sections = [_describe_dataset(contents, dataset) for dataset in contents.table.datasets]
+    if contents.parts:
+        least = "above 0" if contents.relevant_from is None else f"of at least {contents.relevant_from:g}"
+        sections.append(
+            f'<p class="quiet">A query of one kind has no document with a label {least}, or no other: nothing can be learned '
+            "from it, and its AUC is undefined.</p>"
+        )
+    return "".join(sections)
+
+
+def _describe_dataset(contents, dataset):
+    table = contents.table
+    title = f"<h3>{escape(dataset)}</h3>"
+    parts = [part for part in contents.parts if part["data set"] == dataset]
+    if not parts:
+        n_docs = [len(cell.scores) for cell in table.cells if cell.dataset == dataset and cell.trainer == table.trainers[0]]
+        sizes = f"{_count(len(table.query_ids[dataset]), 'test query')}, {_count(sum(n_docs), 'document')}"
+        return f"{title}<p>{escape(sizes)}; more about the data was not given to this report.</p>"
+    if table.n_folds[dataset] == 1:
+        return title + _parts_table(dataset, parts)
+    pooled = _parts_table(f"{dataset}, test parts", [_pooled([part for part in parts if part["part"] == "test"])])
+    return f"{title}{pooled}<details><summary>All folds and parts</summary>{_parts_table(dataset, parts)}</details>"
+
+
+def _pooled(parts):
+    """Add up the test parts of all folds."""
+    labels = collections.Counter()
+    for part in parts:
+        labels.update(part["labels"])
+    sums = {name: sum(part[name] for part in parts) for name in ("n_docs", "n_queries", "one_kind")}
+    return {**parts[0], **sums, "labels": labels, "fold": None}
+
+
+def _parts_table(name, parts):
+    labels = sorted({label for part in parts for label in part["labels"]})
+    rest = labels[_MOST_LABELS:] if len(labels) > _MOST_LABELS + 1 else []
+    labels = labels[: len(labels) - len(rest)]
+    texts = ["Documents", "Queries", "Features", "Queries of one kind", *(f"Label {label:g}" for label in labels)]
+    texts += [f"{len(rest)} other labels"] if rest else []
+    heads = [_head("Fold"), _head("Part"), *(_head(text, number=True) for text in texts)]
+    body = []
+    for part in parts:
+        counts = [part[name] for name in ("n_docs", "n_queries", "n_features", "one_kind")]
+        counts += [part["labels"].get(label, 0) for label in labels]
+        counts += [sum(part["labels"].get(label, 0) for label in rest)] if rest else []
+        cells = [_cell("all" if part["fold"] is None else str(part["fold"] + 1)), _cell(part["part"])]
+        body.append(cells + [_cell(f"{count:,}", count) for count in counts])
+    return _scroll(f"Data of {name}", f"<table><thead><tr>{''.join(heads)}</tr></thead><tbody>{_rows(body)}</tbody></table>")
+
+
+def _settings(contents):
+    table = contents.table
+    texts = {f"measure {name}": text or "no settings" for name, text in table.measure_settings.items()}
+    texts |= contents.settings
+    chosen = sorted({cell.C for cell in table.cells if cell.C is not None})
+    if chosen:
+        texts["C chosen"] = ", ".join(f"{C:g}" for C in chosen)
+    texts["seed of the tests"] = str(table.random_state)
+    inside = _pairs(texts)
+    if contents.trainer_settings:
+        inside += f"<h3>Trainers</h3>{_pairs(contents.trainer_settings)}"
+    return inside

@@ -1,0 +1,305 @@
+"""The train-vs-test criterion table: which criterion to train on, for each test measure."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structrank import metrics
+from structrank._support.files import replace_file
+from structrank.comparison import rendering, runs, significance
+from structrank.comparison.report import write_report
+from structrank.datasets.queries import group_by_query
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from structrank._support.typing import Path as Pathlike
+
+# What a test against the best of a column tells.
+_TEST_COLUMNS = ("best", "difference", "standard_error_ratio", "p_t", "p_t_holm", "p_randomisation", "p_randomisation_holm")
+
+
+class CriterionTable:
+    """Test measures by training criterion; made by `compare`.
+
+    Printing shows the table, with marks for the best two of each column and for rows significantly below the best.
+
+    Parameters
+    ----------
+    cells : list of Cell
+        For every data set, fold and trainer.
+    tests : dict
+        From data set names to lists of test parts, one a fold.
+    measures : list of Measure
+    random_state : int, default 0
+        Seed of the randomisation tests.
+    folds, settings : dict, default None
+        The data as `structrank.compare` took them, and what else was asked of it; the report shows both.
+
+    Attributes
+    ----------
+    cells : list of Cell
+    tests : dict
+        From data set names to lists of test parts, one a fold.
+    trainers, datasets, measures : list of str
+        Names, in the order of rows and columns.
+    n_folds : dict
+        From data set to its number of folds.
+    per_query : dict
+        From (trainer, data set, measure) to a (n_queries,) array: the pooled test queries, fold after fold; nan where
+        the measure is undefined.
+    query_ids : dict
+        From data set to the (n_queries,) ids, in the same order.
+    undefined : dict
+        From (data set, measure) to the number of test queries for which the measure is undefined; they are excluded from
+        the means.
+    notes : dict
+        From (trainer, data set, fold from 0) to the warnings that training raised, where there were some.
+
+    Examples
+    --------
+    >>> from structrank import compare, datasets
+    >>> fold = datasets.make_ranking(n_queries=40, n_docs=10, n_features=3, noise=0.2, random_state=0)
+    >>> table = compare({"made": fold}, trainers=["AUC", "MAP"], measures="map", Cs=[1.0])
+    >>> table.per_query["MAP", "made", "map"].shape
+    (8,)
+    >>> table.details()[["C"]]
+                              C
+    data set fold trainer
+    made     0    AUC       1.0
+                  MAP       1.0
+    """
+
+    def __init__(self, cells, tests, measures, random_state=0, folds=None, settings=None):
+        self.cells = list(cells)
+        self.folds, self.settings = folds, settings
+        self.random_state = random_state
+        self.trainers = list(dict.fromkeys(cell.trainer for cell in self.cells))
+        self.tests = dict(tests)
+        self.datasets = list(tests)
+        self.measures = [measure.name for measure in measures]
+        self.measure_settings = {measure.name: measure.settings for measure in measures}
+        self.n_folds = {dataset: len(parts) for dataset, parts in tests.items()}
+        self.query_ids = {
+            dataset: np.concatenate([group_by_query(part.qid, len(part.y)).ids for part in parts])
+            for dataset, parts in tests.items()
+        }
+        pieces = {}
+        for cell in self.cells:
+            test = tests[cell.dataset][cell.fold]
+            values = metrics.evaluate(test.y, cell.scores, test.qid, measures, per_query=True)
+            for name, array in values.items():
+                pieces.setdefault((cell.trainer, cell.dataset, name), {})[cell.fold] = array
+        self.per_query = {
+            key: np.concatenate([arrays[number] for number in range(self.n_folds[key[1]])]) for key, arrays in pieces.items()
+        }
+        self.undefined = {
+            (dataset, name): int(np.isnan(self.per_query[self.trainers[0], dataset, name]).sum())
+            for dataset, name in self.columns
+        }
+        self.notes = {(cell.trainer, cell.dataset, cell.fold): cell.notes for cell in self.cells if cell.notes}
+
+    @property
+    def columns(self):
+        """Pairs (data set, measure), in the order of the columns."""
+        return list(itertools.product(self.datasets, self.measures))
+
+    @functools.cached_property
+    def means(self):
+        """Means over the pooled test queries, by (trainer, data set, measure)."""
+        return {key: _mean(values) for key, values in self.per_query.items()}
+
+    def _best(self, dataset, measure):
+        """Return the trainer with the largest mean of a column; None if all are undefined."""
+        defined = [name for name in self.trainers if not math.isnan(self.means[name, dataset, measure])]
+        return max(defined, key=lambda name: self.means[name, dataset, measure], default=None)
+
+    @functools.cached_property
+    def _tests(self):
+        """The record of each comparison with a column's best, by (data set, measure, trainer)."""
+        records = {}
+        for dataset, measure in self.columns:
+            best = self._best(dataset, measure)
+            others = [name for name in self.trainers if name != best] if best is not None else []
+            column = {name: self.per_query[name, dataset, measure] for name in self.trainers}
+            tests = {
+                "p_t": [significance.paired_t_test(column[name], column[best]) for name in others],
+                "p_randomisation": [
+                    significance.paired_randomisation_test(column[name], column[best], random_state=self.random_state)
+                    for name in others
+                ],
+            }
+            tests = {
+                key: values
+                for test, p_values in tests.items()
+                for key, values in ((test, p_values), (f"{test}_holm", significance.holm(p_values)))
+            }
+            for number, name in enumerate(others):
+                records[dataset, measure, name] = {
+                    "best": best,
+                    "difference": self.means[name, dataset, measure] - self.means[best, dataset, measure],
+                    "standard_error_ratio": significance.standard_error_ratio(column[name], column[best]),
+                    **{key: float(values[number]) for key, values in tests.items()},
+                }
+        return records
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the means as a pandas frame: rows are trainers, columns are (data set, measure).
+
+        Returns
+        -------
+        pandas.DataFrame
+        """
+        import pandas as pd
+
+        columns = pd.MultiIndex.from_tuples(self.columns, names=["data set", "measure"])
+        rows = [[self.means[name, *column] for column in columns] for name in self.trainers]
+        return pd.DataFrame(rows, index=pd.Index(self.trainers, name="trained on"), columns=columns)
+
+    def significance(self) -> pd.DataFrame:
+        """Test each row against the best of each column, paired by query.
+
+        Both tests are two-sided, with Holm's correction over the rows of a column. The best row is chosen on the same queries,
+        so p-values are optimistic about differences from it.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each (data set, measure, trainer) but the best; columns ``best``, ``difference`` (of the means,
+            negative), ``standard_error_ratio`` (of the difference to its standard error), ``p_t``, ``p_t_holm`` (paired
+            t-test), ``p_randomisation``, ``p_randomisation_holm``.
+        """
+        import pandas as pd
+
+        index = pd.MultiIndex.from_tuples(list(self._tests), names=["data set", "measure", "trainer"])
+        return pd.DataFrame(list(self._tests.values()), index=index, columns=_TEST_COLUMNS)
+
+    def details(self) -> pd.DataFrame:
+        """Return the chosen C, the training time and the notes of each cell.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Index (data set, fold, trainer); columns ``C``, ``validation`` (what that C reached on validation queries),
+            ``seconds``, ``notes``, ``vacuous`` (whether a structured SVM has learned next to nothing).
+        """
+        import pandas as pd
+
+        frame = pd.DataFrame([cell.record() for cell in self.cells]).rename(columns={"dataset": "data set"})
+        return frame.set_index(["data set", "fold", "trainer"])
+
+    def marks(self) -> dict[tuple[str, str, str], str]:
+        """Return the marks: "**" for the best of a column, "*" for the second best, "<" for significantly below the best.
+
+        Rows of equal mean share a mark; where two share the first, there is no second. "<" is the randomisation test with
+        Holm's correction at the 5 % level, see `significance`.
+
+        Returns
+        -------
+        dict
+            From (trainer, data set, measure) to "**", "*", "<", "*<" or "".
+        """
+        marks = {}
+        for dataset, measure in self.columns:
+            for name in self.trainers:
+                mean = self.means[name, dataset, measure]
+                better = sum(self.means[other, dataset, measure] > mean for other in self.trainers)
+                mark = "" if math.isnan(mean) else {0: "**", 1: "*"}.get(better, "")
+                test = self._tests.get((dataset, measure, name))
+                if test is not None and test["p_randomisation_holm"] <= significance.SIGNIFICANT:
+                    mark += "<"
+                marks[name, dataset, measure] = mark
+        return marks
+
+    def to_csv(self, path: Pathlike | None = None) -> str:
+        """Return the means as CSV, one row per trainer; with `path`, also write them there."""
+        return self._deliver(rendering.csv(self), path)
+
+    def to_latex(self, path: Pathlike | None = None) -> str:
+        r"""Return a LaTeX tabular (it needs the package booktabs); with `path`, also write it there.
+
+        The best of a column is bold, the second best underlined; $^{<}$ marks values significantly below the best.
+        """
+        return self._deliver(rendering.latex(self), path)
+
+    def to_html(self, path: Pathlike | None = None) -> str:
+        """Return an HTML table with its legend and notes; with `path`, also write it there.
+
+        The best of a column is bold, the second best underlined; a small < marks values significantly below the best.
+        """
+        return self._deliver(rendering.html(self), path)
+
+    def to_report(self, path: Pathlike, datasets: Mapping[str, Any] | None = None) -> None:
+        """Write a self-contained HTML report: the table, figures, queries and their rankings, data, settings, versions.
+
+        Parameters
+        ----------
+        path : path-like
+            A file of that name is replaced in one step.
+        datasets : dict, default None
+            The data sets as `compare` took them, for rankings and the summary of the data.
+
+        See Also
+        --------
+        structrank.comparison.report.write_report : Says more of what the report holds.
+        """
+        write_report(self, path, datasets)
+
+    def to_runs(self, folder: Pathlike) -> dict[tuple[str, str], Path]:
+        """Write the rankings of all test queries as TREC runs, one for each data set and trainer, for other tools to measure.
+
+        Parameters
+        ----------
+        folder : path-like
+            Made where it is missing. Gets a folder for each data set, with ``qrels.txt`` (the labels) and ``TRAINER.run``, all
+            folds in one; files of these names are replaced.
+
+        Returns
+        -------
+        dict
+            From (trainer, data set) to the path of the run.
+
+        Notes
+        -----
+        Queries and documents are named as `structrank.comparison.runs` names them. Where a query is in the test parts of
+        several folds,
+        which the table counts once for each, ids are preceded by the fold, as in "fold2-17". A warning tells where scores are
+        tied, because other tools rank tied documents in some order and the table averages over all orders.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from structrank import compare, datasets
+        >>> fold = datasets.make_ranking(n_queries=40, n_docs=10, n_features=3, noise=0.2, random_state=0)
+        >>> table = compare({"made": fold}, trainers=["AUC", "MRR (phi_po)"], measures="map", Cs=[1.0])
+        >>> with TemporaryDirectory() as folder:
+        ...     paths = table.to_runs(folder)
+        ...     sorted(path.relative_to(folder).as_posix() for path in Path(folder).rglob("*.*"))
+        ['made/AUC.run', 'made/MRR-phi-po.run', 'made/qrels.txt']
+        """
+        return runs.write_table(self, folder)
+
+    def _repr_html_(self):
+        return rendering.html(self)
+
+    def __repr__(self):
+        return rendering.text(self)
+
+    @staticmethod
+    def _deliver(text, path):
+        if path is not None:
+            replace_file(path, text.encode(), "the table")
+        return text
+
+
+def _mean(values):
+    """Return the mean without nan; the sum is exact, so the order of queries does not matter."""
+    defined = values[~np.isnan(values)]
+    return math.fsum(defined) / defined.size if defined.size else math.nan

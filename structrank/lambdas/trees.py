@@ -1,0 +1,289 @@
+"""LightGBM and XGBoost rankers with the interface of this package, as baselines for comparison."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.utils.validation import validate_data
+
+from structrank._kernels import linear
+from structrank._support import checks
+from structrank.models.ranker import Ranker
+from structrank.training.data import RankingData
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import ArrayLike, NDArray
+
+    from structrank._support.typing import Matrix
+
+__all__ = ["LightGBMRanker", "TreeRanker", "XGBoostRanker"]
+
+_LARGEST_GRADE = 30  # both libraries tabulate the gain 2 ** grade - 1, up to grade 30 or 31
+
+
+class TreeRanker(Ranker):
+    """Base class of both rankers: input, labels, and the text of a trained model.
+
+    Subclasses define `_library` (display name and module name), ``_error(library)``, the library's error class,
+    ``_train(library, X, labels, grouping, query_weights)``, which returns the text of a model, ``_read(library, text)``, which
+    returns a model, and ``_predict(library, model, X)``.
+    """
+
+    def __init__(
+        self, *, relevant_from: float | None = None, n_jobs: int | None = None, random_state: int = 0, **parameters: Any
+    ) -> None:
+        self.relevant_from = relevant_from
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.parameters = parameters
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, including those of the library."""
+        own = {name: getattr(self, name) for name in ("relevant_from", "n_jobs", "random_state")}
+        return {**own, **self.parameters}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name."""
+        for name, value in params.items():
+            if name in ("relevant_from", "n_jobs", "random_state"):
+                setattr(self, name, value)
+            else:
+                self.parameters = {**self.parameters, name: value}
+        return self
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+            numpy, memory map, pandas, polars or scipy sparse; finite numbers.
+        y : array-like of shape (n_docs,)
+            Grades, integers from 0 to 30; with `relevant_from` any numbers of at least 0.
+        qid : array-like of shape (n_docs,), default None
+            Query of each row: any order, any hashable type. None makes all rows one query.
+        sample_weight : array-like of shape (n_docs,), default None
+            Weights of the queries, given by row and constant within a query.
+
+        Returns
+        -------
+        self
+        """
+        self.check_parameters()
+        data = RankingData(X, y, qid, sample_weight)
+        self.check_labels(data.labels)
+        data, _ = data.counted()  # the libraries do not ignore rows of weight 0
+        labels = data.labels if self.relevant_from is None else data.labels >= self.relevant_from
+        library, rows = self._import(), data.grouping.rows
+        try:
+            X_by_query = data.X if data.rows_in_order else data.X[rows]
+            text = self._train(library, X_by_query, labels[rows].astype(np.int64), data.grouping, data.query_weights)
+        except (TypeError, ValueError, self._error(library)) as error:
+            raise ValueError(f"{self._library[0]} failed to train: {_first_line(error)}") from error
+        validate_data(self, X, skip_check_array=True)
+        self.n_features_in_ = data.n_features
+        self.model_text_ = text
+        self._model = None
+        return self
+
+    def predict(self, X: Matrix) -> NDArray[np.float64]:
+        """Score documents; higher is better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+
+        Returns
+        -------
+        (n_docs,) array
+        """
+        matrix = self._check_features(X)
+        checks.check_finite_matrix(matrix, getattr(X, "columns", None))
+        library = self._import()
+        # Missing in a model loaded from a file, which holds only the text.
+        if getattr(self, "_model", None) is None:
+            self._model = self._read(library, self.model_text_)
+        try:
+            return self._predict(library, self._model, matrix).astype(np.float64)
+        except self._error(library) as error:
+            raise ValueError(f"{self._library[0]} failed to predict: {_first_line(error)}") from error
+
+    def _import(self):
+        name, module = self._library
+        try:
+            return importlib.import_module(module)
+        except ImportError as error:
+            raise ImportError(f"{type(self).__name__} needs {name}: pip install structrank[trees]") from error
+
+    def check_parameters(self):
+        """Raise if a parameter is not valid, whatever the data, or the library is not installed."""
+        if self.relevant_from is not None:
+            checks.check_number("relevant_from", self.relevant_from)
+        if self.n_jobs is not None and (checks.check_number("n_jobs", self.n_jobs, at_least=-1, integer=True) == 0):
+            raise ValueError("n_jobs=0 is not valid: expected None, an integer of at least 1, or -1 for all cores.")
+        checks.check_number("random_state", self.random_state, at_least=0, integer=True)
+        self._import()
+
+    def check_labels(self, labels):
+        """Raise if training does not support the labels."""
+        if self.relevant_from is not None:
+            return
+        wrong = np.flatnonzero((labels != np.floor(labels)) | (labels > _LARGEST_GRADE))
+        if wrong.size:
+            row = int(wrong[0])
+            raise ValueError(
+                f"y contains {labels[row]:g} at row {row} ({wrong.size} such label(s) in all); {self._library[0]} takes "
+                f"grades, integers from 0 to {_LARGEST_GRADE}. Map labels to grades first, or set relevant_from to train on "
+                "binary relevance."
+            )
+
+    def _settings(self, **ours):
+        n_jobs = 1 if self.n_jobs is None else self.n_jobs
+        return {**ours, "n_jobs": n_jobs, "random_state": self.random_state, **self.parameters}
+
+
+class LightGBMRanker(TreeRanker):
+    """Boosted trees of LightGBM, trained by its lambdarank.
+
+    ``lightgbm.LGBMRanker`` with the interface of this package: queries in any order, bit-identical results for any `n_jobs`,
+    files without pickle. Requires ``pip install structrank[trees]``.
+
+    Parameters
+    ----------
+    relevant_from : float or None, default None
+        Lowest label that counts as relevant, to train on binary relevance; None trains on the grades.
+    n_jobs : int or None, default None
+        Threads: None is 1, -1 all cores.
+    random_state : int, default 0
+        Seed.
+    **parameters
+        Parameters of ``lightgbm.LGBMRanker``, such as ``n_estimators=100``, ``learning_rate=0.1``, ``num_leaves=31``, and other
+        parameters of LightGBM, such as ``lambdarank_truncation_level=30``. LightGBM ignores unknown names.
+
+    Attributes
+    ----------
+    model_text_ : str
+        The trees in LightGBM's text format: ``lightgbm.Booster(model_str=model.model_text_)`` reads them.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) array
+        Defined if X has string column names.
+
+    See Also
+    --------
+    structrank.compare : Accepts this ranker as a row of the table.
+
+    Examples
+    --------
+    >>> from structrank import datasets
+    >>> fold = datasets.make_ranking(n_queries=40, n_docs=10, n_features=3, noise=0.2, random_state=0)
+    >>> model = LightGBMRanker(n_estimators=10).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    >>> model.predict(fold.test.X).shape == fold.test.y.shape
+    True
+    """
+
+    _library = ("LightGBM", "lightgbm")
+
+    def _error(self, library):
+        return library.basic.LightGBMError
+
+    def _train(self, library, X, labels, grouping, query_weights):
+        # The order of summation then does not depend on the number of threads.
+        settings = self._settings(verbose=-1, deterministic=True, force_row_wise=True)
+        model = library.LGBMRanker(**settings)
+        model.fit(X, labels, group=grouping.sizes, sample_weight=np.repeat(query_weights, grouping.sizes))
+        return model.booster_.model_to_string()
+
+    def _read(self, library, text):
+        return library.Booster(model_str=text)
+
+    def _predict(self, library, model, X):
+        return model.predict(X, num_threads=self._settings()["n_jobs"])
+
+
+class XGBoostRanker(TreeRanker):
+    """Boosted trees of XGBoost, trained by its LambdaMART (``objective="rank:ndcg"``).
+
+    ``xgboost.XGBRanker`` with the interface of this package: queries in any order, files without pickle. Requires
+    ``pip install structrank[trees]``. Values are rounded to float32, and sparse matrices are made dense, because XGBoost
+    treats entries that are not stored as missing, not as 0.
+
+    Parameters
+    ----------
+    relevant_from : float or None, default None
+        Lowest label that counts as relevant, to train on binary relevance; None trains on the grades.
+    n_jobs : int or None, default None
+        Threads: None is 1, -1 all cores.
+    random_state : int, default 0
+        Seed.
+    **parameters
+        Parameters of ``xgboost.XGBRanker``, such as ``n_estimators=100``, ``learning_rate=0.3``, ``max_depth=6``. XGBoost warns
+        about unknown names.
+
+    Attributes
+    ----------
+    model_text_ : str
+        The trees in XGBoost's JSON format: ``xgboost.Booster(model_file=bytearray(model.model_text_.encode()))`` reads
+        them.
+    n_features_in_ : int
+    feature_names_in_ : (n_features_in_,) array
+        Defined if X has string column names.
+
+    See Also
+    --------
+    structrank.compare : Accepts this ranker as a row of the table.
+
+    Examples
+    --------
+    >>> from structrank import datasets
+    >>> fold = datasets.make_ranking(n_queries=40, n_docs=10, n_features=3, noise=0.2, random_state=0)
+    >>> model = XGBoostRanker(n_estimators=10, max_depth=3).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    >>> model.predict(fold.test.X).shape == fold.test.y.shape
+    True
+    """
+
+    _library = ("XGBoost", "xgboost")
+
+    def _error(self, library):
+        return library.core.XGBoostError
+
+    def _train(self, library, X, labels, grouping, query_weights):
+        model = library.XGBRanker(**self._settings())
+        numbers = np.repeat(np.arange(grouping.n_queries), grouping.sizes)
+        model.fit(_dense(X), labels, qid=numbers, sample_weight=query_weights if np.ptp(query_weights) else None)
+        return bytes(model.get_booster().save_raw("json")).decode()
+
+    def _read(self, library, text):
+        return library.Booster(model_file=bytearray(text.encode()))
+
+    def _predict(self, library, model, X):
+        return model.predict(library.DMatrix(_dense(X), nthread=self._settings()["n_jobs"]))
+
+
+def _first_line(error):
+    """Return the first line of a message, without the C++ stack trace."""
+    return str(error).strip().splitlines()[0]
+
+
+def _dense(X):
+    """Convert a matrix to native float32, as XGBoost ignores the byte order; raise on overflow."""
+    with np.errstate(over="ignore"):
+        dense = np.ascontiguousarray(X.toarray() if scipy.sparse.issparse(X) else X, dtype=np.float32)
+    place = linear.first_not_finite(dense.reshape(-1))
+    if place >= 0:
+        row, column = divmod(place, dense.shape[1])
+        raise ValueError(
+            f"X has {X[row, column]:g} in column {column}; XGBoost computes in float32, whose largest number is 3.4e38. Scale "
+            "the feature first."
+        )
+    return dense

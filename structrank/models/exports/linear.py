@@ -1,0 +1,241 @@
+"""What is exported: a linear function of features that are normalised first."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from structrank._support import checks
+
+# Scores that are off by this share of their spread are worth a warning.
+_LEAST_OFFSET = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFunction:
+    r"""The score :math:`\sum_i w_i (x_i - c_i) / d_i` of a document x.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the features.
+    weights, centres, spreads : (n_features,) arrays
+        w, c and d; d is above 0.
+    kind : {"standard", "min_max"}
+        Whether c and d are a mean and a standard deviation, or a minimum and the way from there to a maximum.
+
+    Examples
+    --------
+    >>> one = np.ones(1)
+    >>> function = LinearFunction(("bm25",), weights=2 * one, centres=3 * one, spreads=4 * one, kind="standard")
+    >>> function.raw_weights, function.constant
+    (array([0.5]), -1.5)
+    """
+
+    names: tuple
+    weights: np.ndarray
+    centres: np.ndarray
+    spreads: np.ndarray
+    kind: str
+
+    @property
+    def raw_weights(self):
+        """Weights of the features as they are, (n_features,)."""
+        return self.weights / self.spreads
+
+    @property
+    def constant(self):
+        """The score where all features are 0."""
+        return -float(self.raw_weights @ self.centres)
+
+    @property
+    def is_normalised(self):
+        """Whether a feature is changed at all before it is weighted, (n_features,) of bool."""
+        return (self.centres != 0.0) | (self.spreads != 1.0)
+
+    def contributions(self, X):
+        """Return what each feature adds to the score of each row of a dense matrix, (n_docs, n_features)."""
+        return self.weights * ((X - self.centres) / self.spreads)
+
+    def shifted(self, shift):
+        """Return the function plus a constant, which is put into the centre of a feature, as engines have no constant.
+
+        Examples
+        --------
+        >>> one = np.ones(1)
+        >>> LinearFunction(("bm25",), 2 * one, 0 * one, one, "standard").shifted(3.0).constant
+        3.0
+        """
+        if shift == 0.0:
+            return self
+        # The longer the weight, the less its centre has to move, and the fewer digits are lost in 32 bits.
+        longest = int(np.argmax(np.abs(self.weights)))
+        if self.weights[longest] == 0.0:
+            raise ValueError(f"shift={shift!r}: all weights of the model are 0, so there is no score to shift.")
+        centres = self.centres.copy()
+        centres[longest] -= shift * self.spreads[longest] / self.weights[longest]
+        return replace(self, centres=centres)
+
+    def for_engine(self, engine, shift):
+        """Return the function as a search engine takes it, after warnings and checks.
+
+        Parameters
+        ----------
+        engine : str
+            Its name, for messages.
+        shift : float or None
+            A constant to add to scores; None adds none, and warns where scores can be negative.
+        """
+        if shift is not None:
+            function = self.shifted(checks.check_number("shift", shift))
+        else:
+            function = self
+            # Of features as engines compute them, at least 0.
+            if (self.raw_weights < 0.0).any() or self.constant < 0.0:
+                text = (
+                    f"Scores of this model can be negative, and Lucene, on which {engine} is built, rejects negative scores. "
+                    "Pass shift=, a constant to add, such as 1.0 - model.predict(X).min() over documents that will be ranked; "
+                    "shift=0.0 exports the model as it is."
+                )
+                warnings.warn(text, checks.StructRankWarning, stacklevel=4)
+        function._check_single_precision(engine)
+        self._warn_of_offsets(engine)
+        return function
+
+    def _warn_of_offsets(self, engine):
+        """Warn where a feature lies so far from 0, for its spread, that rounding it to 32 bits shows in the scores."""
+        errors = np.abs(self.weights * self.centres / self.spreads) * 2.0**-24
+        place, size = int(np.argmax(errors)), float(np.abs(self.weights).max())
+        if errors[place] > _LEAST_OFFSET * size:
+            text = (
+                f"Feature {self.names[place]!r} is around {self.centres[place]:g} with a spread of {self.spreads[place]:g}; "
+                f"{engine} rounds it to 32 bits, by which scores are off by about {errors[place] / size:.0e} of their spread, "
+                "and documents may trade places. Take a constant off that feature in the engine, and train on that."
+            )
+            warnings.warn(text, checks.StructRankWarning, stacklevel=5)
+
+    def _check_single_precision(self, engine):
+        with np.errstate(over="ignore"):
+            weights, spreads = self.weights.astype(np.float32), self.spreads.astype(np.float32)
+            low, high = self.centres.astype(np.float32), (self.centres + self.spreads).astype(np.float32)
+        wrong = ~np.isfinite(weights) | ~np.isfinite(low) | ~np.isfinite(high) | ((weights == 0) & (self.weights != 0))
+        wrong |= (spreads == 0) | ~np.isfinite(spreads)
+        if self.kind == "min_max":
+            wrong |= self.is_normalised & (low >= high)
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            raise ValueError(
+                f"feature {self.names[place]!r} has weight {self.weights[place]:g}, centre {self.centres[place]:g} and spread "
+                f"{self.spreads[place]:g}; {engine} computes in 32 bits, which cannot hold these apart. Scale the feature "
+                "first, or leave it out, and train again."
+            )
+
+
+def linear_function(model, scaler=None, feature_names=None):
+    """Return the linear function that a fitted model computes.
+
+    Parameters
+    ----------
+    model : linear model or Pipeline
+        Fitted: `StructRankSVM`, `RankNet` and the like without hidden units; or a Pipeline that ends in one and has at most
+        one other step, which is a scaler.
+    scaler : StandardScaler or MinMaxScaler, default None
+        Fitted scaler that was applied to the features before training.
+    feature_names : sequence of str, default None
+        None takes the names seen in training, or f1, f2, ...
+
+    Returns
+    -------
+    LinearFunction
+
+    Examples
+    --------
+    >>> from structrank import StructRankSVM
+    >>> linear_function(StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])).names
+    ('f1',)
+    """
+    model, scaler = split_pipeline(model, scaler)
+    weights = _weights_of(model)
+    if scaler is None:
+        centres, spreads, kind = 0.0, 1.0, "standard"
+    else:
+        centres, spreads, kind = _normaliser(scaler, weights.shape[0])
+    centres, spreads = (np.full(weights.shape, values, dtype=np.float64) for values in (centres, spreads))
+    if feature_names is None:
+        feature_names = _known_names(scaler, model, weights.shape[0])
+    return LinearFunction(_checked_names(feature_names, weights.shape[0]), weights, centres, spreads, kind)
+
+
+def split_pipeline(model, scaler=None):
+    """Return the model and the scaler, or None, of a Pipeline; anything else is the model itself."""
+    from sklearn.pipeline import Pipeline
+
+    if not isinstance(model, Pipeline):
+        return model, scaler
+    if scaler is not None:
+        raise ValueError("scaler is given beside a Pipeline, which has its own; give one or the other.")
+    before = [step for _, step in model.steps[:-1] if step is not None and not isinstance(step, str)]
+    if len(before) > 1:
+        named = ", ".join(type(step).__name__ for step in before)
+        raise ValueError(f"the Pipeline has {named} before the model; an export takes one StandardScaler or MinMaxScaler.")
+    return model.steps[-1][1], before[0] if before else None
+
+
+def check_text(name, value):
+    """Raise unless `value` is a text with something in it."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{name}={value!r} is not valid: expected a text that is not empty.")
+    return value
+
+
+def _weights_of(model):
+    check_is_fitted(model)
+    for name in ("weights_", "coef_"):
+        weights = getattr(model, name, None)
+        if isinstance(weights, np.ndarray) and weights.ndim == 1:
+            if weights.shape[0] != model.n_features_in_:
+                raise ValueError(
+                    f"{type(model).__name__} has hidden_units={model.hidden_units}; expected a linear model, hidden_units=0."
+                )
+            return weights
+    raise ValueError(f"{type(model).__name__} has no vector of weights in weights_ or coef_; expected a linear model.")
+
+
+def _normaliser(scaler, n_features):
+    from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+    if not isinstance(scaler, (StandardScaler, MinMaxScaler)):
+        raise ValueError(
+            f"the scaler is a {type(scaler).__name__}; expected a StandardScaler or a MinMaxScaler. Others, such as scaling "
+            "within each query, are not one linear function of a document, and have no place in an export."
+        )
+    check_is_fitted(scaler)
+    if scaler.n_features_in_ != n_features:
+        raise ValueError(f"the scaler has {scaler.n_features_in_} features, the model {n_features}.")
+    if isinstance(scaler, StandardScaler):
+        return scaler.mean_ if scaler.with_mean else 0.0, scaler.scale_ if scaler.with_std else 1.0, "standard"
+    if scaler.clip:
+        raise ValueError("the scaler is a MinMaxScaler with clip=True, which is not linear; fit one with clip=False.")
+    return scaler.data_min_ - scaler.feature_range[0] / scaler.scale_, 1.0 / scaler.scale_, "min_max"
+
+
+def _known_names(scaler, model, n_features):
+    for seen in (scaler, model):
+        if hasattr(seen, "feature_names_in_"):
+            return seen.feature_names_in_.tolist()
+    return [f"f{number}" for number in range(1, n_features + 1)]
+
+
+def _checked_names(names, n_features):
+    if isinstance(names, str) or not hasattr(names, "__iter__"):
+        raise ValueError(f"feature_names={names!r} is not valid: expected a list of {n_features} texts.")
+    names = [check_text(f"feature_names[{place}]", name) for place, name in enumerate(names)]
+    if len(names) != n_features:
+        raise ValueError(f"feature_names has {len(names)} entries; the model has {n_features} features.")
+    twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
+    if twice:
+        raise ValueError(f"feature_names has {twice[0]!r} twice; engines know features by their names.")
+    return tuple(map(str, names))

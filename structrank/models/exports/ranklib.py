@@ -1,0 +1,44 @@
+"""Linear model files of RankLib, read and written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from structrank._support.files import replace_file
+from structrank.models.exports.linear import linear_function
+from structrank.models.exports.weight_text import format_weights
+
+if TYPE_CHECKING:
+    from structrank._support.typing import Path
+
+LINEAR = ("Coordinate Ascent", "Linear Regression")
+
+
+def to_ranklib(model: Any, path: Path, *, scaler: Any = None) -> None:
+    """Write a linear model as RankLib writes one of its own, of Coordinate Ascent; feature i is column i of X, from 1.
+
+    The scaler is worked into the weights: the file is for features as they are. Such a file has no place for a constant, so
+    scores may differ by one from those of the model; rankings do not.
+
+    Parameters
+    ----------
+    model : linear model or Pipeline
+        Fitted; a Pipeline of a StandardScaler or MinMaxScaler and a linear model.
+    path : path-like
+        An existing file is replaced, in one step.
+    scaler : StandardScaler or MinMaxScaler, default None
+        Fitted scaler that was applied to the features before training.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from structrank import StructRankSVM
+    >>> from structrank.models.imports import read_ranklib
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> with TemporaryDirectory() as folder:
+    ...     to_ranklib(model, f"{folder}/model.txt")
+    ...     read_ranklib(f"{folder}/model.txt").coef_ == model.coef_
+    array([ True])
+    """
+    weights = linear_function(model, scaler).raw_weights
+    replace_file(path, f"## {LINEAR[0]}\n{format_weights(weights)}\n".encode("ascii"), "the model")

@@ -1,0 +1,68 @@
+"""Weights as text, ``1:0.5 3:-2.0``, features from 1: what the files of SVM^rank and RankLib share."""
+
+from __future__ import annotations
+
+import math
+
+_MOST = 10_000_000  # features or support vectors; more would be a mistake, and might not fit into memory
+
+
+def read_lines(path):
+    """Return the lines of a text file without their ends; a file that is no text is refused."""
+    with open(path, "rb") as file:
+        content = file.read()
+    try:
+        return content.decode("ascii").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} has byte {content[error.start]:#x} at {error.start}; expected a model as text.") from None
+
+
+def parse_count(text, where):
+    """Return a number of things, or the number of a feature, as int; `where` is file:line, for errors."""
+    count = int(text) if text.isdigit() and len(text) < 10 else -1
+    if not 0 <= count <= _MOST:
+        raise ValueError(f"{where}: {text[:40]!r} is not valid: expected an integer from 0 to {_MOST}.")
+    return count
+
+
+def parse_number(text, where):
+    """Return a finite number as float; `where` is file:line, for errors."""
+    try:
+        number = math.nan if "_" in text else float(text)  # which Python takes, and the programs do not
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{where}: {text[:40]!r} is not valid: expected a finite number.")
+    return number
+
+
+def parse_weights(tokens, where):
+    """Return the weights of features as a dict.
+
+    Examples
+    --------
+    >>> parse_weights(["1:0.5", "3:-2"], "model.txt:12")
+    {1: 0.5, 3: -2.0}
+    """
+    weights = {}
+    for token in tokens:
+        feature, colon, weight = token.partition(":")
+        if not colon:
+            raise ValueError(f"{where}: {token[:40]!r} is not valid: expected feature:weight.")
+        number = parse_count(feature, where)
+        if number in weights:
+            raise ValueError(f"{where}: feature {number} has two weights.")
+        weights[number] = parse_number(weight, where)
+    return weights
+
+
+def format_weights(weights):
+    """Return weights as text, so many digits that they read back the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> format_weights(np.array([0.5, -2.0]))
+    '1:0.5 2:-2.0'
+    """
+    return " ".join(f"{number}:{weight!r}" for number, weight in enumerate(weights.tolist(), start=1))

@@ -1,0 +1,503 @@
+"""Model files: a header in JSON, arrays as plain bytes, a checksum over everything; no pickle.
+
+A file holds, one after another,
+
+- a line ``structrank-model 1 <bytes of the header> <bytes of the arrays>``, where 1 is the version of the format;
+- the header: class, parameters and fitted attributes of the model, versions of packages, types and shapes of the arrays;
+- the arrays, little-endian;
+- the SHA-256 of all that, 32 bytes.
+
+None, numbers, text and lists stand in the header as they are, all else as ``{kind: content}``, such as ``{"array": 0}`` or
+``{"MRR": {"k": 10}}``. Reading makes objects of the classes in `_HOMES`, of criteria and measures that `structrank.register`
+was given, of classes that `register` was given, and of no others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import json
+import math
+import os
+import platform
+import re
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import scipy.sparse
+
+import structrank
+from structrank import criteria, metrics
+from structrank._support.files import replace_file
+
+if TYPE_CHECKING:
+    from structrank._support.typing import Path
+
+__all__ = ["is_model_file", "load_model", "read_header", "register", "save_model"]
+
+_VERSION = 1
+_READABLE = (1,)
+_MAGIC = b"structrank-model "
+_FIRST_LINE = re.compile(rb"structrank-model ([1-9]\d{0,8}) ([1-9]\d{0,14}) (0|[1-9]\d{0,14})\n")
+_LONGEST_FIRST_LINE = len(_MAGIC) + 9 + 15 + 15 + 3
+_DIGEST_SIZE = hashlib.sha256().digest_size
+_DTYPES = {np.dtype(letter).newbyteorder("<").str: np.dtype(letter) for letter in "?bBhHiIqQefd"}
+_NOT_FINITE = ("nan", "inf", "-inf")
+_PACKAGES = ("numpy", "scipy", "numba", "osqp", "scikit-learn")
+
+# The classes that may stand in a file beside criteria and measures, and where they live. A learner has get_params and
+# attributes that end in "_"; everything else is a dataclass, but for History. A new one of this package is a line here.
+_HOMES = {
+    "StructRankSVM": "structrank.svm",
+    **dict.fromkeys(("LightGBMRanker", "XGBoostRanker"), "structrank.lambdas.trees"),
+    "LambdaMART": "structrank.lambdas.mart",
+    "McRank": "structrank.lambdas.mcrank",
+    "Round": "structrank.lambdas.training",
+    **dict.fromkeys(("CrossEntropy", "Sigmoid", "Tier", "Graded", "IterationDependent"), "structrank.lambdas.objectives"),
+    **dict.fromkeys(("Exponential", "Linear"), "structrank.lambdas.schedules"),
+    **dict.fromkeys(("RankNet", "LambdaRank"), "structrank.lambdas.rankers"),
+    "SPSARanker": "structrank.lambdas.direct",
+    **dict.fromkeys(("PartialOrder", "FirstRelevant", "Permutation"), "structrank.feature_maps"),
+    **dict.fromkeys(("Certificate", "Iteration"), "structrank.solvers.results"),
+    "Health": "structrank.training.health",
+    "RampRound": "structrank.training.ramp",
+    **dict.fromkeys(("Selection", "Trial"), "structrank.selection.matching"),
+    "Polish": "structrank.selection.polish",
+    "History": "structrank.training.history",
+    **dict.fromkeys(("CollaborativeRanker", "Epoch"), "structrank.clicks.collaborative"),
+    **dict.fromkeys(("RandomWalkRanker", "ClickGraph"), "structrank.clicks.walks"),
+    **dict.fromkeys(("ClickThroughRate", "MeanPosition"), "structrank.clicks.baselines"),
+    "ClickCounts": "structrank.clicks.counts",
+    **dict.fromkeys(("HybridRanker", "QueryScale"), "structrank.clicks.hybrid"),
+    "Ids": "structrank.clicks.ids",
+}
+_registered: dict[str, type] = {}
+_Class = TypeVar("_Class", bound=type)
+
+
+def register(cls: _Class) -> _Class:
+    """Allow objects of a class of your own in model files.
+
+    A file that holds one loads wherever a class of the same name has been registered before. Criteria and measures are
+    registered by `structrank.register`.
+
+    Parameters
+    ----------
+    cls : class
+        A learner (with ``get_params`` and fitted attributes that end in "_"), or a dataclass, such as a feature map.
+
+    Returns
+    -------
+    cls
+        Unchanged, so that this can decorate it.
+
+    Examples
+    --------
+    >>> from structrank import StructRankSVM
+    >>> @register
+    ... class Patient(StructRankSVM):
+    ...     pass
+    """
+    name = cls.__name__
+    if name in _HOMES or name in _criteria_and_measures():
+        raise ValueError(f"{name} is the name of a class of structrank; give yours another.")
+    if not dataclasses.is_dataclass(cls) and not hasattr(cls, "get_params"):
+        raise ValueError(f"{name} is neither a dataclass nor a learner with get_params; only these can be saved.")
+    _registered[name] = cls
+    return cls
+
+
+def save_model(model: Any, path: Path) -> None:
+    """Write a trained model to a file, in one step: a crash leaves the earlier file or the whole new one.
+
+    Parameters
+    ----------
+    model : learner
+        Trained.
+    path : path-like
+        An existing file is replaced.
+
+    Raises
+    ------
+    ValueError
+        Where a parameter cannot be saved, such as a function; nothing is written then.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from structrank import StructRankSVM
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> with TemporaryDirectory() as folder:
+    ...     save_model(model, f"{folder}/m.structrank")
+    ...     load_model(f"{folder}/m.structrank").coef_ == model.coef_
+    array([ True])
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    if _name_of(model) is None or not hasattr(model, "get_params"):
+        raise ValueError(
+            f"{type(model).__name__} is not a learner that model files know; see structrank.models.files.register."
+        )
+    check_is_fitted(model)
+    arrays: list[np.ndarray] = []
+    _write(path, {"class": type(model).__name__, **_encode_learner(model, "", arrays)}, arrays, "the model")
+
+
+def load_model(path: Path) -> Any:
+    """Read a model that ``model.save(path)`` has written. Nothing in the file is executed.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    learner
+        As it was saved: it predicts the same, bit for bit, and has its certificate, health and history.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a model file, is cut short or altered, or has a format of a later version.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from structrank import StructRankSVM, load_model
+    >>> with TemporaryDirectory() as folder:
+    ...     StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1]).save(f"{folder}/m.structrank")
+    ...     load_model(f"{folder}/m.structrank")
+    StructRankSVM(criterion='auc')
+    """
+    header, values = _read(path)
+    if isinstance(header, dict) and "kind" in header:
+        raise ValueError(f"{path} holds no model but a {header['kind']}; repeat the call that began training to resume it.")
+    with _errors_named(path, header):
+        return _decode_learner(_class_named(header["class"]), header, _split(values, header["arrays"]))
+
+
+def save_values(kind, values, path):
+    """Write a dict of values to a file of the same format that holds no model, in one step.
+
+    Parameters
+    ----------
+    kind : str
+        What the values are.
+    values : dict
+    path : path-like
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     save_values("state", {"w": np.ones(2)}, f"{folder}/s")
+    ...     load_values("state", f"{folder}/s")
+    {'w': array([1., 1.])}
+    """
+    arrays = []
+    _write(path, {"kind": kind, "values": _encode(values, kind, arrays)}, arrays, f"the {kind}")
+
+
+def load_values(kind, path):
+    """Read what `save_values` has written; a file of another kind is refused."""
+    header, values = _read(path)
+    with _errors_named(path, header):
+        found = header.get("kind") or header.get("class")
+        content = dict(_decode(header["values"], _split(values, header["arrays"]))) if found == kind else None
+    if content is None:
+        raise ValueError(f"{path} is no {kind}; it holds {found}.")
+    return content
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """Read what a model file says of its model, without making the model; checked like `load_model`.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    dict
+        "format", "class", "parameters", "fitted", "versions", "arrays"; see `structrank.models.files`.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from structrank import StructRankSVM
+    >>> with TemporaryDirectory() as folder:
+    ...     StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1]).save(f"{folder}/m.structrank")
+    ...     header = read_header(f"{folder}/m.structrank")
+    >>> header["format"], header["parameters"]["criterion"]
+    ({'name': 'structrank-model', 'version': 1}, 'auc')
+    """
+    return _read(path)[0]
+
+
+def is_model_file(path: Path) -> bool:
+    """Return whether a file begins as model files do, of whatever version; a pipe, which could be read only once, does not.
+
+    Examples
+    --------
+    >>> is_model_file(__file__)
+    False
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+@contextlib.contextmanager
+def _errors_named(path, header):
+    """Raise any error again as a ValueError that names the file."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:  # with a good checksum, the work of another program or of a later version of this one
+        problem = f"{error} is missing" if isinstance(error, KeyError) else error or type(error).__name__
+        versions = header.get("versions") if isinstance(header, dict) else None
+        written = versions.get("structrank") if isinstance(versions, dict) else None
+        raise ValueError(
+            f"{path} is a model file whose content structrank {structrank.__version__} does not understand: "
+            f"{problem}. It was written by structrank {written or 'of unknown version'}."
+        ) from error
+
+
+# ---- Values
+
+
+def _is_fitted_name(name):
+    return name.isidentifier() and name.endswith("_") and not name.startswith("_")
+
+
+def _criteria_and_measures():
+    """Return the registered classes by their names in files, where those of measures have a prefix: some share their names."""
+    found = {cls.__name__: cls for cls, _ in criteria.CRITERIA.values()}
+    return found | {f"metrics.{cls.__name__}": cls for cls in metrics.MEASURES.values()}
+
+
+def _class_named(name):
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    try:
+        return (_criteria_and_measures() | _registered)[name]
+    except KeyError:
+        name = name.rpartition(".")[2]
+        raise ValueError(
+            f"the class {name} is not known here; if it is yours, import the module that registers it: a criterion and its "
+            f"measure with structrank.register(CRITERION, MEASURE), others with structrank.models.files.register({name})"
+        ) from None
+
+
+def _name_of(value):
+    """Return the name under which objects of this class stand in files; None if they cannot."""
+    cls = type(value)
+    if cls.__name__ in _HOMES and _class_named(cls.__name__) is cls:
+        return cls.__name__
+    known = _criteria_and_measures() | _registered
+    return next((name for name in (cls.__name__, f"metrics.{cls.__name__}") if known.get(name) is cls), None)
+
+
+def _encode(value, where, arrays):
+    """Return a value as JSON can hold it; arrays are added to `arrays`, and `where` names the value in errors."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(float(value))}
+    if isinstance(value, list):
+        return [_encode(item, f"{where}[{number}]", arrays) for number, item in enumerate(value)]
+    if isinstance(value, tuple):
+        return {"tuple": _encode(list(value), where, arrays)}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: _encode(item, f"{where}[{key!r}]", arrays) for key, item in value.items()}}
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "OU" and value.ndim == 1 and all(isinstance(item, str) for item in value):
+            return {"names": value.tolist()}
+        if value.dtype.kind == "O" and value.ndim == 1:
+            return {"objects": _encode(value.tolist(), where, arrays)}
+        little = value.astype(value.dtype.newbyteorder("<"), order="C")
+        if little.dtype.str in _DTYPES:
+            arrays.append(little)
+            return {"array": len(arrays) - 1}
+    if isinstance(value, scipy.sparse.csr_matrix):
+        parts = {"shape": value.shape, "data": value.data, "indices": value.indices, "indptr": value.indptr}
+        return {"csr": _encode(parts, where, arrays)}
+    name = _name_of(value)
+    if name is not None:
+        if name == "History":
+            return {name: _encode(list(value), where, arrays)}
+        if dataclasses.is_dataclass(value):
+            fields = [field.name for field in dataclasses.fields(value)]
+            return {name: {field: _encode(getattr(value, field), f"{where}.{field}", arrays) for field in fields}}
+        return {name: _encode_learner(value, f"{where}.", arrays)}
+    if callable(value):
+        raise ValueError(
+            f"{where} is a function, which a model file cannot hold. Give its values instead: decay=[A(0), A(1), ...]."
+        )
+    raise ValueError(
+        f"{where} is an object of class {type(value).__name__}, which a model file cannot hold. If it is a dataclass of yours, "
+        "give the class to structrank.register where it is a criterion or a measure, else to structrank.models.files.register."
+    )
+
+
+def _encode_learner(model, where, arrays):
+    """Return parameters and fitted attributes of a learner; `where` begins their names in errors."""
+    fitted = {name: value for name, value in vars(model).items() if _is_fitted_name(name)}
+    parameters = model.get_params(deep=False)
+    return {
+        "parameters": {name: _encode(value, where + name, arrays) for name, value in parameters.items()},
+        "fitted": {name: _encode(value, where + name, arrays) for name, value in fitted.items()},
+    }
+
+
+def _decode_learner(cls, content, arrays):
+    model = cls(**{name: _decode(value, arrays) for name, value in content["parameters"].items()})
+    for name, value in content["fitted"].items():
+        if not _is_fitted_name(name):
+            raise ValueError(f"{name!r} is not the name of a fitted attribute")
+        setattr(model, name, _decode(value, arrays))
+    _check_weights(model)
+    if hasattr(model, "parsed_criteria"):
+        model.parsed_criteria()  # raises where it is trained on one, by name, that is not registered
+    return model
+
+
+def _check_weights(model):
+    """Raise unless there is a weight for each feature: compiled code reads as many, whether they are there or not."""
+    for name in ("coef_", "weights_"):
+        weights = getattr(model, name, None)
+        if weights is None:
+            continue
+        n = model.n_features_in_
+        if not isinstance(n, int) or not isinstance(weights, np.ndarray) or weights.dtype != np.float64:
+            raise ValueError(f"{name} or n_features_in_ is not what it should be")
+        # One a feature; or, of a network, those of each hidden unit.
+        sizes = {n} if name == "coef_" else {n, max(weights.size // (n + 2), 1) * (n + 2)}
+        if n < 1 or weights.ndim != 1 or weights.size not in sizes:
+            raise ValueError(f"{name} has {weights.size} numbers, which does not fit {n} features")
+
+
+def _decode(value, arrays):
+    if isinstance(value, list):
+        return [_decode(item, arrays) for item in value]
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "array":
+        return arrays[content]
+    if kind == "names":
+        return np.array(content, dtype=object)
+    if kind == "float" and content in _NOT_FINITE:
+        return float(content)
+    if kind == "tuple":
+        return tuple(_decode(content, arrays))
+    if kind == "objects":
+        objects = np.empty(len(content), dtype=object)
+        objects[:] = _decode(content, arrays)
+        return objects
+    if kind == "csr":
+        parts = _decode(content, arrays)
+        matrix = scipy.sparse.csr_matrix((parts["data"], parts["indices"], parts["indptr"]), shape=parts["shape"])
+        matrix.check_format(full_check=True)
+        return matrix
+    if kind == "History":
+        return _class_named(kind)(_decode(content, arrays))
+    if kind != "dict" and hasattr(_class_named(kind), "get_params"):
+        return _decode_learner(_class_named(kind), content, arrays)
+    content = {key: _decode(item, arrays) for key, item in content.items()}
+    return content if kind == "dict" else _class_named(kind)(**content)
+
+
+# ---- Bytes
+
+
+def _split(values, listed):
+    """Return the arrays that lie one after another in `values`."""
+    arrays, start = [], 0
+    for entry in listed:
+        dtype, shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
+        stop = start + math.prod(shape) * dtype.itemsize
+        little = np.frombuffer(values[start:stop], dtype=dtype.newbyteorder("<"))
+        arrays.append(little.reshape(shape).astype(dtype))
+        start = stop
+    if start != len(values):
+        raise ValueError(f"the arrays take {start} bytes, and there are {len(values)}")
+    return arrays
+
+
+def _read(path):
+    """Return the header and the bytes of the arrays, after all checks."""
+    with open(path, "rb") as file:
+        start = file.read(_LONGEST_FIRST_LINE)
+        if not start.startswith(_MAGIC):
+            _raise_foreign(path, start)
+        version = re.match(rb"([1-9]\d{0,8})[ \n]", start[len(_MAGIC) :])
+        if version and int(version[1]) not in _READABLE:
+            raise ValueError(
+                f"{path} is a model file of format version {int(version[1])}; structrank {structrank.__version__} reads "
+                f"version {', '.join(map(str, _READABLE))}. Update structrank to load it."
+            )
+        first_line = _FIRST_LINE.match(start)
+        actual = os.fstat(file.fileno()).st_size
+        if first_line is None:
+            what = "was altered: its first line makes no sense" if b"\n" in start else "is cut short in its first line"
+            raise ValueError(f"{path} is a damaged model file: it {what}. Fetch it again, or train again.")
+        header_size, values_size = int(first_line[2]), int(first_line[3])
+        expected = first_line.end() + header_size + values_size + _DIGEST_SIZE
+        if actual != expected:
+            what = "was cut short" if actual < expected else "was added to"
+            raise ValueError(
+                f"{path} is a damaged model file: it {what}, having {actual} bytes where its first line says {expected}. "
+                "Fetch it again, or train again."
+            )
+        content = start + file.read()
+    content, digest = memoryview(content)[:-_DIGEST_SIZE], content[-_DIGEST_SIZE:]
+    if hashlib.sha256(content).digest() != digest:
+        raise ValueError(
+            f"{path} is a damaged model file: it was altered, as its checksum does not fit its content. Fetch it again, or "
+            "train again."
+        )
+    text = content[first_line.end() : first_line.end() + header_size]
+    try:
+        header = json.loads(bytes(text))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is a model file whose header is not JSON ({error}).") from None
+    return header, content[first_line.end() + header_size :]
+
+
+def _raise_foreign(path, start):
+    if not start:
+        raise ValueError(f"{path} is empty; expected a model file.")
+    if _MAGIC.startswith(start):
+        raise ValueError(f"{path} is a damaged model file: it is cut short in its first line. Fetch it again.")
+    raise ValueError(
+        f"{path} is not a model file of structrank: it begins with {start[:24]!r}, expected {_MAGIC!r}. "
+        "Model files are written by model.save(path) or the command structrank train."
+    )
+
+
+@functools.cache
+def _package_versions():
+    return {name: importlib.metadata.version(name) for name in _PACKAGES}
+
+
+def _write(path, header, arrays, what):
+    """Write a header and arrays, with what both have in common in every file."""
+    header = {
+        "format": {"name": _MAGIC.decode().strip(), "version": _VERSION},
+        **header,
+        "versions": {"structrank": structrank.__version__, "python": platform.python_version(), **_package_versions()},
+        "arrays": [{"dtype": array.dtype.str, "shape": array.shape} for array in arrays],
+    }
+    text = json.dumps(header, indent=1, allow_nan=False).encode("ascii")
+    values = b"".join(array.tobytes() for array in arrays)
+    content = b"%s%d %d %d\n%s%s" % (_MAGIC, _VERSION, len(text), len(values), text, values)
+    replace_file(path, content + hashlib.sha256(content).digest(), what)

@@ -1,0 +1,107 @@
+"""What every learner that scores documents can do with its scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from structrank._support import checks
+from structrank.datasets.queries import group_by_query
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from structrank._support.typing import Matrix, Path
+
+
+def ranks_within(scores, grouping):
+    """Return the rank of each row within its query, 1 for the highest score; ties in row order.
+
+    Examples
+    --------
+    >>> ranks_within(np.array([0.1, 0.9, 0.5]), group_by_query(["a", "a", "b"], 3))
+    array([2, 1, 1])
+    """
+    order = np.lexsort((-scores, grouping.query_of_row()))
+    ranks = np.empty(scores.shape[0], dtype=np.int64)
+    ranks[order] = np.arange(1, scores.shape[0] + 1) - np.repeat(grouping.indptr[:-1], grouping.sizes)
+    return ranks
+
+
+def check_finished(model):
+    """Raise Ctrl-C again where training answered it with the model so far, if that must not pass for a whole one."""
+    if getattr(model, "stop_reason_", None) == "interrupted":
+        raise KeyboardInterrupt
+    if hasattr(model, "steps"):  # a Pipeline
+        check_finished(model.steps[-1][1])
+    elif hasattr(model, "best_estimator_"):  # a search
+        check_finished(model.best_estimator_)
+
+
+class Ranker(BaseEstimator):
+    """A scikit-learn estimator whose ``predict(X)`` gives scores, higher is better; this adds `rank` and `save`.
+
+    Under scikit-learn's metadata routing, `fit` and `score` ask for `qid`: a Pipeline or a search hands it on.
+
+    Examples
+    --------
+    >>> class ByFirstFeature(Ranker):
+    ...     def predict(self, X):
+    ...         return np.asarray(X)[:, 0]
+    >>> ByFirstFeature().rank([[0.1], [0.9], [0.5]], qid=["a", "a", "b"])
+    array([2, 1, 1])
+    """
+
+    # Asked for by default, so that users need not call set_fit_request and set_score_request.
+    __metadata_request__fit = {"qid": True}  # noqa: RUF012
+    __metadata_request__score = {"qid": True}  # noqa: RUF012
+
+    def rank(self, X: Matrix, qid: ArrayLike | None = None) -> NDArray[np.int64]:
+        """Rank documents within their queries.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+        qid : array-like of shape (n_docs,), default None
+            Query of each row; None makes all rows one query.
+
+        Returns
+        -------
+        (n_docs,) array of int
+            Rank of each row within its query, 1 is best, in the order of the rows of X; ties in row order.
+        """
+        scores = self.predict(X)
+        return ranks_within(scores, group_by_query(qid, scores.shape[0]))
+
+    def save(self, path: Path) -> None:
+        """Write the trained model to a file that `structrank.load_model` reads; see `structrank.models.files`.
+
+        Parameters
+        ----------
+        path : path-like
+            An existing file is replaced, in one step.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from structrank import StructRankSVM, load_model
+        >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+        >>> with TemporaryDirectory() as folder:
+        ...     model.save(f"{folder}/m.structrank")
+        ...     load_model(f"{folder}/m.structrank").certificate_ == model.certificate_
+        True
+        """
+        from structrank.models import files
+
+        files.save_model(self, path)
+
+    def _check_features(self, X):
+        """Return X as `checks.as_matrix` does, after all checks that scoring needs but for nan and infinity."""
+        check_is_fitted(self)
+        matrix = checks.as_matrix(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        checks.check_width(matrix.shape[1], self.n_features_in_, type(self).__name__)
+        return matrix

@@ -1,0 +1,395 @@
+"""Training for the evaluation measure: candidate criteria and bounds are trained, and validation queries choose.
+
+The criterion named after the measure is often not the best to train on (`structrank.compare`): its convex bound may be loose,
+even vacuous, and its ramp bound may fit the noise of few queries. `train_for` therefore trains AUC, MAP, NDCG-NC, COMBO and
+the measure's own criterion with both bounds, each along a path of C, and compares them on validation queries. With few queries
+the comparison is uncertain, so the measure's own criterion is kept (with the ramp bound if its convex bound is vacuous) unless
+another is better by more than the standard error of the difference. MRR depends on one document per query and is noisy, so for
+MRR the comparison uses MAP, which on synthetic data also gives a higher MRR. A line search on the measure
+(`structrank.selection.polish`) follows, for as many steps as the validation queries do not lose more than the standard error.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from structrank import metrics
+from structrank._support import checks
+from structrank._support.progress import ProgressLine
+from structrank.comparison.significance import paired_randomisation_test, standard_error_ratio
+from structrank.criteria import matched_criterion
+from structrank.datasets.containers import Dataset
+from structrank.models.ranker import Ranker
+from structrank.selection.choosing_c import fit_whole_path, inner_folds, usable_queries
+from structrank.selection.polish import LineSearch, Polish, is_polishable
+from structrank.svm import StructRankSVM
+from structrank.training.data import RankingData, score_rows
+
+if TYPE_CHECKING:
+    from structrank.metrics import Measure
+
+# Values outside this range were hardly ever chosen in runs of `compare`.
+_CS = (0.01, 0.1, 1.0, 10.0, 100.0)
+# With fewer validation queries, inner folds are added: the mean of 1,000 differences of standard deviation 0.1 has a standard
+# error of 0.003, about the difference between criteria.
+_FEW_QUERIES = 1000
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A criterion trained along its path of C; printed as a row of `Selection`.
+
+    Attributes
+    ----------
+    name : str
+    bound : {"convex", "ramp"}
+    C : float
+        The best C of the path, by the value on validation queries.
+    train, validation : float
+        The selection measure on the training and on the validation queries; with inner folds, means over the folds.
+    vacuous : bool
+        Whether the bound was vacuous in any fold.
+    seconds : float
+        Training time of the whole path.
+    """
+
+    name: str
+    bound: str
+    C: float
+    train: float
+    validation: float
+    vacuous: bool
+    seconds: float
+
+
+@dataclass(frozen=True, repr=False)
+class Selection:
+    """The trials, and the reason for the choice; printing shows both.
+
+    Attributes
+    ----------
+    measure : str
+        The evaluation measure.
+    winner : str
+        Name of the chosen trial.
+    trials : tuple of Trial
+        Sorted by value on validation queries, best first.
+    n_queries : int
+        Number of validation queries for which the measure is defined.
+    inner_folds : bool
+        Whether these include inner folds of the training queries.
+    p_value : float
+        p-value of the paired randomisation test between the winner and the best other trial, over these queries.
+    judge : str
+        The measure used to choose C and criterion, if it differs from `measure`: "map" for MRR.
+    """
+
+    measure: str
+    winner: str
+    trials: tuple
+    n_queries: int
+    inner_folds: bool
+    p_value: float
+    judge: str = ""
+
+    def to_frame(self):
+        """Return a pandas frame with one row per trial, best first."""
+        import pandas as pd
+
+        return pd.DataFrame([vars(trial) for trial in self.trials]).set_index("name").rename_axis("trained on")
+
+    def __repr__(self):
+        where = "with inner folds of the training queries" if self.inner_folds else "validation queries"
+        frame = self.to_frame()
+        frame["vacuous"] = np.where(frame["vacuous"], "yes", "")
+        shown = frame.to_string(formatters={"C": "{:g}".format, "seconds": "{:.1f}".format}, float_format="{:.4f}".format)
+        by = f"for {self.measure} by {self.judge}" if self.judge else f"by {self.measure}"
+        return f"Chosen {by} on {self.n_queries} queries ({where}).\n\n{shown}\n\n{self.reason}"
+
+    @property
+    def reason(self):
+        """The reason for the choice, as a sentence."""
+        (winner,) = (trial for trial in self.trials if trial.name == self.winner)
+        other = next(trial for trial in self.trials if trial.name != self.winner)
+        lead = winner.validation - other.validation
+        if lead > 0.0:
+            likely = "unlikely to be chance" if self.p_value <= 0.05 else "which may be chance: either is a reasonable choice"
+            return f"{winner.name} is ahead of {other.name} by {lead:.4f} (p = {self.p_value:.3f}), {likely}."
+        if lead == 0.0:
+            return f"{winner.name} and {other.name} are tied; the first by order of preference is chosen."
+        little = "less than the standard error of the difference" if self.n_queries > 1 else "which one query cannot confirm"
+        return (
+            f"{winner.name} is behind {other.name} by {-lead:.4f}, {little} (p = {self.p_value:.3f}); it is "
+            "preferred because it optimises the measure directly."
+        )
+
+
+def _candidates(measure, relevant_from, discount):
+    """Return untrained models by name; the last two are the measure's own criterion, with the convex and the ramp bound."""
+    own = matched_criterion(measure)
+    make = functools.partial(StructRankSVM, relevant_from=relevant_from, discount=discount)
+    others = {
+        "AUC": make("auc"),
+        "MAP": make("map"),
+        "NDCG-NC": make("ndcg-nc"),
+        "COMBO (separate slacks)": make(["auc", "map", "ndcg-nc"]),
+    }
+    name = measure.name.upper()
+    convex = others.pop(name, None) or make(own, feature_map="po" if "po" in own.oracles else "auto")
+    return {**others, name: convex, f"{name}, ramp": make(own, bound="ramp")}
+
+
+def train_for(
+    measure: str | Measure,
+    train: Dataset,
+    validation: Dataset | None = None,
+    *,
+    Cs: Sequence[float] = _CS,
+    relevant_from: float = 1,
+    discount: str = "kdd08",
+    random_state: int = 0,
+    verbose: int = 0,
+) -> StructRankSVM:
+    """Train for an evaluation measure.
+
+    AUC, MAP, NDCG-NC, COMBO and the measure's own criterion are trained on their convex bounds, the last also on the ramp
+    bound (see `structrank.training.ramp`), each for every C. The measure's own criterion wins, with the ramp bound if its
+    convex bound is vacuous, unless another is better on validation queries by more than the standard error of the difference
+    (for MRR compared by MAP, which is less noisy). Exact line searches on the measure then polish the winner on the training
+    queries (see `structrank.selection.polish`; not for "auc"), for as many steps as validation queries lose at most the
+    standard error of the difference.
+
+    Parameters
+    ----------
+    measure : str or Measure
+        "map", "mrr[@k]", "ndcg[@k]", "auc", or a measure registered with its criterion by `structrank.register`. Measures
+        given by name follow the conventions of `structrank.compare`: binary gain, `discount` and `relevant_from` as here. A
+        `Measure` keeps its own settings, and its `relevant_from`, if it uses one, also applies to training.
+    train : Dataset
+        Has ``X``, ``y`` and ``qid``.
+    validation : Dataset, default None
+        Queries for the comparison. If there are fewer than 1,000, three inner folds of the training queries are added: models
+        trained on two folds rank the third.
+    Cs : sequence of float, default (0.01, 0.1, 1, 10, 100)
+    relevant_from : float, default 1
+        Lowest label that counts as relevant.
+    discount : {"kdd08", "log2"}, default "kdd08"
+    random_state : int, default 0
+        Seed of the inner folds and of the test.
+    verbose : int, default 0
+        1 shows a progress line on stderr.
+
+    Returns
+    -------
+    StructRankSVM
+        The winner, trained on all training queries, with ``selection_``, a `Selection` with the trials and the reason for the
+        choice, and ``polish_``, a `structrank.selection.polish.Polish`. Certificate, health and history are of the weights
+        before polishing.
+
+    See Also
+    --------
+    MeasureMatched : `train_for` as an estimator.
+    structrank.selection.polish.polish : The last step alone.
+
+    Examples
+    --------
+    >>> from structrank import datasets, train_for
+    >>> fold = datasets.make_ranking(n_queries=60, n_docs=10, n_features=4, noise=0.5, random_state=0)
+    >>> model = train_for("ndcg@10", fold.train, fold.validation, Cs=[1.0, 10.0])
+    >>> model.selection_.to_frame().index.sort_values().tolist()
+    ['AUC', 'COMBO (separate slacks)', 'MAP', 'NDCG-NC', 'NDCG@10', 'NDCG@10, ramp']
+    >>> model.predict(fold.test.X).shape == fold.test.y.shape
+    True
+    """
+    relevant_from = checks.check_number("relevant_from", relevant_from)
+    measure = metrics.parse(measure, gain="binary", discount=discount, relevant_from=relevant_from)
+    if getattr(measure, "gain", "binary") == "binary":
+        relevant_from = getattr(measure, "relevant_from", relevant_from)
+    candidates = _candidates(measure, relevant_from, discount)
+    Cs = sorted(set(checks.check_Cs(Cs)))
+    random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
+    splits = _splits(train, validation, measure, relevant_from, random_state)
+    judge = metrics.MAP(relevant_from=measure.relevant_from) if isinstance(measure, metrics.MRR) else measure
+
+    line = ProgressLine() if verbose else None
+    tried = []
+    for number, (name, trainer) in enumerate(candidates.items()):
+        if line is not None:
+            line.update(f"{number} of {len(candidates)} criteria  training on {name}")
+        tried.append(_try(name, trainer, splits, Cs, judge))
+    convex, ramp = tried[-2:]
+    winner = ramp if convex.trial.vacuous else convex
+    tried.sort(key=lambda one: -one.trial.validation)
+    if standard_error_ratio(tried[0].values, winner.values) > 1.0:
+        winner = tried[0]
+    other = next(one for one in tried if one is not winner)
+    if validation is None:
+        (model,) = fit_whole_path(candidates[winner.trial.name], train, [winner.trial.C])
+    else:
+        model = winner.models[-1]
+    model.selection_ = Selection(
+        measure.name,
+        winner.trial.name,
+        tuple(one.trial for one in tried),
+        int(np.isfinite(winner.values).sum()),
+        len(splits) > 1,
+        paired_randomisation_test(winner.values, other.values, random_state=random_state),
+        "" if judge is measure else judge.name,
+    )
+    if is_polishable(measure):
+        if line is not None:
+            line.update(f"{len(candidates)} criteria  polishing {winner.trial.name}")
+        _polish(model, winner.models, train, splits, measure, random_state)
+    if line is not None:
+        line.finish(f"{len(candidates)} criteria  {model.selection_.reason}")
+    if model.health_.vacuous:
+        warnings.warn(" ".join(model.notes_), checks.StructRankWarning, stacklevel=2)
+    return model
+
+
+def _polish(model, models, train, splits, measure, random_state):
+    """Polish w: the largest number of steps after which the models of the splits are not clearly worse on unseen queries."""
+
+    def walk(start, part):
+        search = LineSearch(RankingData(part.X, part.y, part.qid), measure)
+        return search, [start.coef_, *search.moves(start.coef_, np.random.default_rng(random_state))]
+
+    search, path = walk(model, train)
+    by_split = []
+    for one, (learn, check) in zip(models, splits, strict=True):
+        steps = path if one is model else walk(one, learn)[1]
+        by_split.append([_per_query(w, check, measure) for w in steps])
+    longest = max(len(values) for values in by_split)
+    by_steps = [np.concatenate([values[min(n, len(values) - 1)] for values in by_split]) for n in range(longest)]
+    accepted = [n for n, values in enumerate(by_steps) if standard_error_ratio(by_steps[0], values) <= 1.0]
+    n_steps = min(accepted[-1], len(path) - 1)
+    reached = [float(np.nanmean(by_steps[n])) for n in (0, n_steps)]
+    ends = [float(np.nanmean(_per_query(w, train, measure))) for w in (path[0], path[n_steps])]
+    model.coef_ = path[n_steps]
+    model.polish_ = Polish(measure.name, tuple(ends), tuple(reached), n_steps, search.n_lines)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A trial with its value for each validation query and its models, one per split."""
+
+    trial: Trial
+    values: np.ndarray
+    models: list
+
+
+def _splits(train, validation, measure, relevant_from, random_state):
+    """Return pairs of a training and a validation part, after checking them."""
+    data, usable = {}, {}
+    for name, part in {"train": train, "validation": validation}.items():
+        if part is None and name == "validation":
+            continue
+        checks.check_dataset(name, part)
+        try:
+            data[name] = RankingData(part.X, part.y, part.qid)
+            data[name].check_columns(data["train"])
+            metrics.evaluate(part.y, np.zeros(len(data[name].labels)), part.qid, measure)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{name} part: {error}") from None
+        usable[name] = int(usable_queries(data[name], relevant_from).sum())
+        least = 2 if validation is None else 1
+        if usable[name] < least:
+            raise ValueError(
+                f"{name} part: {usable[name]} of its queries have both relevant (label >= {relevant_from:g}) and irrelevant "
+                f"documents; expected at least {least}" + (", or a validation part." if least == 2 else ".")
+            )
+    splits = []
+    if validation is None or (usable["validation"] < _FEW_QUERIES and usable["train"] > 1):
+        splits += inner_folds(train, relevant_from, random_state)
+    if validation is not None:
+        splits.append((train, validation))
+    return splits
+
+
+def _try(name, trainer, splits, Cs, judge):
+    """Train along the path of C on each split, and choose C."""
+    started = time.perf_counter()
+    paths = [fit_whole_path(trainer, learn, Cs) for learn, _ in splits]
+    seconds = time.perf_counter() - started
+    by_C = []
+    for models in zip(*paths, strict=True):
+        values = [_per_query(model.coef_, check, judge) for model, (_, check) in zip(models, splits, strict=True)]
+        by_C.append(np.concatenate(values))
+    best = int(np.argmax([np.nanmean(values) for values in by_C]))
+    models = [path[best] for path in paths]
+    train = [np.nanmean(_per_query(model.coef_, learn, judge)) for model, (learn, _) in zip(models, splits, strict=True)]
+    trial = Trial(
+        name,
+        trainer.bound,
+        Cs[best],
+        float(np.mean(train)),
+        float(np.nanmean(by_C[best])),
+        any(model.health_.vacuous for model in models),
+        seconds,
+    )
+    return _Tried(trial, by_C[best], models)
+
+
+def _per_query(w, part, measure):
+    scores = score_rows(checks.as_matrix(part.X), w)
+    return metrics.evaluate(part.y, scores, part.qid, measure, per_query=True)[measure.name]
+
+
+class MeasureMatched(Ranker):
+    """`train_for` as an estimator, also usable as a row of `structrank.compare`.
+
+    Parameters
+    ----------
+    measure, Cs, relevant_from, discount, random_state, verbose
+        As for `train_for`.
+
+    Attributes
+    ----------
+    model_ : StructRankSVM
+        The winner; ``save`` writes it to a file and `structrank.load_model` reads it.
+    selection_ : Selection
+        The trials and the reason for the choice.
+
+    Examples
+    --------
+    >>> from structrank import compare, datasets
+    >>> from structrank.comparison.trainers import default_trainers
+    >>> from structrank.selection.matching import MeasureMatched
+    >>> fold = datasets.make_ranking(n_queries=40, n_docs=8, n_features=3, noise=0.5, random_state=0)
+    >>> rows = {"AUC": default_trainers()["AUC"], "for map": MeasureMatched("map", Cs=[1.0])}
+    >>> compare({"made": fold}, rows, measures="map", Cs=[1.0]).to_frame().shape
+    (2, 1)
+    """
+
+    def __init__(self, measure="ndcg@10", Cs=_CS, relevant_from=1, discount="kdd08", random_state=0, verbose=0):
+        self.measure = measure
+        self.Cs = Cs
+        self.relevant_from = relevant_from
+        self.discount = discount
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X, y, qid=None, validation=None):
+        """Train; arguments as for `StructRankSVM.fit`, and `validation` as for `train_for`."""
+        self.model_ = train_for(**self.get_params(), train=Dataset(X, y, qid), validation=validation)
+        self.selection_ = self.model_.selection_
+        self.n_features_in_ = self.model_.n_features_in_
+        return self
+
+    def predict(self, X):
+        """Score documents; higher is better."""
+        check_is_fitted(self)
+        return self.model_.predict(X)
+
+    def save(self, path):
+        """Write the winner to a file, see `structrank.models.ranker.Ranker.save`."""
+        check_is_fitted(self)
+        self.model_.save(path)

@@ -1,0 +1,141 @@
+"""Checkpoints: if training is killed, the same call resumes it and ends with the same model, bit for bit.
+
+A run depends only on its data, its parameters and the results of its passes over the data. So the results of passes are kept in
+numbered files, written at most every 20 seconds; a resumed run repeats the QPs between passes. All files have the format of
+model files and are replaced atomically.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+import structrank
+from structrank.models import files
+from structrank.solvers import Plane
+
+_KIND = "checkpoint"
+_SECONDS = 20.0  # minimum time between two writes
+
+
+class Checkpoint:
+    """The checkpoint of one training run.
+
+    Parameters
+    ----------
+    folder : path-like
+        Created where it does not exist.
+    parameters : dict
+        Parameters that the model depends on, besides the data; text or numbers.
+    name : str, default "training"
+        The checkpoint is the file ``{name}.checkpoint`` in the folder.
+    """
+
+    def __init__(self, folder, parameters, name="training"):
+        self._parameters = {"version of structrank": structrank.__version__, **parameters}
+        self._written = time.monotonic()
+        try:
+            self.path = Path(folder) / f"{name}.checkpoint"
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except TypeError:
+            raise ValueError(f"checkpoint={folder!r} is not valid: expected the name of a folder.") from None
+        except OSError as error:
+            raise ValueError(f"checkpoint={os.fspath(folder)!r} cannot be used as a folder: {error.strerror}.") from None
+
+    def of(self, name):
+        """Return the checkpoint of a part of this run, in the same folder."""
+        return Checkpoint(self.path.parent, self._parameters, f"{self.path.stem}-{name}")
+
+    def load(self, facts):
+        """Return the content that `save` has written, None without a file; raise if parameters or facts differ."""
+        if not self.path.exists():
+            return None
+        try:
+            values = files.load_values(_KIND, self.path)
+        except ValueError as error:
+            raise ValueError(f"the checkpoint cannot be read: {error} Delete it to train from the start.") from None
+        kept, here = values.get("facts", {}), {**self._parameters, **facts}
+        for name in {**here, **kept}:
+            if kept.get(name) != here.get(name):
+                raise ValueError(
+                    f"{self.path} is the checkpoint of another run: its {name} is {kept.get(name)!r}, here it is "
+                    f"{here.get(name)!r}. Use the same {name}, name another folder, or delete the file."
+                )
+        return values["content"]
+
+    def save(self, facts, content):
+        """Write a dict of values."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)  # another process may have finished and removed it
+        files.save_values(_KIND, {"facts": {**self._parameters, **facts}, "content": content}, self.path)
+        self._written = time.monotonic()
+
+    def is_due(self):
+        """Return whether it is time to write."""
+        return time.monotonic() - self._written >= _SECONDS
+
+
+class KeptPasses:
+    """A risk whose passes are kept in numbered files, and read from there when the same pass is requested again.
+
+    A resumed run requests the same passes in the same order, so one file at a time is in memory.
+
+    Parameters
+    ----------
+    risk : Risk
+    checkpoint : Checkpoint
+        File names are its name and a number.
+    """
+
+    def __init__(self, risk, checkpoint):
+        self._risk, self._checkpoint, self._facts = risk, checkpoint, _describe(risk)
+        self._fresh = {}
+        self._number = 0
+        self._next_file()
+
+    def __getattr__(self, name):
+        return getattr(self._risk, name)
+
+    def plane(self, w, kind="risk"):
+        """Evaluate at w; see `structrank.training.risk.Risk.plane`."""
+        key = f"{kind} {hashlib.sha256(w.tobytes()).hexdigest()}"
+        while self._read is not None and key not in self._read:
+            self._next_file()
+        if self._read is not None:
+            return Plane(**self._read[key])
+        plane = self._risk.plane(w, kind)
+        self._fresh[key] = dict(vars(plane))
+        if self._file.is_due():
+            self.write()
+        return plane
+
+    def write(self):
+        """Write the passes that are not yet in a file."""
+        if self._fresh:
+            self._file.save(self._facts, self._fresh)
+            self._fresh = {}
+            self._next_file()
+
+    def _next_file(self):
+        """Open the next file, to read or to write."""
+        self._number += 1
+        self._file = self._checkpoint.of(str(self._number))
+        self._read = self._file.load(self._facts)
+
+
+def _describe(risk):
+    """Return the sizes of the data, and a digest of the planes at a random w, to which every number contributes."""
+    w = np.random.default_rng(0).standard_normal(risk.n_features)
+    plane = risk.plane(w)
+    digest = hashlib.sha256()
+    for array in (plane.slope, plane.offset, plane.value, risk.weights):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return {
+        "number of features": risk.n_features,
+        "number of queries": risk.n_queries,
+        "number of documents": risk.n_docs,
+        "digest of the data": digest.hexdigest()[:16],
+    }

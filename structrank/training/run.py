@@ -1,0 +1,145 @@
+"""Training runs over one risk, on the convex bound, the ramp bound, or the ramp where the convex bound is vacuous."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+
+from structrank import criteria
+from structrank.solvers import CuttingPlanes
+from structrank.solvers.cutting_plane import ONE_SLACK_PASSES
+from structrank.training.checkpoint import KeptPasses
+from structrank.training.health import Health, diagnose
+from structrank.training.ramp import train_ramp
+from structrank.training.shard import Objective, Part
+
+# The ramp is tight for a large |w|, and so needs a larger C than the convex bound.
+_RAMP_FACTOR = 10.0
+# The ramp starts from the w of a convex criterion, of which only the direction matters: a loose tolerance is enough.
+_START_TOL = 0.01
+# With C |R'(0)|^2 below this times R(0), |w| is too small for the ramp to be tight.
+_LEAST_SIZE = 10.0
+# Squares of larger slopes, which QPs contain, leave the range of float64.
+_STEEPEST = 1e100
+
+
+def slack_passes(formulation, solver):
+    """Return the number of passes with one slack: OSQP and CVXPY belong to one slack, the compiled backends to many."""
+    if formulation != "auto":
+        return math.inf if formulation == "one-slack" else 0
+    return ONE_SLACK_PASSES if solver == "auto" else 0 if solver in ("dual", "interior") else math.inf
+
+
+class Training:
+    """Runs for one C after another; planes and points do not depend on C and are shared.
+
+    Parameters
+    ----------
+    risk : Risk
+    ramp_objective : Objective
+        Objective of the ramp bound.
+    bound : {"convex", "ramp", "auto"}
+        "auto" uses the ramp where the convex bound is vacuous.
+    tol, solver, max_iter
+        See `structrank.solvers.CuttingPlanes`.
+    checkpoint : Checkpoint, default None
+        Storage of passes, so that a killed run can be resumed.
+    """
+
+    def __init__(self, risk, ramp_objective, bound, tol, solver, max_iter, checkpoint=None):
+        self.checkpoint, self.bound, self.max_iter, self.ramp_objective = checkpoint, bound, max_iter, ramp_objective
+        self._risks = []
+        self.risk = self._keep(risk, "convex")
+        self._options = {"tol": tol, "solver": solver, "one_slack_passes": slack_passes(risk.formulation, solver)}
+
+    def run(self, C, callback=None, start=None):
+        """Train for one C, from `start` where it is given; return `Result` and `Health`."""
+        try:
+            if self.bound != "ramp":
+                zero = self._convex.points[0]
+                result = self._convex.run(C, self.max_iter, start, callback)
+                health = diagnose(self.risk, zero, result, C)
+                no_ramp = self.bound == "convex" or self.ramp_objective.relevant_from is None
+                if no_ramp or not health.vacuous or result.reason != "converged":
+                    return result, health
+            return self._run_ramp(C, callback, start)
+        finally:
+            if self.checkpoint is not None:
+                for risk in self._risks:
+                    risk.write()
+
+    def _run_ramp(self, C, callback, start):
+        zero = np.zeros(self._ramp_risk.n_features)
+        # First, because the pass at w = 0 finds nan in X.
+        at_zero = float(self._ramp_risk.weights @ self._ramp_risk.plane(zero).value)
+        C *= _RAMP_FACTOR
+        if start is None or not start.any():
+            start, C = self._healthy_start(C)
+        result, kept = train_ramp(self._ramp_risk, start, C, self._options, self.max_iter, callback)
+        # The ratio is 0 if no ranking has a loss, and exactly 1 if documents have identical features.
+        ratio = kept.objective / (kept.C * at_zero) if at_zero > 0.0 else 0.0
+        return result, Health(ratio, kept.norm, kept.risk, vacuous=ratio in (0.0, 1.0))
+
+    @cached_property
+    def _convex(self):
+        return _started(self.risk, self._options)
+
+    @cached_property
+    def _ramp_risk(self):
+        return self._keep(self.risk.of(self.ramp_objective), "ramp")
+
+    @cached_property
+    def _starters(self):
+        """Convex trainings to start the ramp from: AUC, then MAP; MAP first for criteria of whole lists."""
+        risk = self._ramp_risk
+        whole_lists = all(getattr(part.criterion, "k", None) is None for part in risk.parts)
+        starters, options = [], {**self._options, "tol": max(self._options["tol"], _START_TOL)}
+        for criterion in (criteria.MAP(), criteria.AUC()) if whole_lists else (criteria.AUC(), criteria.MAP()):
+            part = Part(criterion, *criteria.find_oracle(criterion, "po"))
+            objective = Objective((part,), risk.objective.relevant_from, query_weight=risk.objective.query_weight)
+            starters.append(_started(self._keep(risk.of(objective), criterion.name), options))
+        return starters
+
+    def _healthy_start(self, C):
+        """Train starters until one is not vacuous; return its w (the first's, if none), and C, raised for a small |w|."""
+        starts = []
+        for starter in self._starters:
+            zero = starter.points[0]
+            square = float(zero.slope @ zero.slope)
+            enough_C = max(C, _LEAST_SIZE * zero.risk / square) if square > 0.0 else C
+            result = starter.run(enough_C, self.max_iter)
+            if result.reason == "interrupted":  # the ramp has nothing to return yet
+                raise KeyboardInterrupt
+            starts.append((result.w, enough_C))
+            if not diagnose(starter.risk, zero, result, enough_C).vacuous:
+                return starts[-1]
+        return starts[0]
+
+    def _keep(self, risk, name):
+        risk = risk if self.checkpoint is None else KeptPasses(risk, self.checkpoint.of(name))
+        self._risks.append(risk)
+        return risk
+
+    def close(self):
+        """Release the data."""
+        for risk in self._risks:
+            risk.close()
+
+
+def _started(risk, options):
+    """Return a driver with R evaluated at w = 0; raise if the slope is too large to compute with."""
+    zero = np.zeros(risk.n_features)
+    with np.errstate(over="ignore"):
+        plane = risk.plane(zero)
+    steepest = float(np.abs(plane.slope).max())
+    if not steepest <= _STEEPEST:
+        column = int(np.unravel_index(np.abs(plane.slope).argmax(), plane.slope.shape)[-1])
+        raise ValueError(
+            f"the scale of X is too large to train on: the derivative of the loss by the weight of column {column} is "
+            f"{steepest:.1e}, at most {_STEEPEST:.0e} is supported. Scale the features first, as with StandardScaler."
+        )
+    driver = CuttingPlanes(risk, **options)
+    driver.add(zero, plane)
+    return driver

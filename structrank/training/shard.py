@@ -1,0 +1,400 @@
+"""A shard: whole queries of one matrix, and one pass over them.
+
+The training set is one shard, or many: files, or parts on the workers of a cluster. A shard returns `Facts` about its data,
+groups its queries by a plan, and then returns planes for one w after another.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from structrank import oracles
+from structrank._kernels import linear, passes, sorting
+from structrank._support import checks
+from structrank.training.data import NO_ROWS, kernel_matrix
+
+# A block of rows is scored, ranked and summed while it is in the second-level cache, so that X is read from memory once.
+_BLOCK_BYTES = 2**18
+# The chunks that threads work on, and so all sums, are the same for any number of threads. Small data do not justify a second
+# thread.
+_MOST_CHUNKS = 32
+_LEAST_CHUNK_BYTES = 2**22
+_NO_GRADES = np.empty(0, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One criterion of the risk.
+
+    Attributes
+    ----------
+    criterion : Criterion
+    feature_map : feature map
+    make_oracle : callable
+        From `structrank.oracles`.
+    weight : float
+        C_l / C where slacks are separate.
+    """
+
+    criterion: object
+    feature_map: object
+    make_oracle: object
+    weight: float = 1.0
+
+    @property
+    def name(self):
+        """Criterion and feature map, for messages."""
+        k = getattr(self.criterion, "k", None)
+        return f"{self.criterion.name}{'' if k is None else f'@{k}'} ({self.feature_map.name})"
+
+    def oracle(self, longest):
+        """Make the oracle for queries of up to `longest` documents."""
+        return self.make_oracle(self.criterion, self.feature_map, longest)
+
+
+@dataclass(frozen=True)
+class Objective:
+    """Criteria, slacks and weights of the risk.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+    relevant_from : float or None
+        Lowest label that counts as relevant; None uses labels as grades.
+    slack : {"separate", "shared"}
+        Of several parts: the weighted sum of their risks, or per query the largest of their losses.
+    query_weight : {"equal", "pairs"}
+        Whether a query counts as 1 or by its number of pairs with different labels; either is multiplied by its weight.
+    """
+
+    parts: tuple
+    relevant_from: float | None = 1
+    slack: str = "separate"
+    query_weight: str = "equal"
+
+    @property
+    def shared(self):
+        """Whether only the most violated of several parts counts."""
+        return self.slack == "shared" and len(self.parts) > 1
+
+    @property
+    def part_weights(self):
+        """Weights of the parts in the risk."""
+        return np.array([1.0 if self.shared else part.weight for part in self.parts])
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Sizes and weights of a shard.
+
+    Attributes
+    ----------
+    n_features, n_rows, n_queries : int
+        Sizes of the whole shard.
+    n_docs : int
+        Documents of the usable queries.
+    n_entries : int
+        Entries of X; stored entries if X is sparse.
+    lengths : (n_used,) array of int32
+        Documents of each usable query, which has relevant and irrelevant documents (different labels, where graded) and a
+        weight above 0.
+    total_weight : float
+        Weight of the usable queries.
+    any_weight : bool
+        Whether some query of the shard has a weight above 0.
+    """
+
+    n_features: int
+    n_rows: int
+    n_queries: int
+    n_docs: int
+    n_entries: int
+    lengths: np.ndarray
+    total_weight: float
+    any_weight: bool
+
+
+class Shard:
+    """Whole queries, ready for one pass after another.
+
+    Parameters
+    ----------
+    data : RankingData
+        Its matrix is not kept but passed to every pass, so that it may be read from a file.
+    objective : Objective
+
+    Attributes
+    ----------
+    facts : Facts
+    weights : (n_groups,) array
+        Share of each group in the risk, once prepared.
+    """
+
+    def __init__(self, data, objective):
+        self.objective = objective
+        self._names = data.column_names, data.name
+        self._select_queries(data)
+        if scipy.sparse.issparse(data.X):
+            n_entries, entry_bytes = data.X.nnz, 12
+        else:
+            n_entries, entry_bytes = data.X.size, data.X.dtype.itemsize
+        self._row_bytes = max(entry_bytes * n_entries // data.X.shape[0], 1)
+        lengths = np.diff(self._starts).astype(np.int32)
+        self.facts = Facts(
+            data.n_features,
+            data.X.shape[0],
+            data.grouping.n_queries,
+            int(self._starts[-1]),
+            n_entries,
+            lengths,
+            float(self._query_weights.sum()),
+            bool(data.query_weights.any()),
+        )
+        self._sweeps = {}
+
+    def _select_queries(self, data):
+        grouping, relevant_from = data.grouping, self.objective.relevant_from
+        labels = data.labels if data.rows_in_order else data.labels[grouping.rows]
+        sizes, firsts = grouping.sizes, grouping.indptr[:-1]
+        if relevant_from is None:
+            for part in self.objective.parts:
+                part.criterion.check_grades(data.labels)
+            usable = np.maximum.reduceat(labels, firsts) > np.minimum.reduceat(labels, firsts)
+            good, n_good = np.zeros(labels.shape[0], dtype=bool), np.zeros(sizes.shape[0], dtype=np.int64)
+        else:
+            good = labels >= relevant_from
+            n_good = np.add.reduceat(good, firsts, dtype=np.int64)
+            usable = (n_good > 0) & (n_good < sizes)
+        usable &= data.query_weights > 0
+        if usable.all():
+            self._rows = NO_ROWS if data.rows_in_order else grouping.rows
+        else:
+            chosen = np.repeat(usable, sizes)
+            self._check_finite(data.X, grouping.rows[~chosen])  # no pass will see these
+            self._rows, labels, good = grouping.rows[chosen], labels[chosen], good[chosen]
+        self._starts = np.concatenate([[0], np.cumsum(sizes[usable])])
+        self._n_good = n_good[usable]
+        self._labels = labels if relevant_from is None else None
+        self._grades = oracles.as_grades(labels, self._starts) if relevant_from is None else _NO_GRADES
+        weights = data.query_weights[usable]
+        if self.objective.query_weight == "pairs":
+            weights = weights * self._count_pairs()
+        self._query_weights = weights
+        # Relevant documents first; from then on each pass starts from the order of the previous pass.
+        self._order = np.empty(labels.shape[0], dtype=np.int32)
+        sorting.put_first(good, self._starts, self._n_good, self._order)
+
+    def _check_finite(self, X, rows=None):
+        """Raise if X holds nan or infinity; skip the rest of X if all of `rows` are finite."""
+        if rows is not None and kernel_matrix(X) is not None:
+            zeros = np.empty(rows.shape[0])
+            linear.scores(kernel_matrix(X), rows, 0, np.zeros(X.shape[1]), zeros)
+            if not np.isnan(zeros).any():
+                return
+        checks.check_finite_matrix(X, *self._names)
+
+    def _count_pairs(self):
+        sizes = np.diff(self._starts)
+        if self._labels is None:
+            return self._n_good * (sizes - self._n_good)
+        query = np.repeat(np.arange(sizes.shape[0]), sizes)
+        _, counts = np.unique(np.stack([query, self._grades]), axis=1, return_counts=True)
+        first_of_query = np.concatenate([[0], np.cumsum(np.maximum.reduceat(self._grades, self._starts[:-1]) + 1)])
+        return (sizes**2 - np.add.reduceat(counts**2, first_of_query[:-1])) / 2
+
+    def prepare(self, total_weight, longest, n_groups, own_slacks):
+        """Form groups of neighbouring queries, each with a slack, and chunks of groups.
+
+        Parameters
+        ----------
+        total_weight : float
+            Weight of the queries of all shards.
+        longest : int
+            Documents of the longest query of all shards.
+        n_groups : int
+        own_slacks : bool
+            Whether each part has slacks of its own.
+        """
+        self._longest = longest
+        self._kinds = len(self.objective.parts) if own_slacks else 1
+        n_groups = min(n_groups, self._n_good.shape[0])
+        shares = self._query_weights / total_weight
+        bounds = _even_cuts(self._starts, n_groups)
+        self.weights = np.add.reduceat(shares, bounds[:-1]) if n_groups else np.empty(0)
+        group_of = np.repeat(np.arange(n_groups), np.diff(bounds))
+        self._factors = shares / self.weights[group_of]
+        most = max(1, min(_MOST_CHUNKS, n_groups, self.facts.n_docs * self._row_bytes // _LEAST_CHUNK_BYTES))
+        cuts = _even_cuts(self._starts[bounds], min(most, n_groups))
+        # A chunk is what one thread works on at a time: whole groups, and the blocks of their queries.
+        self._chunks = [
+            (slice(low, high), self._cut_into_blocks(bounds[low], bounds[high]))
+            for low, high in itertools.pairwise(cuts.tolist())
+        ]
+        # Slots count from the first of their chunk, so that a chunk's sums are small arrays.
+        self._slots = np.empty((self._kinds, group_of.shape[0]), dtype=np.int64)
+        for groups, _ in self._chunks:
+            queries = slice(bounds[groups.start], bounds[groups.stop])
+            own = group_of[queries] - groups.start
+            for kind in range(self._kinds):
+                self._slots[kind, queries] = own + kind * (groups.stop - groups.start)
+
+    def _cut_into_blocks(self, first, last):
+        rows_per_block = max(1, _BLOCK_BYTES // self._row_bytes)
+        firsts = [int(first)]
+        while firsts[-1] < last:
+            end = self._starts[firsts[-1]] + rows_per_block
+            firsts.append(max(int(self._starts.searchsorted(end, side="right")) - 1, firsts[-1] + 1))
+        firsts[-1] = int(last)
+        return np.array(firsts)
+
+    def planes(self, X, w, kind="risk", threads=None):
+        """Pass over the queries. A pass at w = 0 raises a ValueError where X holds nan or infinity.
+
+        Parameters
+        ----------
+        X : numpy array or CSR matrix
+            The matrix of the data.
+        w : (n_features,) array
+        kind : str or int
+            "risk"; "prediction" for max_y w.phi(y) - w.phi(y*), with the loss of that ranking as offset; or the number of one
+            part, for the risk of that part alone.
+        threads : Threads, default None
+            For the chunks.
+
+        Returns
+        -------
+        slope, offset, value : (n_kinds, n_groups, n_features), (n_kinds, n_groups) and (n_kinds, n_groups) arrays
+            One plane a group; n_kinds is 1, or the number of parts for a "risk" whose parts have their own slacks.
+        seconds : float
+        """
+        started = time.perf_counter()
+        if X.shape != (self.facts.n_rows, self.facts.n_features):
+            expected = f"{self.facts.n_rows} rows and {self.facts.n_features} columns when training began"
+            raise ValueError(f"{self._names[1]} has changed: it has shape {X.shape}, but had {expected}. Train again.")
+        if kind not in self._sweeps:
+            self._sweeps[kind] = self._make_sweep(kind)
+        n_kinds, sweep = self._sweeps[kind]
+        shape = (n_kinds, self.weights.shape[0])
+        planes = np.zeros((*shape, w.shape[0])), np.zeros(shape), np.zeros(shape)
+        run = map if threads is None else threads.map
+        try:
+            sums = run(functools.partial(self._sum, n_kinds, sweep, X, w), self._chunks)
+            for (groups, _), found in zip(self._chunks, sums, strict=True):
+                for total, summed in zip(planes, found, strict=True):
+                    total[:, groups] = summed.reshape((n_kinds, -1, *summed.shape[1:]))
+        except MemoryError as error:
+            raise MemoryError(
+                f"not enough memory for a pass over queries of up to {self._longest} documents. The permutation map takes a "
+                'byte for each pair of a relevant and an irrelevant document of a query; decay="sqrt@30" limits it to the top.'
+            ) from error
+        return *planes, time.perf_counter() - started
+
+    def _sum(self, n_kinds, sweep, X, w, chunk):
+        """Sum the planes of a chunk's queries; return slopes, offsets and values."""
+        groups, blocks = chunk
+        n_slots = n_kinds * (groups.stop - groups.start)
+        sums = np.zeros((n_slots, w.shape[0])), np.zeros(n_slots), np.zeros(n_slots)
+        for part in self._readable(X, blocks):
+            if not sweep(*part, w, *sums):
+                self._check_finite(X)
+        return sums
+
+    def _make_sweep(self, kind):
+        """Return the number of planes of each group and a function that adds the planes of some blocks to sums."""
+        parts, shared, weights = self.objective.parts, self.objective.shared, self.objective.part_weights
+        slots = self._slots if kind in ("risk", "prediction") else self._slots[:1]
+        if kind == "prediction":
+            shared = False  # each part has its own prediction
+            made = [oracles.prediction(part.criterion, part.feature_map, self._longest) for part in parts]
+        elif kind == "risk":
+            made = [part.oracle(self._longest) for part in parts]
+        else:
+            made, shared, weights = [parts[kind].oracle(self._longest)], False, np.ones(1)
+        if slots.shape[0] > 1:
+            weights = np.ones(len(parts))
+        if not all(isinstance(oracle, oracles.CompiledOracle) for oracle in made):
+            return slots.shape[0], functools.partial(self._sweep_in_python, made, shared, weights, slots)
+        settings, tables = np.stack([oracle.settings for oracle in made]), np.stack([oracle.table for oracle in made])
+
+        def sweep(matrix, base, rows, blocks, w, slope, offset, value):
+            return passes.sweep(
+                matrix,
+                base,
+                rows,
+                self._starts,
+                blocks,
+                self._n_good,
+                self._order,
+                self._grades,
+                settings,
+                tables,
+                shared,
+                weights,
+                self._factors,
+                slots,
+                w,
+                slope,
+                offset,
+                value,
+            )
+
+        return slots.shape[0], sweep
+
+    def _readable(self, X, blocks):
+        """Yield X in a form for the kernels and its blocks: unchanged, or converted one block at a time."""
+        matrix = kernel_matrix(X)
+        if matrix is not None:
+            yield matrix, 0, self._rows, blocks
+            return
+        for low, high in itertools.pairwise(blocks.tolist()):
+            docs = slice(int(self._starts[low]), int(self._starts[high]))
+            rows = self._rows[docs] if self._rows.size else docs
+            yield (np.ascontiguousarray(X[rows], dtype=np.float64),), docs.start, NO_ROWS, np.array([low, high])
+
+    def _sweep_in_python(self, made, shared, weights, slots, matrix, base, rows, blocks, w, slope, offset, value):
+        """Do what `passes.sweep` does, with oracles that are Python functions."""
+        for low, high in itertools.pairwise(blocks.tolist()):
+            first, stop = int(self._starts[low]), int(self._starts[high])
+            starts = self._starts[low : high + 1] - first
+            some_rows, order = rows[first:stop] if rows.size else rows, self._order[first:stop]
+            raw = np.empty(stop - first)
+            linear.scores(matrix, some_rows, first - base, w, raw)
+            if not w.any() and np.isnan(raw).any():
+                return False
+            labels = None if self._labels is None else self._labels[first:stop]
+            queries = oracles.Queries.sort(raw, starts, self._n_good[low:high], order, labels)
+            found = [oracle(queries) for oracle in made]
+            by_row = np.empty((slots.shape[0], stop - first))
+            passes.collect(
+                np.stack([one.coefficients for one in found]),
+                np.stack([one.losses for one in found]),
+                np.stack([one.values for one in found]),
+                order,
+                starts,
+                shared,
+                weights,
+                self._factors[low:high],
+                slots[:, low:high],
+                by_row,
+                offset,
+                value,
+            )
+            for kind in range(slots.shape[0]):
+                linear.add_slopes(matrix, some_rows, first - base, by_row[kind], starts, slots[kind, low:high], slope)
+        return True
+
+
+def _even_cuts(starts, n):
+    """Cut items that start at the given positions into n nonempty runs of about equal length; return the n + 1 cuts."""
+    last = starts.shape[0] - 1
+    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], n + 1))
+    cuts[0], cuts[-1] = 0, last
+    # Separate equal cuts, from the left and then from the right: no run may be empty.
+    cuts = np.maximum.accumulate(cuts - np.arange(n + 1)) + np.arange(n + 1)
+    return np.minimum(cuts, last - np.arange(n, -1, -1))

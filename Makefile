@@ -9,7 +9,9 @@ table: $(VENV)/.installed
 	@$(BIN)/python -m structrank
 
 test: $(VENV)/.installed-test
+	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(MAKE) types
 	$(BIN)/pytest -n 2 --dist worksteal
 
 # Times against other libraries, five minutes and more: make bench OUT=bench.json FOLDER=OHSUMED/ ARGS="--sections passes tiny".
@@ -17,12 +19,13 @@ OUT ?= bench.json
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks --out "$(OUT)" $(if $(FOLDER),--folder "$(FOLDER)") $(ARGS)
 
-# The rest is for releases. Types are those of the installed wheel, where solvers and datasets are parts of the package.
-types: $(VENV)/.installed-release
+# Types are those of the installed wheel, where solvers and datasets are parts of the package.
+types: $(VENV)/.installed-test
 	rm -rf build/types build/lib
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/types .
 	MYPYPATH=build/types $(BIN)/mypy
 
+# The rest is for releases.
 INPUTS ?= 100000
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python tests/fuzz.py $(INPUTS)
@@ -68,7 +71,7 @@ $(VENV)/.installed-bench: setup.cfg pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-release: $(VENV)/.installed-test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check mypy pip-audit
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
 	@touch $@
 
 clean:

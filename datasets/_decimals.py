@@ -1,9 +1,8 @@
 """Decimal text to the nearest double, exactly as ``float()`` rounds, without leaving compiled code.
 
 Short numbers take Clinger's path: an integer up to 2^53 times or over an exact power of ten is rounded once,
-hence correctly. Longer ones take Eisel and Lemire's (Lemire 2021, "Number parsing at a gigabyte per second"):
-a 64 x 128 bit product that is either unambiguous or reports that it is not. ``float()`` reads the remaining
-numbers (`HARD`).
+hence correctly. Longer numbers take the algorithm of Eisel and Lemire (Lemire 2021, "Number parsing at a gigabyte per second"):
+a 64 x 128 bit product, and a test whether it determines the result. ``float()`` reads the remaining numbers (`HARD`).
 """
 
 import math
@@ -47,7 +46,7 @@ def _product(a, b):
 
 @kernel
 def _eisel_lemire(digits, power):
-    """Return (True, the double nearest to digits x 10^power), or (False, 0) where 128 bits do not settle it."""
+    """Return (True, the double nearest to digits x 10^power), or (False, 0) if 128 bits do not determine it."""
     word, shift = np.uint64(digits), 0
     for step in (32, 16, 8, 4, 2, 1):
         if word >> np.uint64(64 - step) == np.uint64(0):
@@ -83,17 +82,16 @@ def read_number(text, start):
     Parameters
     ----------
     text : (n,) array of uint8
-        Must hold a byte after the number that cannot be part of one.
+        The number must be followed by a byte that cannot be part of a number.
     start : int
 
     Returns
     -------
     status : int
-        `EXACT`; `HARD`, a number that is left to ``float()``; or `NOT_A_NUMBER`, which "nan" and "inf" are
-        too.
+        `EXACT`; `HARD` for a number that ``float()`` must read; or `NOT_A_NUMBER`, also for "nan" and "inf".
     value : float
     stop : int
-        The first byte after the number; `start` where there is none.
+        The first byte after the number; `start` if there is no number.
     """
     i = start
     negative = text[i] == _MINUS

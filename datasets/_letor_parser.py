@@ -130,7 +130,7 @@ def _read_value(text, i, null, largest):
 
 @kernel
 def _add_run(text, start, stop, row, n_runs, rows):
-    """Count `row` to the run of the row before where the query id is the same, else begin a run."""
+    """Add `row` to the last run if the query id is the same, otherwise start a new run."""
     if n_runs > 0:
         before = rows.run_starts[n_runs - 1]
         if rows.run_stops[n_runs - 1] - before == stop - start:
@@ -291,7 +291,7 @@ def read_letor(text, size, has_qid, first_id, last_id, null, largest, rows):
 
 @kernel
 def _read_field(text, i):
-    """Return start and stop of a text field, without blanks around it, and its tab; empty where wrong."""
+    """Return start and stop of a text field, without surrounding blanks, and of its tab; start = stop if it is malformed."""
     while text[i] == _SPACE:
         i += 1
     end = i
@@ -309,7 +309,7 @@ def _read_field(text, i):
 def read_table(text, size, n_columns, null, largest, rows):
     """Read LETOR 2.0's tab-separated lines: ``query id, document name, n_columns values, label``.
 
-    Parameters and result are those of `read_letor`. No line may lack a column, and labels are integers.
+    Parameters and result are those of `read_letor`. Every line must have all columns, and labels are integers.
     """
     row, n_values, n_runs, n_hard = 0, 0, 0, 0
     top, top_at = n_columns - 1, 0

@@ -236,8 +236,8 @@ class _FileReader:
                 return
             raise ValueError(
                 f"{self._path}:{block.first_line}: the last line ends without a newline and has {found}, "
-                f"while each of the {self._n_rows} documents before it has {usual}. The file seems cut "
-                "short: fetch it again, or end the line with a newline if it is right."
+                f"while each of the {self._n_rows} documents before it has {usual}. The file seems "
+                "truncated: download it again, or end the line with a newline if it is complete."
             )
 
     def _check_width(self, block, outcome):
@@ -256,7 +256,7 @@ class _FileReader:
             raise ValueError(
                 f"{self._widest_at}, which makes X {n_columns} columns wide ({n_bytes / 1e6:,.0f} MB by line "
                 f"{block.line_of(block.size - 1)}) and almost empty. If the feature id is right, pass "
-                f"sparse=True; from Python n_features={n_columns} makes X dense all the same."
+                f"sparse=True; in Python, n_features={n_columns} keeps X dense."
             )
 
     def _add_groups(self):
@@ -293,7 +293,7 @@ class _FileReader:
                 expected = "a finite decimal number as value"
             case parser.NULL_VALUE:
                 expected = "a number that is not missing; "
-                expected += "pass null='min' to put the query's smallest value there, or null='zero'"
+                expected += "pass null='min' to use the query's smallest value, or null='zero'"
             case parser.TOO_LARGE:
                 expected = f"a value that {np.dtype(options.dtype).name} holds, at most {options.largest:.3g}"
             case parser.TWICE:
@@ -386,7 +386,7 @@ def read_letor_files(paths, options, verbose=None):
 
 
 def _put_query_minimum(X, qid):
-    """Replace nan, in place, by the column's smallest value in the query; by 0 where the query has none."""
+    """Replace nan, in place, by the column's smallest value in the query; by 0 if the query has none."""
     dense = isinstance(X, np.ndarray)
     if not np.isnan(np.min(X if dense else X.data, initial=0.0)):
         return

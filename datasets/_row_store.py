@@ -18,8 +18,8 @@ class GrowingArray:
         self._array = np.empty(0, dtype=dtype)
         self.size = 0
 
-    def room(self, count):
-        """Append `count` entries and return a view to fill at once: the array moves when it grows again."""
+    def extend(self, count):
+        """Append `count` entries and return a view of them, valid until the array grows again."""
         needed = self.size + count
         if needed > self._array.size:
             # Callers no longer use earlier views, so no reference can dangle.
@@ -29,7 +29,7 @@ class GrowingArray:
 
     def append(self, values):
         """Append a copy of `values`."""
-        self.room(len(values))[:] = values
+        self.extend(len(values))[:] = values
 
     def all(self):
         """Return the entries so far, for use before the next append."""
@@ -71,11 +71,11 @@ class DenseRows:
     def append(self, values, columns, row_ends, n_columns):
         """Append rows given by their entries; `n_columns` is the width that these rows need."""
         if n_columns > self.n_columns:
-            self._flat.room(self.n_rows * (n_columns - self.n_columns))
+            self._flat.extend(self.n_rows * (n_columns - self.n_columns))
             _widen(self._flat.all(), self.n_rows, self.n_columns, n_columns)
             self.n_columns = n_columns
         n_rows = row_ends.shape[0]
-        out = self._flat.room(n_rows * self.n_columns).reshape(n_rows, self.n_columns)
+        out = self._flat.extend(n_rows * self.n_columns).reshape(n_rows, self.n_columns)
         _scatter(values, columns, row_ends, out)
         self.n_rows += n_rows
 

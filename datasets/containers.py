@@ -10,7 +10,7 @@ import numpy as np
 class Dataset:
     """Documents of several queries, one row per document.
 
-    Nothing is copied, sorted or checked at construction: the learners judge their input themselves.
+    Nothing is copied, sorted or checked at construction: learners check their input.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ class Dataset:
     qid : array of shape (n_docs,)
         Query of each row.
     docid : array of shape (n_docs,), optional
-        Name of each document, where the data set has one.
+        Name of each document; None if the data set has no names.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Fold:
     train, test : Dataset
         Parts that share no query.
     validation : Dataset or None
-        None where the data set comes without one.
+        None if the data set has no validation part.
 
     Examples
     --------

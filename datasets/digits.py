@@ -15,7 +15,7 @@ def load_digits_retrieval(
 ) -> Fold:
     """Query by example on scikit-learn's bundled handwritten digits.
 
-    A query is one of the 1797 images of 8 x 8 pixels, its documents are other images, and those that show
+    A query is one of the 1797 images of 8 x 8 pixels, its documents are other images, and images of
     the same digit are relevant. With pixels p in [0, 1], feature k of document d for query q is ::
 
         x_k = |p_k(q) - p_k(d)|
@@ -24,8 +24,8 @@ def load_digits_retrieval(
     from solved by a linear model: logistic regression on the rows has a test MAP of about 0.7 and an MRR of
     about 0.9.
 
-    The images are dealt at random into three pools of 599, one each for train, validation and test: no image
-    is seen, as query or as document, in more than one part. Each query draws its documents from its pool
+    The images are divided at random into three pools of 599, for train, validation and test: no image occurs,
+    as query or as document, in more than one part. Each query draws its documents from its pool
     at random, among them at least one relevant and one irrelevant; about 10 % are relevant.
 
     Parameters

@@ -43,7 +43,7 @@ def find_folds(folder):
     ----------
     folder : path-like
         Holds ``Fold1``, ``Fold2``, ..., each with a train, a test and perhaps a validation file; or these
-        files themselves, as one fold; or a single subfolder (of any depth to four) that does. Of LETOR 3.0's
+        files themselves, as one fold; or a single subfolder, up to four levels deep, with such files. Of LETOR 3.0's
         three versions QueryLevelNorm is used; name the subfolder of another version to use it.
 
     Returns
@@ -78,7 +78,7 @@ def homes_below(folder, depth=_DEEPEST):
 
 
 def preferred(homes):
-    """Keep, of data sets that differ only in LETOR 3.0's version, the first of `VERSIONS`."""
+    """Select one data set of each group that differs only in LETOR 3.0's version: the first of `VERSIONS`."""
     chosen = {}
     for home in homes:
         kind = tuple(part for part in home.parts if plain(part) not in VERSIONS)

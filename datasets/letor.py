@@ -37,12 +37,12 @@ def load_letor(
         - the same without qid, with LightGBM's file ``<path>.query`` of group sizes; queries are 0, 1, ...;
         - ``10<TAB>GX1<TAB>0.5<TAB>0.25<TAB>...<TAB>2``, the tab-separated variant of LETOR 2.0.
 
-        Or a folder as `load_letor_folds` reads it: then the parts of its first fold, one after another, which
-        are the whole data set, as each fold of LETOR divides all queries.
+        Or a folder as for `load_letor_folds`: the parts of its first fold are concatenated. They are the whole
+        data set, as each fold of LETOR partitions all queries.
     null : {"error", "min", "zero"}
-        Treatment of a missing value: an error, the smallest value of the feature in the same query (0
-        where the query has none), or 0. Missing are the word NULL, as in LETOR 3.0's Feature-null, and numbers
-        from 1.79e308 on, above or below 0, as in Istella.
+        Treatment of missing values: an error, the smallest value of the feature in the same query (0 if the
+        query has none), or 0. Missing values are the word NULL, as in LETOR 3.0's Feature-null, and numbers of
+        absolute value 1.79e308 or more, as in Istella.
     sparse : bool
         Return X as a sparse CSR matrix.
     dtype : {numpy.float64, numpy.float32}
@@ -52,8 +52,8 @@ def load_letor(
     zero_based : bool
         Whether feature ids count from 0, not from 1.
     cache : path-like, optional
-        Folder for parsed files, created if missing: a file with the same content is then mapped from the folder, not
-        parsed again. By default nothing is written.
+        Folder for parsed files, created if missing: a file with the same content is then mapped from the folder instead
+        of parsed again. By default nothing is written.
     verbose : int, optional
         Progress bar on standard error for files over 50 MB: 1 shows it, 0 does not; by default it shows on a
         terminal.
@@ -61,10 +61,9 @@ def load_letor(
     Returns
     -------
     Dataset
-        ``X`` of shape (n_docs, n_features), ``y`` (n_docs,) of float64, ``qid`` (n_docs,) of int64 where all
-        ids are integers (as Python prints them: not 007), else of str, and ``docid`` (n_docs,) of str: X of a
-        comment ``docid = X ...``, else the whole comment, "" where a line has none; None where no line has
-        one.
+        ``X`` of shape (n_docs, n_features), ``y`` (n_docs,) of float64, ``qid`` (n_docs,) of int64 if all ids are
+        integers (as Python prints them: not 007), otherwise of str, and ``docid`` (n_docs,) of str: X of a comment
+        ``docid = X ...``, otherwise the whole comment, "" for a line without comment; None if no line has one.
 
     Raises
     ------
@@ -73,12 +72,12 @@ def load_letor(
 
     Notes
     -----
-    Values are the nearest doubles, as from ``float()``. Features that a line does not list are 0. They
-    may come in any order, but none twice. Labels are finite numbers of at least 0 and values finite numbers.
+    Values are the nearest doubles, as from ``float()``. Features that a line does not list are 0.
+    Features may be in any order, but none twice. Labels are finite numbers of at least 0 and values finite numbers.
     Blank lines and comment lines are skipped; lines may end with return-newline; comments may be UTF-8
-    or Latin-1, all else is ASCII or UTF-8. A last line without newline is read as it is, unless it has fewer
-    features (or no comment) where ten or more lines before it all have the same number (all have one): that
-    is a file cut short. A cut within the last value cannot be seen.
+    or Latin-1, all else is ASCII or UTF-8. A last line without newline is accepted, unless ten or more lines before
+    it all have the same number of features (or a comment) and it has fewer (or none): the file is then reported
+    as truncated. A truncation within the last value cannot be detected.
 
     Examples
     --------
@@ -114,7 +113,7 @@ def load_letor_folds(
     folder : path-like
         Holds ``Fold1``, ``Fold2``, ..., each with a file for training, one for testing and perhaps one for
         validation (``train``, ``vali``, ``test``; LETOR 2.0's ``trainingset``, ...; in any case, with any
-        ending, compressed or not); or these files themselves, as a single fold; or one subfolder that does.
+        ending, compressed or not); or these files themselves, as a single fold; or one subfolder with such files.
         Of LETOR 3.0's three versions QueryLevelNorm is used; name the subfolder of another version to use it.
     null, sparse, dtype, zero_based, cache, verbose
         As in `load_letor`. With `cache` the parts are mapped from disk, so that large sets need not fit into
@@ -123,7 +122,7 @@ def load_letor_folds(
     Returns
     -------
     list of Fold
-        ``.train``, ``.validation`` (None where there is none) and ``.test``; all have the same number of
+        ``.train``, ``.validation`` (None if missing) and ``.test``; all have the same number of
         features and the same type of query ids.
 
     Examples

@@ -64,7 +64,7 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None, **option
     Parameters
     ----------
     name : str
-        A name from `available`; case, blanks and dashes do not matter.
+        A name from `available`; case, blanks and dashes are ignored.
     data_home : path-like, optional
         As in `available`.
     **options
@@ -77,7 +77,7 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None, **option
     Raises
     ------
     DataSetNotFoundError
-        A FileNotFoundError and ValueError that says where the files are expected and where to get them;
+        A FileNotFoundError and ValueError whose message names the expected place of the files and their source;
         nothing is downloaded.
 
     Examples
@@ -136,8 +136,8 @@ def _where_expected(name, home, known):
         f"Fold2, ...; subfolders in between, as {place / 'QueryLevelNorm' / 'Fold1'}, are found too.",
         f"Found there: {', '.join(sorted(known)) or 'no data set'}.",
         "Name another folder with data_home=... or the environment variable STRUCTRANK_DATA.",
-        f"Users obtain it from {source} and unpack it there; nothing is downloaded by this package."
+        f"Obtain it from {source} and unpack it there; this package downloads nothing."
         if source
-        else f"Data sets that this package knows where to find: {', '.join(sorted(_SOURCES))}.",
+        else f"Data sets with a known source: {', '.join(sorted(_SOURCES))}.",
     ]
     return "\n".join(lines)

@@ -28,8 +28,8 @@ def make_polynomial_ranking(
 
     with random directions :math:`|a_t| = |b_t| = |c_t| = 1` and standard normal e_t, the same for all queries. The constants
     are such that the linear, quadratic and cubic parts hold about 73, 24 and 3 % of the variance, as they do for products of
-    three features that are uniform on [0, 1]: a linear ranker does well, and a network can do better. Labels follow from u
-    by thresholds that are the same for all queries, without noise.
+    three features that are uniform on [0, 1]: a linear ranker performs well, and a network can perform better. Labels follow
+    from u by thresholds that are the same for all queries, without noise.
 
     Data of this kind, without the variance that stems from the quality of features and labels, are used by Burges et al.
     (ICML 2005), Yue and Burges (MSR-TR-2007-115) and Donmez, Svore and Burges (SIGIR 2009): 50 documents a query, 50 or 300
@@ -65,10 +65,10 @@ def make_polynomial_ranking(
     _require(_is_integer(n_queries, 3), "n_queries", n_queries, "an integer of at least 3")
     _require(_is_integer(n_docs, 2), "n_docs", n_docs, "an integer of at least 2")
     _require(_is_integer(n_features, 1), "n_features", n_features, "an integer of at least 1")
-    good = np.ndim(grade_shares) == 1 and len(grade_shares) >= 2
-    good = good and all(isinstance(share, Real) and share > 0 for share in grade_shares)
-    good = good and bool(np.isclose(sum(grade_shares), 1.0))
-    _require(good, "grade_shares", grade_shares, "at least two positive shares, of the labels 0, 1, ..., that sum to 1")
+    valid = np.ndim(grade_shares) == 1 and len(grade_shares) >= 2
+    valid = valid and all(isinstance(share, Real) and share > 0 for share in grade_shares)
+    valid = valid and bool(np.isclose(sum(grade_shares), 1.0))
+    _require(valid, "grade_shares", grade_shares, "at least two positive shares, of the labels 0, 1, ..., that sum to 1")
     bounds = _split_bounds(n_queries, split)
 
     rng = np.random.default_rng(random_state)

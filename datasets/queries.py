@@ -1,4 +1,4 @@
-"""The rows of each query."""
+"""Grouping of rows by query."""
 
 from __future__ import annotations
 

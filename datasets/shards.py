@@ -38,7 +38,7 @@ def write_shards(
     sample_weight : array-like of shape (n_docs,), default=None
         Weights of the queries, given by row.
     docs_per_shard : int, default=131072
-        Most documents of a shard; a query that is longer is a shard of its own.
+        Maximum number of documents per shard; a longer query forms a shard of its own.
 
     Returns
     -------
@@ -78,8 +78,9 @@ def write_shards(
 def open_shards(source: Any, label: str = "label", qid: str = "qid", sample_weight: str | None = None) -> "Shards":
     """Open shards on disk: a folder that `write_shards` wrote, or parquet files (extra ``parquet``).
 
-    .npy files are mapped, and only what a pass over the data touches is read; parquet files are read anew in each pass, each as
-    a whole: it must fit in memory. In a folder without ``shards.json`` all files named as `write_shards` names them are taken.
+    .npy files are mapped, and only the parts used by a pass over the data are read. A parquet file is read as a whole in each
+    pass, and must fit in memory. In a folder without ``shards.json``, all files with the names that `write_shards` uses are
+    opened.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def open_shards(source: Any, label: str = "label", qid: str = "qid", sample_weig
 def cut_shards(X: Any, y: Any, qid: Any, sample_weight: Any = None, docs_per_shard: int = DOCS_PER_SHARD) -> "Shards":
     """Cut arrays into shards of whole queries, without copying them if the rows of each query are consecutive.
 
-    For a memory map that is larger than memory: training then holds what it needs for one shard at a time.
+    Useful for a memory map that is larger than memory: training then works on one shard at a time.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def cut_shards(X: Any, y: Any, qid: Any, sample_weight: Any = None, docs_per_sha
         In any order; the rows of scattered queries are gathered in each pass.
     sample_weight : array-like of shape (n_docs,), default=None
     docs_per_shard : int, default=131072
-        Most documents of a shard; a query that is longer is a shard of its own.
+        Maximum number of documents per shard; a longer query forms a shard of its own.
 
     Returns
     -------
@@ -166,7 +167,7 @@ class Shards:
     ----------
     n_features, n_docs : int
     columns : tuple of str, or None
-        Names of the features, where the data have some.
+        Names of the features, if known.
 
     Examples
     --------
@@ -196,7 +197,7 @@ class Shards:
         check_whole_queries(
             [query_ids(shard.qid) for shard in self._shards],
             [shard.name for shard in self._shards],
-            "Write the data anew with write_shards",
+            "Write the data again with write_shards",
         )
         self.n_features = first.shape[1]
         self.n_docs = sum(shard.shape[0] for shard in self._shards)
@@ -247,9 +248,9 @@ def check_whole_queries(ids, names, advice):
     ids : list of arrays
         The different query ids of each shard.
     names : list of str
-        Of the shards.
+        Names of the shards.
     advice : str
-        What to do about it.
+        Advice that ends the message.
     """
     import pandas as pd  # imported here and below: training on arrays does not need pandas
 

@@ -36,7 +36,7 @@ class Block:
     cut_short : bool
         Whether the file ended without a newline, which was then added.
     read : int
-        Bytes of the file (compressed where it is) that have been read so far.
+        Bytes of the file, before decompression, that have been read so far.
     """
 
     text: bytearray
@@ -133,5 +133,5 @@ def _read_into(path, stream, text, start, line):
                 raise  # the disk, not the data
             raise ValueError(
                 f"{os.fspath(path)}:{line}: the compressed data is damaged or cut short somewhere after this "
-                f"line ({error}); fetch the file again."
+                f"line ({error}); download the file again."
             ) from error

@@ -18,7 +18,7 @@ from structrank.solvers.vectors import combine, dot
 from structrank.solvers.working_set import WorkingSet
 
 # Notebook 16 measures passes and time without each rule. The size of C is C |R'(0)|^2 / R(0), with the gradient at w = 0.
-ONE_SLACK_PASSES = 16  # passes with one slack before a run switches to many; a third of them where the run is hard
+ONE_SLACK_PASSES = 16  # passes with one slack before a run switches to many; a third of them if the run is hard
 QP_SHARE = 0.15  # accuracy of a QP, as a share of the gap
 FIRST_STAGE = 60.0  # size of the first C of the continuation
 STAGE_FACTOR = 10.0  # ratio of consecutive values of C
@@ -72,9 +72,9 @@ class CuttingPlanes:
     solver : str, default "auto"
         Backend for the QPs, see `structrank.solvers.backends`. "auto" is OSQP for one slack and the compiled backends for many.
     one_slack_passes : int or float, default 16
-        Evaluations of R after which the QP has a slack for each part of R rather than one for all; 0 for never one,
-        ``math.inf`` for always one. A third of them where the run is hard: C is larger than the first C of the continuation,
-        or w = 0 is still the best point.
+        Evaluations of R before the QP gets a slack for each part of R instead of one for all: 0 for many slacks from the
+        start, ``math.inf`` for always one slack. A hard run switches after a third of them: C is larger than the first C of
+        the continuation, or w = 0 is still the best point.
 
     Attributes
     ----------

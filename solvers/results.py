@@ -61,7 +61,7 @@ class Iteration:
     ----------
     iteration : int
     objective : float
-        Objective at this iteration's w; at the best w so far where no new one was evaluated.
+        Objective at this iteration's w; at the best w so far if no new w was evaluated.
     bound : float
         Best lower bound on the optimum so far.
     gap : float

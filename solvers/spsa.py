@@ -22,8 +22,8 @@ def _is_number(value):
     return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
-def _require(good, name, value, expected):
-    if not good:
+def _require(valid, name, value, expected):
+    if not valid:
         raise ValueError(f"{name}={value!r} is not valid: expected {expected}.")
 
 
@@ -83,8 +83,8 @@ class SPSA:
 
     def __post_init__(self):
         value = self.evaluations
-        good = isinstance(value, Integral) and not isinstance(value, bool) and value >= 2 and value % 2 == 0
-        _require(good, "evaluations", value, "an even integer of at least 2")
+        valid = isinstance(value, Integral) and not isinstance(value, bool) and value >= 2 and value % 2 == 0
+        _require(valid, "evaluations", value, "an even integer of at least 2")
 
     def evaluations_of(self, n_weights):
         """Return the number of function values of one gradient."""
@@ -193,8 +193,8 @@ def minimize(
         raise ValueError(f"method={method!r} is not valid: expected SPSA(evaluations) or FDSA().")
     if not isinstance(steps, Steps):
         raise ValueError(f"steps={steps!r} is not valid: expected Steps(a, c, A, alpha, gamma).")
-    good = isinstance(max_evaluations, Integral) and not isinstance(max_evaluations, bool) and max_evaluations >= 1
-    _require(good, "max_evaluations", max_evaluations, "an integer of at least 1")
+    valid = isinstance(max_evaluations, Integral) and not isinstance(max_evaluations, bool) and max_evaluations >= 1
+    _require(valid, "max_evaluations", max_evaluations, "an integer of at least 1")
     cost = method.evaluations_of(w.shape[0])
 
     def checked(weights):

@@ -186,8 +186,7 @@ class Measure:
         ----------
         labels, scores : array-like of shape (n_docs,)
             In the caller's row order.
-        grouping : structrank.training.data.Grouping
-            Which rows belong to which query.
+        grouping : structrank.datasets.queries.Grouping
         ties : {"average", "stable"}, default "average"
             See `evaluate`.
 

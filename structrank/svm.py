@@ -79,12 +79,12 @@ class StructRankSVM(LinearMethods, Ranker):
         gains 2^label - 1.
     formulation : {"auto", "one-slack", "grouped", "n-slack"}, default "auto"
         Slacks of the QP, and so planes of each pass: one; one for each group of queries, 128 to 512 groups by the size of X,
-        fewer where X is sparse and wide; or one for each query (eq. 1 of the KDD 2008 paper as printed). "auto" starts with one
-        slack and switches to groups after 16 passes, 5 where C is large. The optimum is the same; more slacks mean fewer passes
+        fewer if X is sparse and wide; or one for each query (eq. 1 of the KDD 2008 paper as printed). "auto" starts with one
+        slack and switches to groups after 16 passes, 5 if C is large. The optimum is the same; more slacks mean fewer passes
         over the data but larger QPs.
     solver : str, default "auto"
         Backend for the QPs. "auto" is OSQP for one slack, and for many the compiled backends "dual" (ascent on the dual) and
-        "interior" (an interior-point method, where C is large and the optimum far). "osqp", "cvxpy" (Clarabel), "cvxpy:NAME"
+        "interior" (an interior-point method, if C is large and the optimum far). "osqp", "cvxpy" (Clarabel), "cvxpy:NAME"
         with any solver that CVXPY has installed, and registered backends (`structrank.solvers.backends.register`) keep one
         slack with ``formulation="auto"``. If a backend misses the accuracy, the compiled backends are tried.
     tol : float, default 1e-3
@@ -113,8 +113,8 @@ class StructRankSVM(LinearMethods, Ranker):
     n_iter_ : int
         Iterations: a QP and a pass over the data each; no pass if the QP shows that the best w so far is within the tolerance.
     history_ : History
-        One entry an iteration: objective, bound, gap, violation, planes, seconds, solver of the QP; ``history_.to_frame()`` for
-        pandas.
+        One entry per iteration: objective, bound, gap, violation, planes, seconds, solver of the QP. ``history_.to_frame()``
+        returns a pandas frame.
     certificate_ : Certificate
         ``.primal`` and ``.dual`` enclose the optimum, ``.gap`` is their difference.
     health_ : Health
@@ -130,7 +130,7 @@ class StructRankSVM(LinearMethods, Ranker):
         Warnings of training, and whether it used the ramp bound because the convex bound is vacuous.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array
-        Where X has string column names.
+        Names of the features, if X has string column names.
 
     See Also
     --------
@@ -252,14 +252,14 @@ class StructRankSVM(LinearMethods, Ranker):
         backend: DaskBackend | None = None,
         checkpoint: Path | None = None,
     ) -> list[Self]:
-        """Train for many C at less than the cost of each alone: planes do not depend on C and are shared.
+        """Train for several values of C, which share their planes: cheaper than separate fits.
 
         Parameters
         ----------
         X, y, qid, sample_weight, callback, backend, checkpoint
             As for `fit`.
         Cs : sequence of float
-            The values of C, in any order. Where `C` is a list, its entries keep their ratios and these are their means.
+            Values of C, in any order. If `C` is a list, its entries keep their ratios and these values are their means.
 
         Returns
         -------

@@ -445,7 +445,7 @@ def test_inspecting_a_model_tells_what_it_is(run, result):
     _, out, err = run("inspect map.structrank")
     assert err == ""
     assert "model         map.structrank (format 1, written by structrank 0.1.0)" in out
-    assert f"; the optimum lies from {model.certificate_.dual:.6g} to {model.certificate_.primal:.6g}" in out
+    assert f"; the optimum lies between {model.certificate_.dual:.6g} and {model.certificate_.primal:.6g}" in out
     best = int(np.argmax(abs(model.coef_)))
     assert re.search(rf"weights +the 5 largest of 5\n +\{model.coef_[best]:+.6g} +feature {best + 1}\n", out)
 
@@ -813,7 +813,7 @@ def test_checkpoints_are_called_by_their_names(run, tmp_path):
     assert err.splitlines()[-1].startswith(f"structrank train: error: {file} is the checkpoint of another run")
     code, _, err = run(f"inspect {file}")
     assert code == 2
-    assert "holds no model but a checkpoint" in err
+    assert "holds a checkpoint, not a model" in err
 
 
 def test_what_was_private_stays_private(run, tmp_path):

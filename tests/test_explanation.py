@@ -88,7 +88,7 @@ def test_sentences_say_which_way_round_documents_stand():
     whole = Explanation(("a", "b"), np.zeros((3, 2)), np.array([[1.0, 0.5], [2.0, 0.0], [2.0, 0.0]]))
     assert repr(whole.pair(1, 0)) == "Document 1 is above document 0 by 0.5: a +1, b -0.5."
     assert repr(whole.pair(0, 1)) == "Document 0 is below document 1 by 0.5: a -1, b +0.5."
-    assert repr(whole.pair(1, 2)) == "Documents 1 and 2 are tied: no feature tells them apart."
+    assert repr(whole.pair(1, 2)) == "Documents 1 and 2 are tied: no feature differs."
     many = Explanation(tuple("abcdefg"), np.zeros((2, 7)), np.array([np.arange(7.0), np.zeros(7)]))
     assert repr(many.pair(0, 1)) == "Document 0 is above document 1 by 21: g +6, f +5, e +4, d +3, c +2, and 1 more."
 

@@ -305,7 +305,7 @@ def test_models_that_are_not_linear_or_not_fitted_are_refused(parts):
     two = make_pipeline(StandardScaler(), MinMaxScaler(), StructRankSVM()).fit(X, y, structranksvm__qid=qid)
     with pytest.raises(ValueError, match="StandardScaler, MinMaxScaler before the model"):
         exports.to_solr(two, "m", "s")
-    with pytest.raises(ValueError, match="scaler is given beside a Pipeline"):
+    with pytest.raises(ValueError, match="scaler is given together with a Pipeline"):
         exports.to_solr(two, "m", "s", scaler=two[0])
     with pytest.raises(ValueError, match="all weights of the model are 0"):
         with_weights(0.0, 0.0).to_solr("m", "s", shift=1.0)
@@ -449,7 +449,7 @@ def test_what_is_written_reads_back_bit_by_bit(tmp_path, rng):
         ("1:2", "two", ":12: 'two' is not valid: expected feature:weight"),
         ("0.5 1:2", "half 1:2", ":12: 'half' is not valid"),
         ("1:2", "1:1e200 2:1", None),
-        ("0.5 1:2", "1e200 1:1e200", "leave the range of numbers"),
+        ("0.5 1:2", "1e200 1:1e200", "weights that overflow"),
         ("1:2", "1:ä", "expected a model as text"),
     ],
 )

@@ -380,9 +380,9 @@ def test_names_that_are_taken_are_refused():
     class Other(RBP):
         short: ClassVar[str] = "mrr"
 
-    with pytest.raises(ValueError, match=r"the name 'map' is taken by structrank.criteria.MAP; give .*Rank another\.$"):
+    with pytest.raises(ValueError, match=r"the name 'map' is taken by structrank.criteria.MAP; choose another for .*Rank\.$"):
         register(Rank, RBP)
-    with pytest.raises(ValueError, match=r"the name 'mrr' is taken by structrank.metrics.MRR; give .*Other another\.$"):
+    with pytest.raises(ValueError, match=r"the name 'mrr' is taken by structrank.metrics.MRR; choose another for .*Other\.$"):
         register(Geometric, Other)
     MAP = dataclass(frozen=True)(type("MAP", (Geometric,), {}))
     with pytest.raises(ValueError, match=r"the class name 'MAP' is taken by structrank.criteria.MAP"):
@@ -427,7 +427,7 @@ def test_register_says_what_is_wrong_with_a_class():
         (Geometric, Geometric): r"^the class Geometric is not valid: expected a class derived from structrank.metrics.Measure",
         (Geometric, RBP()): r"^rbp\(p=0.8\) is not valid: expected a class derived from structrank.metrics.Measure\.$",
         (Undecorated, RBP): r"^Undecorated is not a frozen dataclass; write @dataclass\(frozen=True\) above the class\.$",
-        (Demanding, RBP): r"^Demanding has no default for 'steepness', which it needs to be made from its name\.$",
+        (Demanding, RBP): r"^Demanding has no default for 'steepness', which is needed to create it by name\.$",
         (Bare, RBP): r"^Bare is not usable as a criterion\. It must have .* Missing: name, loss\(ranking, relevant\) and \(or",
         (Undiscounted, RBP): r"^Undiscounted is not usable as a discounted criterion.* Missing: discounts\(n\)\.$",
         (Geometric, Valueless): r"^Valueless is not usable as a measure.* Missing: values\(ranking\)\.$",

@@ -473,7 +473,7 @@ def test_wrong_measures_are_refused_by_name(make, message):
         ),
         ({"measures": "map", "gain": "x"}, "gain='x' is not known"),
         ({"ties": "first"}, "ties='first' is not known; choose one of: 'average', 'stable'."),
-        ({"empty": "0"}, "empty='0' is not valid: expected a number, or nan to leave such queries out."),
+        ({"empty": "0"}, "empty='0' is not valid: expected a number, or nan to skip such queries."),
         ({"empty": math.inf}, "empty=inf is not valid"),
         ({"sample_weight": [1, 1]}, "sample_weight has 2 entries but y has 3 rows"),
         ({"sample_weight": [1, 2, 1]}, ": 1 at row 0, 2 at row 1. A query has one weight"),

@@ -318,7 +318,7 @@ class TestForgedFiles:
             ({"arrays": []}, "the arrays take 0 bytes, and there are 16"),
             ({"fitted": {"coef_": {"array": 0}, "n_features_in_": 9}}, "coef_ has 2 numbers, which does not fit 9 features"),
             ({"fitted": {"coef_": {"array": 0}}}, "does not understand"),
-            ({"fitted": {"coef_": 1.0, "n_features_in_": 1}}, "coef_ or n_features_in_ is not what it should be"),
+            ({"fitted": {"coef_": 1.0, "n_features_in_": 1}}, "coef_ or n_features_in_ has the wrong type"),
         ],
     )
     def test_content_that_makes_no_sense_is_refused(self, header, change, message, path):
@@ -378,7 +378,7 @@ def test_a_failed_write_leaves_the_earlier_file_and_nothing_else(small, path, tm
         raise OSError(errno.ENOSPC, "No space left on device", "some temporary name")
 
     monkeypatch.setattr(os, step, fail)
-    with pytest.raises(OSError, match=f"No space left on device; the earlier file is as it was: '{path}'"):
+    with pytest.raises(OSError, match=f"No space left on device; the earlier file is unchanged: '{path}'"):
         small.save(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == [path.name]

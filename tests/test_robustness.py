@@ -442,7 +442,7 @@ for what, write in writers.items():
         write()
         print(what, "was saved")
     except OSError as error:
-        now = "nothing was saved" if "cell" in what or "checkpoint" in what else "the earlier file is as it was"
+        now = "nothing was saved" if "cell" in what or "checkpoint" in what else "the earlier file is unchanged"
         assert error.strerror == f"cannot save {what.strip()}: {os.strerror(error.errno)}; {now}", error
         assert error.filename.startswith(os.getcwd())
 assert contents() == before

@@ -4,8 +4,8 @@ r"""The working-set QP by ascent on its dual, slack by slack.
           \quad \text{s.t.} \quad \sum_t \alpha_{st} \le C \pi_s
 
 A visit to a slack moves weight from its active plane of smallest gradient to the plane of largest gradient, by an exact step,
-and updates w = sum_st alpha_st a_st, as LaRank and multi-plane block-coordinate Frank-Wolfe do. Where slacks work against
-each other (many slacks, large C) the gap falls slowly, and the ascent gives up.
+and updates w = sum_st alpha_st a_st, as LaRank and multi-plane block-coordinate Frank-Wolfe do. With many slacks
+that work against each other and a large C, the gap falls slowly, and the ascent stops early.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def check_choice(name, value, choices):
 
 
 def check_number(name, value, *, above=None, at_least=None, integer=False):
-    """Raise unless `value` is a finite number (an integer where asked) above a bound."""
+    """Raise unless `value` is a finite number (an integer if requested) above a bound."""
     kind = numbers.Integral if integer else numbers.Real
     what = "an integer" if integer else "a number"
     bound = f" above {above}" if above is not None else f" of at least {at_least}" if at_least is not None else ""
@@ -94,20 +94,20 @@ SETTINGS = {
 
 
 def check_settings(thing):
-    """Check those fields of a criterion or measure that are among `SETTINGS`."""
+    """Check the fields of a criterion or measure that `SETTINGS` lists."""
     for setting in dataclasses.fields(thing):
         if setting.name in SETTINGS:
             SETTINGS[setting.name](setting.name, getattr(thing, setting.name))
 
 
 def make(cls, settings):
-    """Make an object of a dataclass from those of the settings that are fields of it."""
+    """Create an object of a dataclass from the settings that are its fields."""
     names = {setting.name for setting in dataclasses.fields(cls) if setting.init}
     return cls(**{name: value for name, value in settings.items() if name in names})
 
 
 def check_extension(cls, base):
-    """Raise unless `cls` is a frozen dataclass derived from `base` that `make` can make from a few settings."""
+    """Raise unless `cls` is a frozen dataclass derived from `base` that `make` can create from a few settings."""
     if not isinstance(cls, type) or not issubclass(cls, base):
         found = f"the class {cls.__name__}" if isinstance(cls, type) else f"{cls!r}"
         raise ValueError(f"{found} is not valid: expected a class derived from {base.__module__}.{base.__name__}.")
@@ -116,7 +116,7 @@ def check_extension(cls, base):
         raise ValueError(f"{cls.__name__} is not a frozen dataclass; write @dataclass(frozen=True) above the class.")
     for field in dataclasses.fields(cls):
         if field.default is field.default_factory is dataclasses.MISSING and field.name not in SETTINGS:
-            raise ValueError(f"{cls.__name__} has no default for {field.name!r}, which it needs to be made from its name.")
+            raise ValueError(f"{cls.__name__} has no default for {field.name!r}, which is needed to create it by name.")
 
 
 def check_name_is_free(name, cls, taken):
@@ -139,8 +139,8 @@ def check_name_is_free(name, cls, taken):
         for what, one, another in (("name", name, other_name), ("class name", cls.__name__, other.__name__)):
             if one == another:
                 raise ValueError(
-                    f"the {what} {one!r} is taken by {other.__module__}.{other.__qualname__}; give "
-                    f"{cls.__module__}.{cls.__qualname__} another."
+                    f"the {what} {one!r} is taken by {other.__module__}.{other.__qualname__}; choose "
+                    f"another for {cls.__module__}.{cls.__qualname__}."
                 )
 
 
@@ -166,11 +166,11 @@ def check_empty(value):
     try:
         return check_number("empty", value)
     except ValueError:
-        raise ValueError(f"empty={value!r} is not valid: expected a number, or nan to leave such queries out.") from None
+        raise ValueError(f"empty={value!r} is not valid: expected a number, or nan to skip such queries.") from None
 
 
 def count_rows(values, name):
-    """Return the number of rows, at least one, of the array that the others must match."""
+    """Return the number of rows of the array that others must match; raise if there are none."""
     shape = np.shape(values)
     if not shape or shape[0] == 0:
         found = "has 0 rows" if shape else f"is {values!r}"
@@ -247,7 +247,7 @@ def _column(number, names):
 
 
 def check_finite_matrix(X, column_names=None, name="X"):
-    """Raise if X (as `as_matrix` gives it) holds nan or infinity; row and column are named."""
+    """Raise if X, as returned by `as_matrix`, holds nan or infinity; the error names row and column."""
     if scipy.sparse.issparse(X):
         position = first_not_finite(X.data)
         if position >= 0:
@@ -291,7 +291,7 @@ def as_column(values, n_rows, name, against="X"):
 
 
 def as_number_column(values, n_rows, name, expected, against="X"):
-    """Return a 1-d float64 array of `n_rows` entries; `expected` says in an error what the values mean."""
+    """Return a 1-d float64 array of `n_rows` entries; `expected` describes the values in errors."""
     array = as_column(values, n_rows, name, against)
     if array.dtype.kind == "O":
         plain = set(map(type, array.tolist())) <= {int, float, bool}

@@ -5,23 +5,23 @@ import functools
 import os
 import sys
 
-# Of `fastmath`: a sum vectorises only if its terms may be added in another order; nan and inf keep their meaning.
+# Flags of `fastmath`: a sum vectorises only if its terms may be reordered; nan and inf keep their meaning.
 REORDER = {"reassoc", "contract", "nsz"}
 
 
 def kernel(function=None, **options):
-    """Compile a function of plain arrays, by numba: it releases the GIL, and is kept on disk for the next process.
+    """Compile a function of plain arrays with numba; it releases the GIL and is cached on disk for other processes.
 
     numba reuses a cached function while its source file is the same. But the functions that it calls are compiled into it, and
-    may have changed in another file: so any change of a source invalidates the whole cache of its part of the package, solvers,
-    datasets or _kernels. Kernels therefore call no kernels of other parts.
+    may have changed in another file. So any change of a source file invalidates the whole cache of its part of the package:
+    solvers, datasets or _kernels. Kernels therefore call no kernels of other parts.
     """
     if function is None:
         return functools.partial(kernel, **options)
     import numba
 
     compiled = numba.njit(cache=True, nogil=True, **options)(function)
-    if compiled is not function:  # NUMBA_DISABLE_JIT gives the function back as it is
+    if compiled is not function:  # with NUMBA_DISABLE_JIT the function is unchanged
         _forget_old(_part_of(function.__code__.co_filename), compiled.stats.cache_path)
     return compiled
 

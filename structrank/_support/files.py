@@ -1,4 +1,4 @@
-"""Files that are written in one step."""
+"""Files that are written atomically."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import stat
 
 
 def replace_file(path, content, what):
-    """Write a file beside its place, make sure that it is on disk, and move it there.
+    """Write to a temporary file in the same folder, sync it to disk, and rename it.
 
-    Whenever the writer is killed, a reader sees the earlier file or the whole new one. A link is followed; a device or a pipe
-    is written to as it is.
+    If the writer is killed, readers see the earlier file or the complete new one. Links are followed; devices and pipes are
+    written to directly.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def replace_file(path, content, what):
         else:
             _write_and_move(path, content)
     except OSError as error:  # would name the temporary file
-        now = "the earlier file is as it was" if os.path.isfile(path) else "nothing was saved"
+        now = "the earlier file is unchanged" if os.path.isfile(path) else "nothing was saved"
         raise OSError(error.errno, f"cannot save {what}: {error.strerror or error}; {now}", path) from None
 
 

@@ -1,4 +1,4 @@
-"""Progress on stderr, by tqdm: rewritten in place on a terminal, a widget in a notebook, a line now and then elsewhere."""
+"""Progress on stderr, by tqdm: rewritten in place on a terminal, a widget in a notebook, occasional lines elsewhere."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def _open_bar(**options):
 
 
 def _is_live():
-    """Return whether what is shown can be replaced: on a terminal and in a notebook."""
+    """Return whether the output can be rewritten: on a terminal or in a notebook."""
     return sys.stderr.isatty() or any(base.__module__ == "tqdm.notebook" for base in _bar_class().__mro__)
 
 
 @functools.cache
 def _bar_class():
-    # Imported when progress is first shown. Notebooks without ipywidgets get text; tqdm's warning about it is of no use here.
+    # Imported when progress is first shown. Notebooks without ipywidgets get text; tqdm's warning about it is suppressed.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from tqdm.auto import tqdm

@@ -5,8 +5,8 @@ Nothing of the package is imported here, so that every part of it can use the ta
 
 from collections.abc import Mapping
 
-# Arguments after a name say how it is called; a tuple lists alternatives. What the base classes in `criteria` and
-# `metrics` provide is not listed.
+# Arguments after a name describe its calls; a tuple lists alternatives. Attributes that the base classes in `criteria` and
+# `metrics` provide are not listed.
 REQUIRED = {
     "criterion": ("name", "loss(ranking, relevant)", "measure(relevant_from)", ("oracles", "graded_oracles")),
     "discounted criterion": ("name", "discounts(n)", "measure(relevant_from)", ("oracles", "graded_oracles")),
@@ -55,7 +55,7 @@ def check(thing, role, advice=""):
 
 
 def _has(thing, requirement):
-    """Return whether an attribute is there: callable where it is called, and not an empty mapping."""
+    """Return whether an attribute exists, is callable if it is called, and is not an empty mapping."""
     name, called, _ = requirement.partition("(")
     value = getattr(thing, name, None)
     if called:

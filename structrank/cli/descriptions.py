@@ -52,7 +52,7 @@ def _training_lines(facts):
     which = "of the last convex problem solved for the ramp bound: " if facts["ramp"] else ""
     lines = [
         ("iterations", f"{facts['iterations']}, {facts['stop_reason']}"),
-        ("certificate", f"{which}objective {last:.6g}; the optimum lies from {first:.6g} to {last:.6g}"),
+        ("certificate", f"{which}objective {last:.6g}; the optimum lies between {first:.6g} and {last:.6g}"),
         (
             "health",
             f"objective {health['objective_ratio']:.4g} times that of w = 0; |w| {health['norm']:.4g}; "
@@ -61,11 +61,11 @@ def _training_lines(facts):
     ]
     if health["parts"]:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in health["parts"].items())
-        lines.append(("", f"pull of the criteria on w: {shares}"))
+        lines.append(("", f"shares of the criteria in the gradient norm at 0: {shares}"))
     if facts["polish"] and facts["polish"]["steps"]:
         before, after = facts["polish"]["train"]
         text = f"{facts['polish']['measure']} of the training queries {before:.4f} -> {after:.4f}"
-        lines.append(("polished", f"{text}; certificate and health are those of the weights before"))
+        lines.append(("polished", f"{text}; certificate and health are those of the weights before polishing"))
     lines += [("note", text) for text in facts["notes"]]
     shown = facts["weights"][:_N_SHOWN]
     lines.append(("weights", f"the {len(shown)} largest of {len(facts['weights'])}"))
@@ -98,7 +98,7 @@ def data_facts(data, arguments):
 
 
 def kinds(facts):
-    """Return a phrase for the documents that a query needs to count."""
+    """Return a phrase for the documents that a query must have to be used."""
     lowest = facts["relevant_from"]
     return "different labels" if lowest is None else f"both relevant (label >= {lowest:g}) and irrelevant documents"
 

@@ -32,17 +32,17 @@ def add_evaluate(commands):
         help=f"auc, map, mrr@k, ndcg@k, p@k, cndcg@k, pair_accuracy, or one that --import registers "
         f"(default: {' '.join(MEASURES)})",
     )
-    parser.add_argument("--gain", choices=["exp2", "linear", "binary"], help="of ndcg (default exp2)")
-    parser.add_argument("--discount", choices=DISCOUNTS, help="of ndcg and cndcg (default log2)")
+    parser.add_argument("--gain", choices=["exp2", "linear", "binary"], help="gain of ndcg (default exp2)")
+    parser.add_argument("--discount", choices=DISCOUNTS, help="discount of ndcg and cndcg (default log2)")
     add_relevant_from(parser)
     parser.add_argument(
-        "--ties", choices=["average", "stable"], help="of equal scores: average over all orders (default) or stable, by row"
+        "--ties", choices=["average", "stable"], help="equal scores: average over all orders (default), or stable in row order"
     )
     parser.add_argument(
         "--empty",
         type=float,
         metavar="VALUE",
-        help="value of a query where a measure is undefined (default: the query is left out of the mean)",
+        help="value of a query where a measure is undefined (default: skip the query in the mean)",
     )
     parser.add_argument(
         "--per-query", action="store_true", default=False, help="print a line for each query; nan where undefined"

@@ -63,7 +63,7 @@ def add_jobs(parser, what):
 
 
 def given(arguments, *names):
-    """Return the options on the command line as a dict; the API has the defaults of all others."""
+    """Return the options that were given as a dict; the API defines the defaults of all others."""
     return {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
 
 
@@ -83,7 +83,7 @@ def with_options(text, parameters):
 
 @contextlib.contextmanager
 def naming_options(*parameters):
-    """Raise errors of the API again, with the options of the parameters that they name."""
+    """Re-raise errors of the API with the options of the parameters that they name."""
     try:
         yield
     except ValueError as error:

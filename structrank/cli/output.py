@@ -53,7 +53,7 @@ def _plain(value):
 
 
 def print_lines(lines):
-    """Print pairs of a name and a value, one a line, long values wrapped."""
+    """Print pairs of a name and a value, one per line, long values wrapped."""
     wrapper = textwrap.TextWrapper(110, subsequent_indent=" " * 14, break_on_hyphens=False, break_long_words=False)
     for name, value in lines:
         print(wrapper.fill(f"{name:<14}{value}"))

@@ -21,7 +21,7 @@ def add_predict(commands):
           structrank predict map.structrank test.txt --format trec > run.txt
         """,
     )
-    parser.add_argument("model", metavar="MODEL", help="file that train has saved")
+    parser.add_argument("model", metavar="MODEL", help="model file written by train")
     parser.add_argument("data", metavar="DATA", help="file in LETOR format; labels are ignored")
     parser.add_argument(
         "--format",

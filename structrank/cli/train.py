@@ -26,12 +26,12 @@ def add_train(commands):
         _PARAMETERS,
     )
     parser.add_argument("data", metavar="DATA", help="file in LETOR format")
-    parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="where to save the model")
+    parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file for the model")
     parser.add_argument(
         "--criterion",
         action="append",
         metavar="NAME",
-        help="auc, map (default), ndcg, ndcg-nc, mrr, dorm, or one that --import registers; repeat it to train on several",
+        help="auc, map (default), ndcg, ndcg-nc, mrr, dorm, or one that --import registers; repeat to train on several",
     )
     parser.add_argument(
         "-C",
@@ -48,16 +48,16 @@ def add_train(commands):
         "--feature-map",
         action="append",
         metavar="NAME",
-        help="auto (default), po, mrr or dorm; with several criteria, one for all or repeated, one for each",
+        help="auto (default), po, mrr or dorm; with several criteria, one for all, or repeat the option, one for each",
     )
-    parser.add_argument("--discount", choices=DISCOUNTS, help="of ndcg and dorm (default kdd08)")
-    parser.add_argument("--slack", choices=["separate", "shared"], help="of several criteria (default separate)")
+    parser.add_argument("--discount", choices=DISCOUNTS, help="discount of ndcg and dorm (default kdd08)")
+    parser.add_argument("--slack", choices=["separate", "shared"], help="slacks of several criteria (default separate)")
     add_relevant_from(parser, graded=True)
     parser.add_argument("--tol", type=POSITIVE, help="stopping tolerance, in units of the loss (default 0.001)")
     parser.add_argument(
         "--bound",
         choices=["convex", "ramp", "auto"],
-        help="default convex; auto: the ramp bound where the convex one is vacuous",
+        help="bound to minimise (default convex); auto uses the ramp bound if the convex bound is vacuous",
     )
     parser.add_argument(
         "--checkpoint", default=None, metavar="FOLDER", help="folder for checkpoints, so that an interrupted run can resume"

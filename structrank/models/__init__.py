@@ -1,1 +1,1 @@
-"""What a trained model can do: `ranker` (rank and save), `files`, `exports` to engines, `imports`, `explanation`."""
+"""Trained models: `ranker` (ranking and saving), `files`, `exports` to engines, `imports`, `explanation`."""

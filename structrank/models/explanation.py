@@ -1,4 +1,4 @@
-"""Why is this document above that one? What each feature adds to the scores of a linear model, exactly."""
+"""Explanations of linear models: the exact contribution of each feature to a score, or to the difference of two scores."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def explain(
     scaler: Any = None,
     feature_names: Sequence[str] | None = None,
 ) -> Explanation | PairExplanation:
-    r"""Compute what each feature adds to the scores of a query's documents, or to the difference of two.
+    r"""Compute the contributions of features to the scores of a query's documents, or to the difference of two scores.
 
     .. math:: s(x) = \sum_i a_i(x), \quad a_i(x) = w_i x_i; \qquad s(x) - s(x') = \sum_i w_i (x_i - x'_i)
 
-    where x is what the model sees, after scaling.
+    where x is the input of the model, after scaling.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def explain(
     scaler : StandardScaler or MinMaxScaler, default None
         Fitted scaler that was applied to the features before training.
     feature_names : sequence of str, default None
-        None takes the names seen in training, or f1, f2, ...
+        None uses the names seen in training, or f1, f2, ...
 
     Returns
     -------
@@ -64,7 +64,7 @@ def explain(
     function = linear_function(model, scaler, feature_names)
     learner, scaler = split_pipeline(model, scaler)
     matrix = checks.as_matrix(X)
-    # Width, and names where the scaler, which sees X first, or else the learner has them.
+    # Checks the width, and the names if the scaler, which sees X first, or the learner has names.
     seen = [step for step in (scaler, learner) if step is not None]
     judge = next((step for step in seen if hasattr(step, "feature_names_in_")), seen[0])
     validate_data(judge, X, reset=False, skip_check_array=True)
@@ -83,16 +83,16 @@ def _checked_pair(pair):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """What each feature adds to the score of each document of a list.
+    """Contribution of each feature to the score of each document of a list.
 
     Attributes
     ----------
     names : tuple of str
-        Of the features.
+        Names of the features.
     values : (n_docs, n_features) array
-        The features, as they were given.
+        Features before scaling.
     contributions : (n_docs, n_features) array
-        The sum of a row is the score of the document.
+        Each row sums to the score of the document.
 
     Examples
     --------
@@ -100,7 +100,7 @@ class Explanation:
     >>> list_.scores, list_.ranks
     (array([-2.5,  1. ]), array([2, 1]))
     >>> list_
-    Explanation(2 documents, 2 features; most apart by age, bm25)
+    Explanation(2 documents, 2 features; largest differences by age, bm25)
     """
 
     names: tuple
@@ -129,7 +129,7 @@ class Explanation:
     def __repr__(self):
         leading = ", ".join(self.names[place] for place in self._by_importance()[:3])
         n_docs, n_features = self.values.shape
-        return f"Explanation({n_docs} documents, {n_features} features; most apart by {leading})"
+        return f"Explanation({n_docs} documents, {n_features} features; largest differences by {leading})"
 
     def pair(self, above: int, below: int) -> PairExplanation:
         """Compare two documents.
@@ -137,7 +137,7 @@ class Explanation:
         Parameters
         ----------
         above, below : int
-            Their rows.
+            Rows of the documents.
 
         Returns
         -------
@@ -150,7 +150,7 @@ class Explanation:
         return PairExplanation(self, int(above), int(below))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas frame, a row for each document, best first: rank, score, and what each feature adds to it."""
+        """Return a pandas frame with one row per document, best first: rank, score and contributions."""
         import pandas as pd
 
         order = self._best_first()
@@ -167,14 +167,14 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairExplanation:
-    """What each feature adds to the difference of the scores of two documents.
+    """Contribution of each feature to the difference of the scores of two documents.
 
     Attributes
     ----------
     whole : Explanation
-        Of the list.
+        Explanation of the list.
     above, below : int
-        The rows of the two.
+        Rows of the documents.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class PairExplanation:
 
     @property
     def contributions(self):
-        """What each feature adds to the difference, (n_features,)."""
+        """Contribution of each feature to the difference, (n_features,)."""
         return self.whole.contributions[self.above] - self.whole.contributions[self.below]
 
     @property
@@ -214,7 +214,7 @@ class PairExplanation:
     def __repr__(self):
         added = self.contributions
         leading = [place for place in self._by_importance()[:5] if added[place] != 0.0]
-        parts = ", ".join(f"{self.names[place]} {added[place]:+.3g}" for place in leading) or "no feature tells them apart"
+        parts = ", ".join(f"{self.names[place]} {added[place]:+.3g}" for place in leading) or "no feature differs"
         others = int(np.count_nonzero(added)) - len(leading)
         rest = f", and {others} more" if others else ""
         if self.difference == 0:
@@ -223,7 +223,7 @@ class PairExplanation:
         return f"Document {self.above} is {relation} document {self.below} by {abs(self.difference):.3g}: {parts}{rest}."
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas frame, a row for each feature, the largest contribution first, and the values of both documents."""
+        """Return a pandas frame with one row per feature, largest contribution first, and the values of both documents."""
         import pandas as pd
 
         order = self._by_importance()
@@ -241,7 +241,7 @@ class PairExplanation:
 
 
 class ExplanationDisplay(Display):
-    """Contributions as a picture: bars for a pair, a map of documents and features for a list.
+    """Plot of contributions: bars for a pair, a heat map of documents and features for a list.
 
     Parameters
     ----------
@@ -252,7 +252,7 @@ class ExplanationDisplay(Display):
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     shown_ : list of str
-        The features drawn, in order; what the others add is summed up as the last.
+        Features drawn, in order; the last is the sum of all other features.
 
     Examples
     --------
@@ -262,7 +262,7 @@ class ExplanationDisplay(Display):
     >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
     >>> display = ExplanationDisplay.from_estimator(model, [[0.0, 5.0], [2.0, 3.0]], pair=(1, 0))
     >>> display.shown_, display.ax_.get_xlabel()
-    (['f1', 'f2'], 'adds to the difference of scores')
+    (['f1', 'f2'], 'contribution to the difference of scores')
     >>> matplotlib.pyplot.close(display.figure_)
     """
 
@@ -293,9 +293,9 @@ class ExplanationDisplay(Display):
         Parameters
         ----------
         n_features : int, default 10
-            Features to show, those that matter most; the others are added up.
+            Number of features to show, most important first; the others are summed.
         ax : matplotlib Axes, default None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------
@@ -322,7 +322,7 @@ class ExplanationDisplay(Display):
         ax.axvline(0.0, color="black", linewidth=0.8)
         ax.set_yticks(places, [plain(name) for name in self.shown_])
         ax.invert_yaxis()
-        ax.set_xlabel("adds to the difference of scores")
+        ax.set_xlabel("contribution to the difference of scores")
         pair = self.explanation
         ax.set_title(f"document {pair.above} against {pair.below}: {pair.difference:+.3g}")
 
@@ -333,7 +333,7 @@ class ExplanationDisplay(Display):
         ax = self._place(ax, figsize=(1.5 + 0.5 * len(self.shown_), 1.5 + 0.25 * min(order.size, 40)))
         largest = np.abs(apart).max() or 1.0
         image = ax.imshow(apart[order], cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto")
-        ax.figure.colorbar(image, ax=ax, label="adds to the score, against the mean of the list")
+        ax.figure.colorbar(image, ax=ax, label="contribution to the score, minus the mean of the list")
         ax.set_xticks(np.arange(len(self.shown_)), [plain(name) for name in self.shown_], rotation=90)
         ax.set_ylabel("rank")
         step = max(1, -(-order.size // 20))

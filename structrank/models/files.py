@@ -1,15 +1,15 @@
 """Model files: a header in JSON, arrays as plain bytes, a checksum over everything; no pickle.
 
-A file holds, one after another,
+A file consists of
 
 - a line ``structrank-model 1 <bytes of the header> <bytes of the arrays>``, where 1 is the version of the format;
 - the header: class, parameters and fitted attributes of the model, versions of packages, types and shapes of the arrays;
 - the arrays, little-endian;
-- the SHA-256 of all that, 32 bytes.
+- the SHA-256 digest of the above, 32 bytes.
 
-None, numbers, text and lists stand in the header as they are, all else as ``{kind: content}``, such as ``{"array": 0}`` or
-``{"MRR": {"k": 10}}``. Reading makes objects of the classes in `_HOMES`, of criteria and measures that `structrank.register`
-was given, of classes that `register` was given, and of no others.
+None, numbers, text and lists are stored in the header as they are, all other values as ``{kind: content}``, such as
+``{"array": 0}`` or ``{"MRR": {"k": 10}}``. Reading creates only objects of the classes in `_HOMES`, of criteria and measures
+registered with `structrank.register`, and of classes registered with `register`.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _DTYPES = {np.dtype(letter).newbyteorder("<").str: np.dtype(letter) for letter i
 _NOT_FINITE = ("nan", "inf", "-inf")
 _PACKAGES = ("numpy", "scipy", "numba", "osqp", "scikit-learn")
 
-# The classes that may stand in a file beside criteria and measures, and where they live. A learner has get_params and
-# attributes that end in "_"; everything else is a dataclass, but for History. A new one of this package is a line here.
+# The classes allowed in a file besides criteria and measures, and their modules. A learner has get_params and attributes that
+# end in "_"; all others are dataclasses, except History. Add new classes of the package here.
 _HOMES = {
     "StructRankSVM": "structrank.svm",
     **dict.fromkeys(("LightGBMRanker", "XGBoostRanker"), "structrank.lambdas.trees"),
@@ -80,9 +80,9 @@ _Class = TypeVar("_Class", bound=type)
 
 
 def register(cls: _Class) -> _Class:
-    """Allow objects of a class of your own in model files.
+    """Allow objects of a custom class in model files.
 
-    A file that holds one loads wherever a class of the same name has been registered before. Criteria and measures are
+    Such a file can be loaded after a class of the same name has been registered. Criteria and measures are
     registered by `structrank.register`.
 
     Parameters
@@ -104,7 +104,7 @@ def register(cls: _Class) -> _Class:
     """
     name = cls.__name__
     if name in _HOMES or name in _criteria_and_measures():
-        raise ValueError(f"{name} is the name of a class of structrank; give yours another.")
+        raise ValueError(f"{name} is the name of a class of structrank; choose another name.")
     if not dataclasses.is_dataclass(cls) and not hasattr(cls, "get_params"):
         raise ValueError(f"{name} is neither a dataclass nor a learner with get_params; only these can be saved.")
     _registered[name] = cls
@@ -112,7 +112,7 @@ def register(cls: _Class) -> _Class:
 
 
 def save_model(model: Any, path: Path) -> None:
-    """Write a trained model to a file, in one step: a crash leaves the earlier file or the whole new one.
+    """Write a trained model to a file, atomically: a crash leaves the earlier file or the complete new one.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def save_model(model: Any, path: Path) -> None:
     Raises
     ------
     ValueError
-        Where a parameter cannot be saved, such as a function; nothing is written then.
+        If a parameter, such as a function, cannot be saved; nothing is written.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def save_model(model: Any, path: Path) -> None:
 
 
 def load_model(path: Path) -> Any:
-    """Read a model that ``model.save(path)`` has written. Nothing in the file is executed.
+    """Load a model written by ``model.save(path)``. Nothing in the file is executed.
 
     Parameters
     ----------
@@ -157,12 +157,12 @@ def load_model(path: Path) -> Any:
     Returns
     -------
     learner
-        As it was saved: it predicts the same, bit for bit, and has its certificate, health and history.
+        Model with bit-identical predictions and its certificate, health and history.
 
     Raises
     ------
     ValueError
-        If the file is not a model file, is cut short or altered, or has a format of a later version.
+        If the file is not a model file, is truncated or altered, or has a later format version.
 
     Examples
     --------
@@ -175,18 +175,18 @@ def load_model(path: Path) -> Any:
     """
     header, values = _read(path)
     if isinstance(header, dict) and "kind" in header:
-        raise ValueError(f"{path} holds no model but a {header['kind']}; repeat the call that began training to resume it.")
+        raise ValueError(f"{path} holds a {header['kind']}, not a model; repeat the call that started training to resume it.")
     with _errors_named(path, header):
         return _decode_learner(_class_named(header["class"]), header, _split(values, header["arrays"]))
 
 
 def save_values(kind, values, path):
-    """Write a dict of values to a file of the same format that holds no model, in one step.
+    """Write a dict of values to a file of the same format, atomically.
 
     Parameters
     ----------
     kind : str
-        What the values are.
+        Name of the kind of values, such as "checkpoint".
     values : dict
     path : path-like
 
@@ -203,18 +203,18 @@ def save_values(kind, values, path):
 
 
 def load_values(kind, path):
-    """Read what `save_values` has written; a file of another kind is refused."""
+    """Read values written by `save_values`; raise if the file is of another kind."""
     header, values = _read(path)
     with _errors_named(path, header):
         found = header.get("kind") or header.get("class")
         content = dict(_decode(header["values"], _split(values, header["arrays"]))) if found == kind else None
     if content is None:
-        raise ValueError(f"{path} is no {kind}; it holds {found}.")
+        raise ValueError(f"{path} is not a {kind}; it holds {found}.")
     return content
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Read what a model file says of its model, without making the model; checked like `load_model`.
+    """Read the header of a model file without creating the model; the file is checked as by `load_model`.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def read_header(path: Path) -> dict[str, Any]:
 
 
 def is_model_file(path: Path) -> bool:
-    """Return whether a file begins as model files do, of whatever version; a pipe, which could be read only once, does not.
+    """Return whether a file starts like a model file of any version; False for a pipe, which could be read only once.
 
     Examples
     --------
@@ -254,12 +254,12 @@ def is_model_file(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _errors_named(path, header):
-    """Raise any error again as a ValueError that names the file."""
+    """Re-raise any error as a ValueError that names the file."""
     try:
         yield
     except MemoryError:
         raise
-    except Exception as error:  # with a good checksum, the work of another program or of a later version of this one
+    except Exception as error:  # with a valid checksum: written by another program or a later version
         problem = f"{error} is missing" if isinstance(error, KeyError) else error or type(error).__name__
         versions = header.get("versions") if isinstance(header, dict) else None
         written = versions.get("structrank") if isinstance(versions, dict) else None
@@ -277,7 +277,7 @@ def _is_fitted_name(name):
 
 
 def _criteria_and_measures():
-    """Return the registered classes by their names in files, where those of measures have a prefix: some share their names."""
+    """Return the registered classes by their names in files; names of measures have a prefix, as criteria may share them."""
     found = {cls.__name__: cls for cls, _ in criteria.CRITERIA.values()}
     return found | {f"metrics.{cls.__name__}": cls for cls in metrics.MEASURES.values()}
 
@@ -290,13 +290,13 @@ def _class_named(name):
     except KeyError:
         name = name.rpartition(".")[2]
         raise ValueError(
-            f"the class {name} is not known here; if it is yours, import the module that registers it: a criterion and its "
+            f"the class {name} is not known here; import the module that registers it: a criterion and its "
             f"measure with structrank.register(CRITERION, MEASURE), others with structrank.models.files.register({name})"
         ) from None
 
 
 def _name_of(value):
-    """Return the name under which objects of this class stand in files; None if they cannot."""
+    """Return the name of this class in files; None if its objects cannot be saved."""
     cls = type(value)
     if cls.__name__ in _HOMES and _class_named(cls.__name__) is cls:
         return cls.__name__
@@ -305,7 +305,7 @@ def _name_of(value):
 
 
 def _encode(value, where, arrays):
-    """Return a value as JSON can hold it; arrays are added to `arrays`, and `where` names the value in errors."""
+    """Convert a value to types of JSON; arrays are added to `arrays`, and `where` names the value in errors."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):
@@ -340,11 +340,11 @@ def _encode(value, where, arrays):
         return {name: _encode_learner(value, f"{where}.", arrays)}
     if callable(value):
         raise ValueError(
-            f"{where} is a function, which a model file cannot hold. Give its values instead: decay=[A(0), A(1), ...]."
+            f"{where} is a function, which a model file cannot hold. Pass its values instead: decay=[A(0), A(1), ...]."
         )
     raise ValueError(
-        f"{where} is an object of class {type(value).__name__}, which a model file cannot hold. If it is a dataclass of yours, "
-        "give the class to structrank.register where it is a criterion or a measure, else to structrank.models.files.register."
+        f"{where} is an object of class {type(value).__name__}, which a model file cannot hold. Register a custom "
+        "dataclass: a criterion or measure with structrank.register, others with structrank.models.files.register."
     )
 
 
@@ -366,20 +366,20 @@ def _decode_learner(cls, content, arrays):
         setattr(model, name, _decode(value, arrays))
     _check_weights(model)
     if hasattr(model, "parsed_criteria"):
-        model.parsed_criteria()  # raises where it is trained on one, by name, that is not registered
+        model.parsed_criteria()  # raises if a criterion is given by a name that is not registered
     return model
 
 
 def _check_weights(model):
-    """Raise unless there is a weight for each feature: compiled code reads as many, whether they are there or not."""
+    """Raise unless there is one weight per feature: compiled code does not check the bounds."""
     for name in ("coef_", "weights_"):
         weights = getattr(model, name, None)
         if weights is None:
             continue
         n = model.n_features_in_
         if not isinstance(n, int) or not isinstance(weights, np.ndarray) or weights.dtype != np.float64:
-            raise ValueError(f"{name} or n_features_in_ is not what it should be")
-        # One a feature; or, of a network, those of each hidden unit.
+            raise ValueError(f"{name} or n_features_in_ has the wrong type")
+        # One weight per feature; for a network, those of each hidden unit.
         sizes = {n} if name == "coef_" else {n, max(weights.size // (n + 2), 1) * (n + 2)}
         if n < 1 or weights.ndim != 1 or weights.size not in sizes:
             raise ValueError(f"{name} has {weights.size} numbers, which does not fit {n} features")
@@ -490,7 +490,7 @@ def _package_versions():
 
 
 def _write(path, header, arrays, what):
-    """Write a header and arrays, with what both have in common in every file."""
+    """Write a header, completed by format, versions and list of arrays, and the arrays."""
     header = {
         "format": {"name": _MAGIC.decode().strip(), "version": _VERSION},
         **header,

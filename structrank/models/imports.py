@@ -1,4 +1,4 @@
-"""Linear models that other programs have trained: SVM^rank (or SVM^light with a linear kernel) and RankLib."""
+"""Readers of linear models of other programs: SVM^rank (or SVM^light with a linear kernel) and RankLib."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def read_svmrank(path: Path) -> StructRankSVM:
     Parameters
     ----------
     path : path-like
-        As ``svm_rank_learn`` writes it.
+        File written by ``svm_rank_learn``.
 
     Returns
     -------
     StructRankSVM
-        With `coef_`, to predict, rank, save, export and explain; what else training leaves is not there. Scores are those of
-        ``svm_rank_classify`` but for the threshold, which changes no ranking (SVM^rank's is 0).
+        Model with `coef_`, to predict, rank, save, export and explain; other fitted attributes are not set. Scores
+        equal those of ``svm_rank_classify`` up to the threshold, which changes no ranking (0 for SVM^rank).
 
     Raises
     ------
@@ -69,10 +69,10 @@ def read_svmrank(path: Path) -> StructRankSVM:
         factor = parse_number(factor, where)
         for feature, value in parse_weights([token for token in tokens if not token.startswith("qid:")], where).items():
             if not 1 <= feature <= n_features:
-                raise ValueError(f"{where}: feature {feature} is not one of 1 to {n_features}, of which the header speaks.")
+                raise ValueError(f"{where}: feature {feature} is not one of 1 to {n_features}, the features in the header.")
             total[feature] = total.get(feature, 0.0) + factor * value
     if n_features == 0 or not np.isfinite(list(total.values())).all():
-        what = "has no features" if n_features == 0 else "has weights that leave the range of numbers"
+        what = "has no features" if n_features == 0 else "has weights that overflow"
         raise ValueError(f"{path} {what}; expected at least one, all finite.")
     return _as_model(total, n_features)
 
@@ -95,13 +95,13 @@ def read_ranklib(path: Path, *, n_features: int | None = None) -> StructRankSVM:
     ----------
     path : path-like
     n_features : int, default None
-        Of the data that will be scored; None takes the last feature that has a weight.
+        Number of features of the data to score; None uses the last feature with a weight.
 
     Returns
     -------
     StructRankSVM
-        With `coef_`, to predict, rank, save, export and explain; what else training leaves is not there. The constant of a
-        regression is left out, which changes no ranking.
+        Model with `coef_`, to predict, rank, save, export and explain; other fitted attributes are not set. The
+        constant of a regression is dropped, which changes no ranking.
 
     Raises
     ------
@@ -143,8 +143,8 @@ def read_ranklib(path: Path, *, n_features: int | None = None) -> StructRankSVM:
 
 
 def _as_model(weights, n_features):
-    """Return a `StructRankSVM` that has these weights, as if trained; `weights` is a dict from features to numbers."""
-    # The setting that is RankSVM's own objective, should the user go on training.
+    """Return a fitted `StructRankSVM` with the given weights, a dict from feature numbers to weights."""
+    # The objective of RankSVM, in case training is continued.
     model = StructRankSVM("auc", relevant_from=None, query_weight="pairs")
     model.coef_ = np.zeros(n_features)
     for number, weight in weights.items():

@@ -1,4 +1,4 @@
-"""What every learner that scores documents can do with its scores."""
+"""Base class of learners that score documents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ranks_within(scores, grouping):
 
 
 def check_finished(model):
-    """Raise Ctrl-C again where training answered it with the model so far, if that must not pass for a whole one."""
+    """Raise KeyboardInterrupt if training was interrupted, for callers that need a completely trained model."""
     if getattr(model, "stop_reason_", None) == "interrupted":
         raise KeyboardInterrupt
     if hasattr(model, "steps"):  # a Pipeline
@@ -42,9 +42,9 @@ def check_finished(model):
 
 
 class Ranker(BaseEstimator):
-    """A scikit-learn estimator whose ``predict(X)`` gives scores, higher is better; this adds `rank` and `save`.
+    """Base class: a scikit-learn estimator whose ``predict(X)`` returns scores, higher is better; adds `rank` and `save`.
 
-    Under scikit-learn's metadata routing, `fit` and `score` ask for `qid`: a Pipeline or a search hands it on.
+    Under scikit-learn's metadata routing, `fit` and `score` request `qid`: a Pipeline or a search passes it on.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Ranker(BaseEstimator):
     array([2, 1, 1])
     """
 
-    # Asked for by default, so that users need not call set_fit_request and set_score_request.
+    # Requested by default, so that users need not call set_fit_request and set_score_request.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True}  # noqa: RUF012
 
@@ -82,7 +82,7 @@ class Ranker(BaseEstimator):
         Parameters
         ----------
         path : path-like
-            An existing file is replaced, in one step.
+            An existing file is replaced atomically.
 
         Examples
         --------
@@ -99,7 +99,7 @@ class Ranker(BaseEstimator):
         files.save_model(self, path)
 
     def _check_features(self, X):
-        """Return X as `checks.as_matrix` does, after all checks that scoring needs but for nan and infinity."""
+        """Return X as `checks.as_matrix` does, after all checks for scoring except for nan and infinity."""
         check_is_fitted(self)
         matrix = checks.as_matrix(X)
         validate_data(self, X, reset=False, skip_check_array=True)

@@ -28,7 +28,7 @@ class Checkpoint:
     Parameters
     ----------
     folder : path-like
-        Created where it does not exist.
+        Created if missing.
     parameters : dict
         Parameters that the model depends on, besides the data; text or numbers.
     name : str, default "training"

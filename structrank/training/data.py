@@ -28,9 +28,9 @@ class RankingData:
     sample_weight : array-like of shape (n_docs,), default None
         Weight of each row's query; constant within a query.
     is_part : bool, default False
-        Whether there are other parts, so that all weights of this one may be 0.
+        Whether the data are one of several parts; then all weights may be 0.
     name : str, default "X"
-        What X is called in messages.
+        Name of X in messages.
     check_finite : bool, default True
         Whether to look for nan and infinity in X, which takes about as long as a pass over the data.
 

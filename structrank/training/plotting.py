@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class HistoryDisplay(Display):
-    """How a training run went, iteration by iteration.
+    """Plot of the history of a training run.
 
     Parameters
     ----------
     history : History
         `StructRankSVM.history_`.
     tol : float, default None
-        The gap at which training stops, drawn as a line: `tol` of the model times its C.
+        Gap at which training stops, drawn as a line: `tol` of the model times its C.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class HistoryDisplay(Display):
 
     See Also
     --------
-    PathDisplay : Many runs, by C.
+    PathDisplay : Runs for several values of C.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class HistoryDisplay(Display):
         x : {"iteration", "seconds"}, default "iteration"
             Quantity on the horizontal axis.
         ax : matplotlib Axes, default None
-            Where to draw; None makes a new figure.
+            Axes to draw on; None creates a new figure.
 
         Returns
         -------

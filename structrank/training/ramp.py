@@ -60,7 +60,7 @@ class RampRound:
 
 
 class LinearisedRisk:
-    """R(w) minus a plane of P: what a round minimises.
+    """R(w) minus a plane of P, which a round minimises.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def train_ramp(risk, start, C, options, max_iter, callback=None):
     options : dict
         Options of `CuttingPlanes` for the convex problems.
     max_iter : int
-        Most passes over the data.
+        Maximum number of passes over the data.
     callback : callable, default None
         Called with each iteration of each convex problem; a true return value stops training.
 

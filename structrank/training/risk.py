@@ -29,12 +29,12 @@ class Risk:
     Parameters
     ----------
     sources : list
-        `RankingData`, or objects with ``load() -> RankingData`` and ``matrix()``, which reads its matrix again: the whole data
-        set as one shard, or many that are read one after another.
+        `RankingData`, or objects with ``load() -> RankingData`` and ``matrix()``, which reads the matrix again: one shard with
+        the whole data set, or many shards that are read one after another.
     objective : Objective
     formulation : {"auto", "grouped", "one-slack", "n-slack"}
-        "n-slack" has a slack for each query (and criterion, where slacks are separate), the others one for each group of
-        neighbouring queries: 128 to 512 groups by the size of X, fewer where X is sparse and wide.
+        "n-slack" has one slack per query (and per criterion if slacks are separate), the others one per group of
+        neighbouring queries: 128 to 512 groups by the size of X, fewer if X is sparse and wide.
     n_threads : int
 
     Attributes
@@ -45,7 +45,7 @@ class Risk:
     group_weights : (n_groups,) array
         Weights of the groups of queries, which are the slacks unless parts have their own.
     n_features, n_queries, n_docs : int
-        Queries with a training signal (relevant and irrelevant documents, or different labels where graded, and a weight
+        Queries with a training signal (relevant and irrelevant documents, or different labels if graded, and a weight
         above 0), and their documents.
     median_length : int
         Median number of documents of these queries.

@@ -1,4 +1,4 @@
-"""Training runs over one risk, on the convex bound, the ramp bound, or the ramp where the convex bound is vacuous."""
+"""Training runs over one risk, on the convex bound, the ramp bound, or the ramp bound if the convex bound is vacuous."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Training:
     ramp_objective : Objective
         Objective of the ramp bound.
     bound : {"convex", "ramp", "auto"}
-        "auto" uses the ramp where the convex bound is vacuous.
+        "auto" uses the ramp bound if the convex bound is vacuous.
     tol, solver, max_iter
         See `structrank.solvers.CuttingPlanes`.
     checkpoint : Checkpoint, default None
@@ -55,7 +55,7 @@ class Training:
         self._options = {"tol": tol, "solver": solver, "one_slack_passes": slack_passes(risk.formulation, solver)}
 
     def run(self, C, callback=None, start=None):
-        """Train for one C, from `start` where it is given; return `Result` and `Health`."""
+        """Train for one C, from `start` if given; return `Result` and `Health`."""
         try:
             if self.bound != "ramp":
                 zero = self._convex.points[0]

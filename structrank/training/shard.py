@@ -39,7 +39,7 @@ class Part:
     make_oracle : callable
         From `structrank.oracles`.
     weight : float
-        C_l / C where slacks are separate.
+        C_l / C, for separate slacks.
     """
 
     criterion: object
@@ -68,7 +68,7 @@ class Objective:
     relevant_from : float or None
         Lowest label that counts as relevant; None uses labels as grades.
     slack : {"separate", "shared"}
-        Of several parts: the weighted sum of their risks, or per query the largest of their losses.
+        For several parts: the weighted sum of their risks, or per query the largest of their losses.
     query_weight : {"equal", "pairs"}
         Whether a query counts as 1 or by its number of pairs with different labels; either is multiplied by its weight.
     """
@@ -102,7 +102,7 @@ class Facts:
     n_entries : int
         Entries of X; stored entries if X is sparse.
     lengths : (n_used,) array of int32
-        Documents of each usable query, which has relevant and irrelevant documents (different labels, where graded) and a
+        Documents of each usable query, which has relevant and irrelevant documents (different labels, if graded) and a
         weight above 0.
     total_weight : float
         Weight of the usable queries.
@@ -254,7 +254,7 @@ class Shard:
         return np.array(firsts)
 
     def planes(self, X, w, kind="risk", threads=None):
-        """Pass over the queries. A pass at w = 0 raises a ValueError where X holds nan or infinity.
+        """Pass over the queries. A pass at w = 0 raises a ValueError if X holds nan or infinity.
 
         Parameters
         ----------
@@ -270,7 +270,7 @@ class Shard:
         Returns
         -------
         slope, offset, value : (n_kinds, n_groups, n_features), (n_kinds, n_groups) and (n_kinds, n_groups) arrays
-            One plane a group; n_kinds is 1, or the number of parts for a "risk" whose parts have their own slacks.
+            One plane per group; n_kinds is 1, or the number of parts for a "risk" whose parts have their own slacks.
         seconds : float
         """
         started = time.perf_counter()

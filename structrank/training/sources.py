@@ -1,4 +1,4 @@
-"""Where the shards of a training set come from: arrays, or files and parts of arrays that are read when a pass needs them."""
+"""Sources of the shards of a training set: arrays, or files and parts of arrays that are read when a pass needs them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from structrank.training.data import RankingData
 
 
 class ShardSource:
-    """One of `Shards`, as training reads it: no data are held between passes.
+    """Source of one shard; no data are held between passes.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def sources_of(X, y=None, qid=None, sample_weight=None):
     ----------
     X : Shards, array-like or sparse matrix of shape (n_docs, n_features)
     y, qid, sample_weight : array-like of shape (n_docs,), default None
-        None where X is `Shards`.
+        None if X is `Shards`.
 
     Returns
     -------

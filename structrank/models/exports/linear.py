@@ -1,4 +1,4 @@
-"""What is exported: a linear function of features that are normalised first."""
+"""Linear functions of normalised features, the common form of all exports."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
 
-# Scores that are off by this share of their spread are worth a warning.
+# Rounding errors above this fraction of the spread of the scores cause a warning.
 _LEAST_OFFSET = 1e-4
 
 
@@ -21,11 +21,11 @@ class LinearFunction:
     Attributes
     ----------
     names : tuple of str
-        Of the features.
+        Names of the features.
     weights, centres, spreads : (n_features,) arrays
         w, c and d; d is above 0.
     kind : {"standard", "min_max"}
-        Whether c and d are a mean and a standard deviation, or a minimum and the way from there to a maximum.
+        Whether c and d are a mean and a standard deviation, or a minimum and the range.
 
     Examples
     --------
@@ -43,25 +43,25 @@ class LinearFunction:
 
     @property
     def raw_weights(self):
-        """Weights of the features as they are, (n_features,)."""
+        """Weights of the features before normalisation, (n_features,)."""
         return self.weights / self.spreads
 
     @property
     def constant(self):
-        """The score where all features are 0."""
+        """Score of a document whose features are all 0."""
         return -float(self.raw_weights @ self.centres)
 
     @property
     def is_normalised(self):
-        """Whether a feature is changed at all before it is weighted, (n_features,) of bool."""
+        """Whether each feature is changed before it is weighted, (n_features,) of bool."""
         return (self.centres != 0.0) | (self.spreads != 1.0)
 
     def contributions(self, X):
-        """Return what each feature adds to the score of each row of a dense matrix, (n_docs, n_features)."""
+        """Return the contribution of each feature to the score of each row of a dense matrix, (n_docs, n_features)."""
         return self.weights * ((X - self.centres) / self.spreads)
 
     def shifted(self, shift):
-        """Return the function plus a constant, which is put into the centre of a feature, as engines have no constant.
+        """Return the function plus a constant, which becomes part of the centre of a feature: engines have no constants.
 
         Examples
         --------
@@ -71,7 +71,7 @@ class LinearFunction:
         """
         if shift == 0.0:
             return self
-        # The longer the weight, the less its centre has to move, and the fewer digits are lost in 32 bits.
+        # The larger the weight, the smaller the change of its centre, and the fewer digits are lost in 32 bits.
         longest = int(np.argmax(np.abs(self.weights)))
         if self.weights[longest] == 0.0:
             raise ValueError(f"shift={shift!r}: all weights of the model are 0, so there is no score to shift.")
@@ -80,25 +80,25 @@ class LinearFunction:
         return replace(self, centres=centres)
 
     def for_engine(self, engine, shift):
-        """Return the function as a search engine takes it, after warnings and checks.
+        """Return the function for a search engine, after checks and warnings.
 
         Parameters
         ----------
         engine : str
-            Its name, for messages.
+            Name of the engine, for messages.
         shift : float or None
-            A constant to add to scores; None adds none, and warns where scores can be negative.
+            Constant to add to scores; None adds none, and warns if scores can be negative.
         """
         if shift is not None:
             function = self.shifted(checks.check_number("shift", shift))
         else:
             function = self
-            # Of features as engines compute them, at least 0.
+            # Engines compute features of at least 0.
             if (self.raw_weights < 0.0).any() or self.constant < 0.0:
                 text = (
                     f"Scores of this model can be negative, and Lucene, on which {engine} is built, rejects negative scores. "
                     "Pass shift=, a constant to add, such as 1.0 - model.predict(X).min() over documents that will be ranked; "
-                    "shift=0.0 exports the model as it is."
+                    "shift=0.0 exports the model unchanged."
                 )
                 warnings.warn(text, checks.StructRankWarning, stacklevel=4)
         function._check_single_precision(engine)
@@ -106,14 +106,14 @@ class LinearFunction:
         return function
 
     def _warn_of_offsets(self, engine):
-        """Warn where a feature lies so far from 0, for its spread, that rounding it to 32 bits shows in the scores."""
+        """Warn if a feature is so far from 0, relative to its spread, that rounding it to 32 bits changes the scores."""
         errors = np.abs(self.weights * self.centres / self.spreads) * 2.0**-24
         place, size = int(np.argmax(errors)), float(np.abs(self.weights).max())
         if errors[place] > _LEAST_OFFSET * size:
             text = (
                 f"Feature {self.names[place]!r} is around {self.centres[place]:g} with a spread of {self.spreads[place]:g}; "
-                f"{engine} rounds it to 32 bits, by which scores are off by about {errors[place] / size:.0e} of their spread, "
-                "and documents may trade places. Take a constant off that feature in the engine, and train on that."
+                f"{engine} rounds it to 32 bits, which changes scores by about {errors[place] / size:.0e} of their spread and "
+                "may swap documents. Subtract a constant from that feature in the engine, and train on the result."
             )
             warnings.warn(text, checks.StructRankWarning, stacklevel=5)
 
@@ -129,8 +129,8 @@ class LinearFunction:
             place = int(np.argmax(wrong))
             raise ValueError(
                 f"feature {self.names[place]!r} has weight {self.weights[place]:g}, centre {self.centres[place]:g} and spread "
-                f"{self.spreads[place]:g}; {engine} computes in 32 bits, which cannot hold these apart. Scale the feature "
-                "first, or leave it out, and train again."
+                f"{self.spreads[place]:g}; {engine} computes in 32 bits, which cannot represent them. Scale or drop "
+                "the feature, and train again."
             )
 
 
@@ -145,7 +145,7 @@ def linear_function(model, scaler=None, feature_names=None):
     scaler : StandardScaler or MinMaxScaler, default None
         Fitted scaler that was applied to the features before training.
     feature_names : sequence of str, default None
-        None takes the names seen in training, or f1, f2, ...
+        None uses the names seen in training, or f1, f2, ...
 
     Returns
     -------
@@ -170,22 +170,22 @@ def linear_function(model, scaler=None, feature_names=None):
 
 
 def split_pipeline(model, scaler=None):
-    """Return the model and the scaler, or None, of a Pipeline; anything else is the model itself."""
+    """Return the model and the scaler (or None) of a Pipeline; any other object is the model itself."""
     from sklearn.pipeline import Pipeline
 
     if not isinstance(model, Pipeline):
         return model, scaler
     if scaler is not None:
-        raise ValueError("scaler is given beside a Pipeline, which has its own; give one or the other.")
+        raise ValueError("scaler is given together with a Pipeline, which has its own; pass one or the other.")
     before = [step for _, step in model.steps[:-1] if step is not None and not isinstance(step, str)]
     if len(before) > 1:
         named = ", ".join(type(step).__name__ for step in before)
-        raise ValueError(f"the Pipeline has {named} before the model; an export takes one StandardScaler or MinMaxScaler.")
+        raise ValueError(f"the Pipeline has {named} before the model; an export supports one StandardScaler or MinMaxScaler.")
     return model.steps[-1][1], before[0] if before else None
 
 
 def check_text(name, value):
-    """Raise unless `value` is a text with something in it."""
+    """Raise unless `value` is a text that is not blank."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{name}={value!r} is not valid: expected a text that is not empty.")
     return value
@@ -210,7 +210,7 @@ def _normaliser(scaler, n_features):
     if not isinstance(scaler, (StandardScaler, MinMaxScaler)):
         raise ValueError(
             f"the scaler is a {type(scaler).__name__}; expected a StandardScaler or a MinMaxScaler. Others, such as scaling "
-            "within each query, are not one linear function of a document, and have no place in an export."
+            "within each query, are not one linear function of a document, and cannot be exported."
         )
     check_is_fitted(scaler)
     if scaler.n_features_in_ != n_features:
@@ -237,5 +237,5 @@ def _checked_names(names, n_features):
         raise ValueError(f"feature_names has {len(names)} entries; the model has {n_features} features.")
     twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
     if twice:
-        raise ValueError(f"feature_names has {twice[0]!r} twice; engines know features by their names.")
+        raise ValueError(f"feature_names has {twice[0]!r} twice; engines identify features by name.")
     return tuple(map(str, names))

@@ -1,4 +1,4 @@
-"""Weights as text, ``1:0.5 3:-2.0``, features from 1: what the files of SVM^rank and RankLib share."""
+"""Weights as text, ``1:0.5 3:-2.0`` with features from 1, as in the files of SVM^rank and RankLib."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MOST = 10_000_000  # features or support vectors; more would be a mistake, and 
 
 
 def read_lines(path):
-    """Return the lines of a text file without their ends; a file that is no text is refused."""
+    """Return the lines of a text file without line ends; raise if it is not ASCII text."""
     with open(path, "rb") as file:
         content = file.read()
     try:
@@ -18,7 +18,7 @@ def read_lines(path):
 
 
 def parse_count(text, where):
-    """Return a number of things, or the number of a feature, as int; `where` is file:line, for errors."""
+    """Parse a count or the number of a feature; `where` is file:line, for errors."""
     count = int(text) if text.isdigit() and len(text) < 10 else -1
     if not 0 <= count <= _MOST:
         raise ValueError(f"{where}: {text[:40]!r} is not valid: expected an integer from 0 to {_MOST}.")
@@ -26,9 +26,9 @@ def parse_count(text, where):
 
 
 def parse_number(text, where):
-    """Return a finite number as float; `where` is file:line, for errors."""
+    """Parse a finite number; `where` is file:line, for errors."""
     try:
-        number = math.nan if "_" in text else float(text)  # which Python takes, and the programs do not
+        number = math.nan if "_" in text else float(text)  # Python accepts underscores, the programs do not
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
@@ -37,7 +37,7 @@ def parse_number(text, where):
 
 
 def parse_weights(tokens, where):
-    """Return the weights of features as a dict.
+    """Parse weights; return a dict from feature numbers to weights.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def parse_weights(tokens, where):
 
 
 def format_weights(weights):
-    """Return weights as text, so many digits that they read back the same.
+    """Format weights as text with enough digits to read back the same numbers.
 
     Examples
     --------

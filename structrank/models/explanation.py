@@ -138,10 +138,6 @@ class Explanation:
         ----------
         above, below : int
             Rows of the documents.
-
-        Returns
-        -------
-        PairExplanation
         """
         for name, row in (("above", above), ("below", below)):
             checks.check_number(name, row, at_least=0, integer=True)

@@ -1,9 +1,11 @@
-"""What a linear model can do beside ranking: go to other programs, and say why."""
+"""Exports and explanations as methods of linear models."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+from structrank.models import explanation, exports
 
 if TYPE_CHECKING:
     from structrank._support.typing import Matrix, Path
@@ -13,9 +15,9 @@ if TYPE_CHECKING:
 class LinearMethods:
     """Exports and explanations as methods of a linear model; see `models.exports` and `models.explanation`.
 
-    Each works on a fitted model whose score is w.x: with `coef_`, or with `weights_` and no hidden units. Where features were
-    scaled before the model saw them, pass the `scaler`, a fitted StandardScaler or MinMaxScaler: it goes along. Of a Pipeline
-    ``pipeline[-1].to_solr(..., scaler=pipeline[0])`` and ``exports.to_solr(pipeline, ...)`` are the same.
+    The model must be fitted and linear: with `coef_`, or with `weights_` and no hidden units. If features were scaled before
+    training, pass the `scaler`, a fitted StandardScaler or MinMaxScaler, which is exported as well. For a Pipeline,
+    ``pipeline[-1].to_solr(..., scaler=pipeline[0])`` is equivalent to ``exports.to_solr(pipeline, ...)``.
 
     Examples
     --------
@@ -39,46 +41,32 @@ class LinearMethods:
         shift: float | None = None,
     ) -> dict[str, Any]:
         """Return the JSON for Solr's model store, as a dict; see `structrank.models.exports.to_solr`."""
-        from structrank.models import exports
-
         return exports.to_solr(self, name, store, scaler=scaler, feature_names=feature_names, shift=shift)
 
     def to_elasticsearch(
         self, name: str, *, scaler: Any = None, feature_names: Sequence[str] | None = None, shift: float | None = None
     ) -> dict[str, Any]:
         """Return the JSON for the plugin of Elasticsearch or OpenSearch, as a dict; see `exports.to_elasticsearch`."""
-        from structrank.models import exports
-
         return exports.to_elasticsearch(self, name, scaler=scaler, feature_names=feature_names, shift=shift)
 
     def to_onnx(self, path: Path, *, scaler: Any = None, dtype: str = "float64") -> None:
         """Write an ONNX file; see `structrank.models.exports.to_onnx`."""
-        from structrank.models import exports
-
         exports.to_onnx(self, path, scaler=scaler, dtype=dtype)
 
     def to_sklearn(self, *, scaler: Any = None) -> Any:
         """Return a plain scikit-learn model with the same scores; see `structrank.models.exports.to_sklearn`."""
-        from structrank.models import exports
-
         return exports.to_sklearn(self, scaler=scaler)
 
     def to_svmrank(self, path: Path, *, scaler: Any = None) -> None:
         """Write a model file of SVM^rank; see `structrank.models.exports.to_svmrank`."""
-        from structrank.models import exports
-
         exports.to_svmrank(self, path, scaler=scaler)
 
     def to_ranklib(self, path: Path, *, scaler: Any = None) -> None:
         """Write a model file of RankLib; see `structrank.models.exports.to_ranklib`."""
-        from structrank.models import exports
-
         exports.to_ranklib(self, path, scaler=scaler)
 
     def explain(
         self, X: Matrix, *, pair: tuple[int, int] | None = None, scaler: Any = None, feature_names: Sequence[str] | None = None
     ) -> Explanation | PairExplanation:
-        """Compute what each feature adds to the scores of a query's documents; see `structrank.models.explanation.explain`."""
-        from structrank.models import explanation
-
+        """Compute the contributions of features to scores; see `structrank.models.explanation.explain`."""
         return explanation.explain(self, X, pair=pair, scaler=scaler, feature_names=feature_names)

@@ -83,10 +83,6 @@ class HistoryDisplay(Display):
             Quantity on the horizontal axis.
         ax : matplotlib Axes, default None
             Axes to draw on; None creates a new figure.
-
-        Returns
-        -------
-        self
         """
         checks.check_choice("kind", kind, ("bounds", "gap", "seconds"))
         checks.check_choice("x", x, ("iteration", "seconds"))

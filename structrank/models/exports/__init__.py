@@ -1,6 +1,7 @@
-"""Linear models for other programs: search engines, ONNX, scikit-learn, SVM^rank and RankLib.
+"""Exports of linear models: search engines, ONNX, scikit-learn, SVM^rank and RankLib.
 
-Every function takes a fitted linear model, or a scikit-learn Pipeline of a scaler and one; the models have them as methods.
+Every function takes a fitted linear model, or a Pipeline of a StandardScaler or MinMaxScaler and a linear model. If features
+were scaled outside a Pipeline before training, pass the fitted `scaler`. Linear models have the functions as methods, too.
 """
 
 from structrank.models.exports.elasticsearch import to_elasticsearch

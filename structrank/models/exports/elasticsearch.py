@@ -12,31 +12,22 @@ from structrank.models.exports.linear import check_text, linear_function
 def to_elasticsearch(
     model: Any, name: str, *, scaler: Any = None, feature_names: Sequence[str] | None = None, shift: float | None = None
 ) -> dict[str, Any]:
-    """Return a linear model as the JSON that the Learning to Rank plugin of Elasticsearch and OpenSearch takes.
+    """Return a linear model as JSON for the Learning to Rank plugin of Elasticsearch and OpenSearch.
 
-    The plugin computes in 32 bits: documents whose scores differ by less than about 1e-6 of
-    their size may trade places; by more where a feature is far from 0 for its spread, such as a time stamp, of which it warns.
+    The plugin computes in 32 bits; see `to_solr` for the consequences.
 
     Parameters
     ----------
-    model : linear model or Pipeline
-        Fitted; a Pipeline of a StandardScaler or MinMaxScaler and a linear model.
     name : str
-        Of the model.
-    scaler : StandardScaler or MinMaxScaler, default None
-        Fitted scaler that was applied to the features before training.
-    feature_names : sequence of str, default None
-        As in the feature set; None takes the names seen in training, or f1, f2, ...
-    shift : float, default None
-        A constant to add to all scores, which changes no ranking: Lucene rejects negative scores. The constant is put into
-        the normalizer of the feature with the weight of largest absolute value. None adds none, and warns where scores can be
-        negative.
+        Name of the model.
+    model, scaler, feature_names, shift
+        As for `to_solr`; names as in the feature set.
 
     Returns
     -------
     dict
-        For ``json.dump``, and ``POST /_ltr/_featureset/<set>/_createmodel``. The definition is a text, as the plugin's
-        manual has it: the JSON of a dict from features to weights.
+        Content for ``json.dump`` and ``POST /_ltr/_featureset/<set>/_createmodel``. The definition is a text, as the plugin
+        requires: the JSON of a dict from features to weights.
 
     Examples
     --------

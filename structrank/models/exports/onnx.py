@@ -15,18 +15,16 @@ if TYPE_CHECKING:
 def to_onnx(model: Any, path: Path, *, scaler: Any = None, dtype: str = "float64") -> None:
     """Write a linear model as an ONNX file; needs ``pip install structrank[onnx]``.
 
-    The file has one input ``X``, (n_docs, n_features), and gives scores of shape (n_docs, 1).
+    The file has one input ``X``, (n_docs, n_features), and returns scores of shape (n_docs, 1).
 
     Parameters
     ----------
-    model : linear model or Pipeline
-        Fitted; a Pipeline of a StandardScaler or MinMaxScaler and a linear model.
+    model, scaler
+        As for `to_solr`.
     path : path-like
-        An existing file is replaced, in one step.
-    scaler : StandardScaler or MinMaxScaler, default None
-        Fitted scaler that was applied to the features before training.
+        An existing file is replaced atomically.
     dtype : {"float64", "float32"}, default "float64"
-        Of the input and of all that is computed. 32 bits are what some servers ask for, and keep six or seven digits.
+        Type of the input and of the computation. Some servers require float32, which has six or seven digits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Linear model files of RankLib, read and written."""
+"""Linear model files of RankLib."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ LINEAR = ("Coordinate Ascent", "Linear Regression")
 
 
 def to_ranklib(model: Any, path: Path, *, scaler: Any = None) -> None:
-    """Write a linear model as RankLib writes one of its own, of Coordinate Ascent; feature i is column i of X, from 1.
+    """Write a linear model as a Coordinate Ascent model of RankLib; feature i is column i of X, from 1.
 
-    The scaler is worked into the weights: the file is for features as they are. Such a file has no place for a constant, so
-    scores may differ by one from those of the model; rankings do not.
+    The scaler is folded into the weights: the file expects unscaled features. The format has no constant term, so scores may
+    differ from those of the model by a constant; rankings do not.
 
     Parameters
     ----------
-    model : linear model or Pipeline
-        Fitted; a Pipeline of a StandardScaler or MinMaxScaler and a linear model.
+    model, scaler
+        As for `to_solr`.
     path : path-like
-        An existing file is replaced, in one step.
-    scaler : StandardScaler or MinMaxScaler, default None
-        Fitted scaler that was applied to the features before training.
+        An existing file is replaced atomically.
 
     Examples
     --------

@@ -1,15 +1,17 @@
-"""Scikit-learn's own linear model, for whatever takes one."""
+"""Plain scikit-learn models."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.linear_model import LinearRegression
-from sklearn.pipeline import Pipeline, make_pipeline
 
 from structrank.models.exports.linear import linear_function, split_pipeline
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import Pipeline
 
 
 def to_sklearn(model: Any, *, scaler: Any = None) -> LinearRegression | Pipeline:
@@ -17,14 +19,12 @@ def to_sklearn(model: Any, *, scaler: Any = None) -> LinearRegression | Pipeline
 
     Parameters
     ----------
-    model : linear model or Pipeline
-        Fitted; a Pipeline of a StandardScaler or MinMaxScaler and a linear model.
-    scaler : StandardScaler or MinMaxScaler, default None
-        Fitted scaler that was applied to the features before training.
+    model, scaler
+        As for `to_solr`.
 
     Returns
     -------
-    LinearRegression, or a Pipeline of the scaler and one
+    LinearRegression, or a Pipeline of the scaler and a LinearRegression
 
     Examples
     --------
@@ -34,6 +34,9 @@ def to_sklearn(model: Any, *, scaler: Any = None) -> LinearRegression | Pipeline
     >>> plain, bool(plain.predict([[3.0]]) == model.predict([[3.0]]))
     (LinearRegression(), True)
     """
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
+
     function = linear_function(model, scaler)
     ours, scaler = split_pipeline(model, scaler)
     plain = LinearRegression()

@@ -17,30 +17,30 @@ def to_solr(
     feature_names: Sequence[str] | None = None,
     shift: float | None = None,
 ) -> dict[str, Any]:
-    """Return a linear model as the JSON that Solr's model store takes.
+    """Return a linear model as JSON for Solr's model store.
 
-    Solr computes in 32 bits: documents whose scores differ by less than about 1e-6 of
-    their size may trade places; by more where a feature is far from 0 for its spread, such as a time stamp, of which it warns.
+    Solr computes in 32 bits, so documents whose scores differ by less than about 1e-6 of their size may swap ranks. Larger
+    differences are affected if a feature is far from 0 relative to its spread, such as a timestamp; the export then warns.
 
     Parameters
     ----------
     model : linear model or Pipeline
         Fitted; a Pipeline of a StandardScaler or MinMaxScaler and a linear model.
     name, store : str
-        Of the model, and of the feature store that has its features.
+        Names of the model and of its feature store.
     scaler : StandardScaler or MinMaxScaler, default None
         Fitted scaler that was applied to the features before training.
     feature_names : sequence of str, default None
-        As in the feature store; None takes the names seen in training, or f1, f2, ...
+        Names as in the feature store; None uses the names seen in training, or f1, f2, ...
     shift : float, default None
-        A constant to add to all scores, which changes no ranking: Lucene rejects negative scores. The constant is put into
-        the normalizer of the feature with the weight of largest absolute value. None adds none, and warns where scores can be
+        Constant to add to all scores, which changes no ranking: Lucene rejects negative scores. It becomes part of the
+        normalizer of the feature with the weight of largest absolute value. None adds none, and warns if scores can be
         negative.
 
     Returns
     -------
     dict
-        For ``json.dump``, and ``PUT /solr/<collection>/schema/model-store``.
+        Content for ``json.dump`` and ``PUT /solr/<collection>/schema/model-store``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Model files of SVM^rank (and SVM^light with a linear kernel), read and written."""
+"""Model files of SVM^rank (and SVM^light with a linear kernel)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from structrank.models.exports.weight_text import format_weights
 if TYPE_CHECKING:
     from structrank._support.typing import Path
 
-_FIRST_LINE = "SVM-light Version V6.20"  # what svm_rank_classify asks for
+_FIRST_LINE = "SVM-light Version V6.20"  # required by svm_rank_classify
 HEADER = (
     "kernel type",
     "kernel parameter -d",
@@ -29,17 +29,14 @@ HEADER = (
 def to_svmrank(model: Any, path: Path, *, scaler: Any = None) -> None:
     """Write a linear model as a file that ``svm_rank_classify`` reads; feature i is column i of X, from 1.
 
-    The scaler is worked into weights and threshold: the file is for features as they are. ``svm_rank_classify`` keeps numbers
-    in 32 bits.
+    The scaler is folded into weights and threshold: the file expects unscaled features. ``svm_rank_classify`` uses 32 bits.
 
     Parameters
     ----------
-    model : linear model or Pipeline
-        Fitted; a Pipeline of a StandardScaler or MinMaxScaler and a linear model.
+    model, scaler
+        As for `to_solr`.
     path : path-like
-        An existing file is replaced, in one step.
-    scaler : StandardScaler or MinMaxScaler, default None
-        Fitted scaler that was applied to the features before training.
+        An existing file is replaced atomically.
 
     Examples
     --------
@@ -55,7 +52,7 @@ def to_svmrank(model: Any, path: Path, *, scaler: Any = None) -> None:
     function = linear_function(model, scaler)
     weights, threshold = function.raw_weights, -function.constant + 0.0  # not "-0.0"
     values = ["0 ", "3 ", "1 ", "1 ", "1 ", "empty", f"{weights.shape[0]} ", "0 ", "2 ", f"{threshold!r} "]
-    # Its own files have a space before the ends of all lines of the header but the last.
+    # Its own files have a space at the end of all header lines except the last.
     header = [f"{value}# {what} " for value, what in zip(values, HEADER, strict=True)]
     lines = [_FIRST_LINE, *header[:-1], header[-1].rstrip(), f"1 {format_weights(weights)} #"]
     replace_file(path, ("\n".join(lines) + "\n").encode("ascii"), "the model")

@@ -35,31 +35,20 @@ if TYPE_CHECKING:  # for type checkers, which do not see lazy names
     from structrank.clicks.walks import RandomWalkRanker as RandomWalkRanker
 
 _HOME = {
-    "ClickLog": "log",
+    **dict.fromkeys(("ClickLog", "stream_sessions"), "log"),
     "LogReport": "report",
-    "read_tsv": "readers",
-    "read_jsonl": "readers",
     "read_frame": "frames",
-    "read_yandex": "readers",
-    "stream_sessions": "log",
-    "stream_tsv": "readers",
-    "stream_jsonl": "readers",
-    "stream_yandex": "readers",
-    "ClickCounts": "counts",
-    "ClickCounter": "counts",
+    **dict.fromkeys(("read_tsv", "read_jsonl", "read_yandex", "stream_tsv", "stream_jsonl", "stream_yandex"), "readers"),
+    **dict.fromkeys(("ClickCounts", "ClickCounter"), "counts"),
     "click_counts": "stream",
-    "Preferences": "preferences",
-    "PairCounter": "preferences",
-    "preference_pairs": "preferences",
+    **dict.fromkeys(("Preferences", "PairCounter", "preference_pairs"), "preferences"),
     "CollaborativeRanker": "collaborative",
     "RandomWalkRanker": "walks",
     "HybridRanker": "hybrid",
-    "ClickThroughRate": "baselines",
-    "MeanPosition": "baselines",
+    **dict.fromkeys(("ClickThroughRate", "MeanPosition"), "baselines"),
     "pair_accuracy": "evaluation",
     "to_labels": "labels",
-    "FactorsDisplay": "plotting",
-    "ThetaDisplay": "plotting",
+    **dict.fromkeys(("FactorsDisplay", "ThetaDisplay"), "plotting"),
 }
 
 __all__ = [*_HOME]

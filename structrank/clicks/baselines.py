@@ -27,10 +27,6 @@ class _CountRatio(ClickRanker):
         Parameters
         ----------
         log : ClickLog, stream of its parts, or ClickCounts
-
-        Returns
-        -------
-        self
         """
         self.counts_ = click_counts(log)
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -22,13 +22,10 @@ from structrank.clicks.factorization import (
     group_pairs,
     held_out_likelihood,
 )
-from structrank.clicks.ids import Ids, dense_pairs
+from structrank.clicks.ids import Ids
 from structrank.clicks.log import random_mask
 from structrank.clicks.preferences import Preferences
 from structrank.clicks.ranker import ClickRanker
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 _RATES = {"sgd": 0.5, "adam": 0.01, "batch": 0.1}
 _START_SD = 0.1  # of the initial factors; at 0 the gradient vanishes
@@ -64,8 +61,8 @@ class Epoch:
 class CollaborativeRanker(ClickRanker):
     r"""Score (query, url) by latent factors fitted to preference pairs.
 
-    Relevance is R = Q U^T, and query i prefers url j to url k with probability 1 / (1 + exp(r_ik - r_ij)) (Bradley and
-    Terry). Training maximises the posterior
+    The score is R = Q U^T, and query i prefers url j to url k with probability 1 / (1 + exp(r_ik - r_ij)) (Bradley and Terry).
+    Training maximises the posterior
 
     .. math:: \sum_i \sum_{\langle j, k \rangle_i} w_{ijk} \log \frac{1}{1 + e^{-q_i \cdot (u_j - u_k)}}
               - \frac{|Q - M|^2}{2 \sigma_q^2} - \frac{|U|^2}{2 \sigma_u^2}
@@ -174,10 +171,6 @@ class CollaborativeRanker(ClickRanker):
         pairs : Preferences
         validation : Preferences, default None
             Pairs for early stopping, over the same ids; None holds out some of `pairs`.
-
-        Returns
-        -------
-        self
         """
         return self._fit(pairs, validation)
 
@@ -262,27 +255,8 @@ class CollaborativeRanker(ClickRanker):
         self.queries_ = _joined(self.queries_, names[new])
         return self
 
-    def predict(self, queries: ArrayLike, urls: ArrayLike) -> np.ndarray:
-        """Score urls for queries, q_i . u_j; higher is better.
-
-        Parameters
-        ----------
-        queries, urls : array-like of shape (n,)
-            Ids; entry i of both is a pair.
-
-        Returns
-        -------
-        (n,) array
-            0 for urls without training pairs; nan, with a warning, for ids that are not in the log.
-        """
-        check_is_fitted(self)
-        query, url, known = known_pairs(self.queries_, self.urls_, queries, urls)
-        scores = np.full(known.shape[0], np.nan)
-        scores[known] = self._scores(query, url)
-        return scores
-
     def _scores(self, query, url):
-        """Score dense integers (query, url) in blocks."""
+        """Compute q_i . u_j of dense integers (query, url), in blocks."""
         scores = np.empty(query.shape[0])
         step = max(1, 2**20 // self.query_factors_.shape[1])
         for start in range(0, query.shape[0], step):
@@ -375,21 +349,6 @@ def check_share(name, value):
     """Raise if `value` is not a number of at least 0 and below 1."""
     if checks.check_number(name, value, at_least=0) >= 1:
         raise ValueError(f"{name}={value!r} is not valid: expected a number of at least 0 and below 1.")
-
-
-def known_pairs(query_ids, url_ids, queries, urls):
-    """Return the dense integers of pairs (query, url) with known ids, and the mask of these pairs; warn about the others."""
-    query, url = dense_pairs(query_ids, url_ids, queries, urls)
-    known = (query >= 0) & (url >= 0)
-    if not known.all():
-        warnings.warn(
-            f"{(~known).sum()} of {known.shape[0]} entries have a query or url that the model does not have "
-            f"({(query < 0).sum()} queries, {(url < 0).sum()} urls); their scores are nan. Examples of known ids: query "
-            f"{query_ids.values[:1].tolist()[0]!r}, url {url_ids.values[:1].tolist()[0]!r}.",
-            checks.StructRankWarning,
-            stacklevel=3,
-        )
-    return query[known], url[known], known
 
 
 def _grouped(pairs, weight, expected):

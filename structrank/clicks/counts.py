@@ -79,7 +79,37 @@ class KeySums:
         return self._summed
 
 
-class ClickCounter:
+class LogCounter:
+    """Base class of counters over a log that is read in parts.
+
+    Subclasses set `_n_columns` and define ``_entries(part)``, which returns queries, keys and values to sum.
+    """
+
+    def __init__(self):
+        self._sums = KeySums(self._n_columns)
+        self._first: Any = None
+
+    def add(self, log: Any) -> None:
+        """Count a part of the log.
+
+        Parameters
+        ----------
+        log : ClickLog
+            All parts must share their ids, as the parts of one stream do.
+        """
+        shared_ids(self._first or log, log)
+        self._first = self._first or log
+        for part in parts_of(log):
+            self._sums.add(*self._entries(part))
+
+    def _finish(self):
+        """Return queries, keys and values of the sums; raise if no part was added."""
+        if self._first is None:
+            raise ValueError("the log has no sessions; expected at least one.")
+        return self._sums.sums()
+
+
+class ClickCounter(LogCounter):
     """Counter of clicks and impressions for a log that is read in parts.
 
     Examples
@@ -92,36 +122,17 @@ class ClickCounter:
     ClickCounts(1 queries, 2 urls, 4 impressions, 2 clicks)
     """
 
-    def __init__(self):
-        self._sums = KeySums(3)
-        self._first: Any = None
+    _n_columns = 3
 
-    def add(self, log: Any) -> None:
-        """Count the clicks and impressions of a part.
-
-        Parameters
-        ----------
-        log : ClickLog
-            All parts must share their ids, as the parts of one stream do.
-        """
-        shared_ids(self._first or log, log)
-        self._first = self._first or log
-        for part in parts_of(log):
-            sizes = np.diff(part.indptr)
-            position = np.arange(part.shown.shape[0]) - np.repeat(part.indptr[:-1], sizes) + 1
-            values = np.column_stack([part.clicked(), np.ones(part.shown.shape[0]), position])
-            self._sums.add(np.repeat(part.query, sizes), part.shown.astype(np.int64), values)
+    def _entries(self, part):
+        sizes = np.diff(part.indptr)
+        position = np.arange(part.shown.shape[0]) - np.repeat(part.indptr[:-1], sizes) + 1
+        values = np.column_stack([part.clicked(), np.ones(part.shown.shape[0]), position])
+        return np.repeat(part.query, sizes), part.shown.astype(np.int64), values
 
     def finish(self) -> ClickCounts:
-        """Return the counts of all parts.
-
-        Returns
-        -------
-        ClickCounts
-        """
-        if self._first is None:
-            raise ValueError("the log has no sessions; expected at least one.")
-        query, url, values = self._sums.sums()
+        """Return the counts of all parts."""
+        query, url, values = self._finish()
         queries, query = settled(self._first.queries, query)
         urls, url = settled(self._first.urls, url)
         shape = (len(queries), len(urls))
@@ -135,13 +146,6 @@ def parts_of(log):
     for start in range(0, len(log), _SESSIONS_AT_ONCE):
         stop = min(start + _SESSIONS_AT_ONCE, len(log))
         rows, clicks = log.indptr[start : stop + 1], log.click_indptr[start : stop + 1]
-        yield type(log)(
-            log.queries,
-            log.urls,
-            log.query[start:stop],
-            rows - rows[0],
-            log.shown[rows[0] : rows[-1]],
-            clicks - clicks[0],
-            log.clicks[clicks[0] : clicks[-1]],
-            log.report,
-        )
+        lists = log.query[start:stop], rows - rows[0], log.shown[rows[0] : rows[-1]]
+        clicked = clicks - clicks[0], log.clicks[clicks[0] : clicks[-1]]
+        yield type(log)(log.queries, log.urls, *lists, *clicked, log.report)

@@ -40,10 +40,6 @@ def read_frame(
     malformed : {"skip", "error"}, default "skip"
         How to treat a row with a missing value: skip it, count it and warn, or raise.
 
-    Returns
-    -------
-    ClickLog
-
     Examples
     --------
     >>> import pandas as pd

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
-from structrank.clicks.collaborative import CollaborativeRanker, check_pairs, known_pairs
+from structrank.clicks.collaborative import CollaborativeRanker, check_pairs
 from structrank.clicks.counts import ClickCounts
 from structrank.clicks.evaluation import pair_accuracy
 from structrank.clicks.log import ClickLog, random_mask
@@ -20,9 +19,6 @@ from structrank.clicks.preferences import RULES, Preferences, preference_pairs
 from structrank.clicks.ranker import ClickRanker
 from structrank.clicks.stream import click_counts
 from structrank.clicks.walks import RandomWalkRanker
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 THETAS = tuple(np.linspace(0.0, 1.0, 21).round(2).tolist())
 STRENGTHS = (0.0, 0.25, 0.5, 1.0, 2.0)
@@ -150,10 +146,6 @@ class HybridRanker(ClickRanker):
         pairs : Preferences, default None
             None extracts them from the log. If given, the folds are of pairs, not of sessions: the walk is then evaluated on
             clicks that it was fitted to, and theta is biased upwards.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters(log, pairs)
         factors = CollaborativeRanker() if self.collaborative is None else clone(self.collaborative)
@@ -167,36 +159,29 @@ class HybridRanker(ClickRanker):
         counts = click_counts(log)
         # _check_parameters requires pairs if log is ClickCounts.
         pairs = preference_pairs(log, self.rule) if pairs is None else _over_ids_of(counts, pairs)  # type: ignore[arg-type]
-        clicks = _Standardised.walk(walk.fit(counts), counts.impressions)
+        clicks = _Standardised.over(_log_of(walk.fit(counts)), counts.impressions)
         factors._fit(pairs, expected=clicks.margins(theta) if self.combine == "prior" else None)
         self.collaborative_, self.walk_, self.walk_scale_ = factors, walk, clicks.scale
-        self.collaborative_scale_ = _Standardised.factors(factors, counts.impressions).scale
+        self.collaborative_scale_ = _Standardised.over(factors._scores, counts.impressions).scale
         self.theta_, self.curve_ = float(theta), curve
         return self
 
-    def predict(self, queries: ArrayLike, urls: ArrayLike) -> np.ndarray:
-        """Score urls for queries; higher is better.
+    @property
+    def queries_(self):
+        """Ids of the queries."""
+        return self.walk_.queries_
 
-        Parameters
-        ----------
-        queries, urls : array-like of shape (n,)
-            Ids; entry i of both is a pair.
+    @property
+    def urls_(self):
+        """Ids of the urls."""
+        return self.walk_.urls_
 
-        Returns
-        -------
-        (n,) array
-            nan, with a warning, for ids that are not in the log.
-        """
-        check_is_fitted(self)
-        query, url, known = known_pairs(self.walk_.queries_, self.walk_.urls_, queries, urls)
+    def _scores(self, query, url):
         clicks = _Standardised(_log_of(self.walk_), self.walk_scale_)(query, url)
+        preferred = self.collaborative_._scores
         if self.combine == "sum":
-            preferred = _Standardised(self.collaborative_._scores, self.collaborative_scale_)(query, url)
-        else:
-            preferred = self.collaborative_._scores(query, url)
-        scores = np.full(known.shape[0], np.nan)
-        scores[known] = _mixed(self.combine, self.theta_, preferred, clicks)
-        return scores
+            preferred = _Standardised(preferred, self.collaborative_scale_)
+        return _mixed(self.combine, self.theta_, preferred(query, url), clicks)
 
     def _check_parameters(self, log, pairs):
         for name, kind in (("collaborative", CollaborativeRanker), ("walk", RandomWalkRanker)):
@@ -244,7 +229,7 @@ class HybridRanker(ClickRanker):
             sample, shown = held_out, counts.impressions
             if combine == "sum":  # a prior needs the margin of every training pair, and so a walk from every query anyway
                 sample, shown = _selection_sample(held_out, counts.impressions, self.random_state)
-            fitted = [_Standardised.walk(clone(walk).fit(counts), shown) for walk in walks]
+            fitted = [_Standardised.over(_log_of(clone(walk).fit(counts)), shown) for walk in walks]
             accuracy, made = attempt(thetas, clone(factors), fitted, known, held_out, sample, shown)
             agreed += sample.weight.sum() * np.array(accuracy)
             passes += made
@@ -283,8 +268,8 @@ def _selection_sample(held_out, impressions, random_state):
 
 def _try_sums(thetas, factors, walks, known, held_out, sample, shown):
     """Return the accuracy on the sample for each walk and theta, and the passes of the factors for each theta."""
-    preferred = _Standardised.factors(factors._fit(known, held_out), shown).of_pairs(sample)
-    clicked = [walk.of_pairs(sample) for walk in walks]
+    preferred = _of_pairs(_Standardised.over(factors._fit(known, held_out)._scores, shown), sample)
+    clicked = [_of_pairs(walk, sample) for walk in walks]
     accuracy = [[pair_accuracy(sample, _mixed("sum", theta, preferred, each)) for theta in thetas] for each in clicked]
     return accuracy, factors.n_iter_
 
@@ -293,7 +278,7 @@ def _try_priors(thetas, factors, walks, known, held_out, sample, shown):
     """Return the same as `_try_sums`, with factors fitted on top of the walk for each theta."""
     accuracy, passes = [], []
     (walk,) = walks
-    clicked = walk.of_pairs(sample)
+    clicked = _of_pairs(walk, sample)
     for theta in thetas:
         factors._fit(known, held_out, walk.margins(theta))
         accuracy.append(pair_accuracy(sample, _mixed("prior", theta, _of_pairs(factors._scores, sample), clicked)))
@@ -309,15 +294,8 @@ class _Standardised:
     scale: QueryScale
 
     @classmethod
-    def factors(cls, model, impressions):
-        return cls._measured(model._scores, impressions)
-
-    @classmethod
-    def walk(cls, model, impressions):
-        return cls._measured(_log_of(model), impressions)
-
-    @classmethod
-    def _measured(cls, score, impressions):
+    def over(cls, score, impressions):
+        """Measure the scale over the urls shown for each query."""
         shown = impressions.tocoo()
         query = shown.row.astype(np.int64)
         return cls(score, QueryScale.measure(query, score(query, shown.col.astype(np.int64)), shown.shape[0]))
@@ -325,14 +303,11 @@ class _Standardised:
     def __call__(self, query, url):
         return self.scale.apply(query, self.score(query, url))
 
-    def of_pairs(self, pairs):
-        return _of_pairs(self, pairs)
-
     def margins(self, strength):
         """Return the function from pairs to their prior margins."""
 
         def expected(pairs):
-            scores = self.of_pairs(pairs)
+            scores = _of_pairs(self, pairs)
             return strength * (scores[:, 0] - scores[:, 1])
 
         return expected

@@ -70,10 +70,6 @@ class ClickLog:
         malformed : {"skip", "error"}, default "skip"
             How to treat a session that is not such a triple: skip it, count it and warn, or raise.
 
-        Returns
-        -------
-        ClickLog
-
         Examples
         --------
         >>> log = ClickLog.from_sessions([(7, [30, 10], [1]), (7, [10, 20], [0])])
@@ -90,10 +86,6 @@ class ClickLog:
         ----------
         stream : iterable of ClickLog
             Stream, for example from ``stream_tsv``, or logs over the same ids.
-
-        Returns
-        -------
-        ClickLog
 
         Examples
         --------
@@ -154,12 +146,7 @@ class ClickLog:
         return clicked
 
     def counts(self) -> ClickCounts:
-        """Count clicks and impressions by query and url; see `click_counts`.
-
-        Returns
-        -------
-        ClickCounts
-        """
+        """Count clicks and impressions by query and url; see `click_counts`."""
         counter = ClickCounter()
         counter.add(self)
         return counter.finish()
@@ -190,16 +177,9 @@ class ClickLog:
             clicks=int(clicks[taken].sum()),
             without_clicks=int((clicks[taken] == 0).sum()),
         )
-        return ClickLog(
-            self.queries,
-            self.urls,
-            self.query[taken],
-            starts_of(shown[taken]),
-            self.shown[np.repeat(taken, shown)],
-            starts_of(clicks[taken]),
-            self.clicks[np.repeat(taken, clicks)],
-            report,
-        )
+        lists = self.query[taken], starts_of(shown[taken]), self.shown[np.repeat(taken, shown)]
+        clicked = starts_of(clicks[taken]), self.clicks[np.repeat(taken, clicks)]
+        return ClickLog(self.queries, self.urls, *lists, *clicked, report)
 
     def split(self, test_size: float = 0.25, random_state: int = 0) -> tuple[ClickLog, ClickLog]:
         """Split the sessions at random into a training log and a test log.
@@ -275,10 +255,6 @@ def stream_sessions(
         Sessions per part.
     malformed : {"skip", "error"}, default "skip"
         How to treat a session that is not such a triple: skip it, count it and warn, or raise.
-
-    Returns
-    -------
-    LogStream
 
     Examples
     --------

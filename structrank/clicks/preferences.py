@@ -10,8 +10,8 @@ import numpy as np
 
 from structrank._kernels import click_logs as kernels
 from structrank._support import checks
-from structrank.clicks.counts import KeySums, parts_of
-from structrank.clicks.ids import Ids, settled, shared_ids
+from structrank.clicks.counts import LogCounter
+from structrank.clicks.ids import Ids, settled
 from structrank.clicks.log import ClickLog, as_mask, random_mask
 from structrank.clicks.stream import as_stream
 
@@ -68,10 +68,6 @@ class Preferences:
         ----------
         mask : array-like of shape (n_pairs,), of bool
 
-        Returns
-        -------
-        Preferences
-
         Examples
         --------
         >>> pairs = preference_pairs([("q", ["a", "b", "c"], [2])])
@@ -109,7 +105,7 @@ class Preferences:
         return self.subset(~held_out), self.subset(held_out)
 
 
-class PairCounter:
+class PairCounter(LogCounter):
     """Counter of the preferences in a log that is read in parts.
 
     Parameters
@@ -127,35 +123,19 @@ class PairCounter:
     2
     """
 
+    _n_columns = 1
+
     def __init__(self, rule: str = "clicked>skipped-above"):
+        super().__init__()
         self._rule = RULES[checks.check_choice("rule", rule, tuple(RULES))]
-        self._sums = KeySums(1)
-        self._first: ClickLog | None = None
 
-    def add(self, log: ClickLog) -> None:
-        """Extract the preferences of a part.
-
-        Parameters
-        ----------
-        log : ClickLog
-            All parts must share their ids, as the parts of one stream do.
-        """
-        shared_ids(self._first or log, log)
-        self._first = self._first or log
-        for part in parts_of(log):
-            query, key = kernels.extract_pairs(self._rule, part.query, part.indptr, part.shown, part.click_indptr, part.clicks)
-            self._sums.add(query, key, np.ones((query.shape[0], 1)))
+    def _entries(self, part):
+        query, key = kernels.extract_pairs(self._rule, part.query, part.indptr, part.shown, part.click_indptr, part.clicks)
+        return query, key, np.ones((query.shape[0], 1))
 
     def finish(self) -> Preferences:
-        """Return the preferences of all parts.
-
-        Returns
-        -------
-        Preferences
-        """
-        if self._first is None:
-            raise ValueError("the log has no sessions; expected at least one.")
-        numbers, key, weight = self._sums.sums()
+        """Return the preferences of all parts."""
+        numbers, key, weight = self._finish()
         queries, query = settled(self._first.queries, numbers)
         better, worse = (key >> 32).astype(np.int32), (key & (2**32 - 1)).astype(np.int32)
         (urls, winner), (_, loser) = settled(self._first.urls, better), settled(self._first.urls, worse)
@@ -182,10 +162,6 @@ def preference_pairs(log: ClickLog | Iterable, rule: str = "clicked>skipped-abov
         - "last-click>skipped-above": the same, but only for the last click in time, which ended the search;
         - "clicked>skipped-next": a clicked url is preferred to the url directly below it, if that was not clicked;
         - "clicked>earlier-clicked": a clicked url is preferred to each url that was clicked before it.
-
-    Returns
-    -------
-    Preferences
 
     References
     ----------

@@ -31,10 +31,6 @@ def stream_tsv(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: s
     malformed, verbose
         As for `read_tsv`.
 
-    Returns
-    -------
-    LogStream
-
     Examples
     --------
     >>> from pathlib import Path
@@ -69,10 +65,6 @@ def read_tsv(paths: Path | Sequence[Path], *, malformed: str = "skip", verbose: 
     verbose : int, default 0
         1 shows progress on stderr.
 
-    Returns
-    -------
-    ClickLog
-
     Examples
     --------
     >>> from pathlib import Path
@@ -90,17 +82,7 @@ def read_tsv(paths: Path | Sequence[Path], *, malformed: str = "skip", verbose: 
 def stream_yandex(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:
     r"""Stream a log in the Yandex format in parts; see `read_yandex`.
 
-    Parameters
-    ----------
-    paths : path-like or list of path-like
-    chunk : int, default 131072
-        Approximate number of sessions per part.
-    malformed, verbose
-        As for `read_yandex`.
-
-    Returns
-    -------
-    LogStream
+    The parameters are those of `stream_tsv`.
 
     Examples
     --------
@@ -131,16 +113,8 @@ def read_yandex(paths: Path | Sequence[Path], *, malformed: str = "skip", verbos
 
     Parameters
     ----------
-    paths : path-like or list of path-like
-        Plain, .gz, .bz2 or .xz; several files form one log, but sessions do not continue across files.
-    malformed : {"skip", "error"}, default "skip"
-        How to treat a malformed line: skip it, count it and warn, or raise.
-    verbose : int, default 0
-        1 shows progress on stderr.
-
-    Returns
-    -------
-    ClickLog
+    paths, malformed, verbose
+        As for `read_tsv`; sessions do not continue across files.
 
     Examples
     --------
@@ -159,17 +133,7 @@ def read_yandex(paths: Path | Sequence[Path], *, malformed: str = "skip", verbos
 def stream_jsonl(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:
     """Stream a log in JSON lines in parts; see `read_jsonl`.
 
-    Parameters
-    ----------
-    paths : path-like or list of path-like
-    chunk : int, default 131072
-        Approximate number of sessions per part.
-    malformed, verbose
-        As for `read_jsonl`.
-
-    Returns
-    -------
-    LogStream
+    The parameters are those of `stream_tsv`.
     """
     return stream_files(JsonLines(malformed), paths, chunk, verbose)
 
@@ -185,16 +149,8 @@ def read_jsonl(paths: Path | Sequence[Path], *, malformed: str = "skip", verbose
 
     Parameters
     ----------
-    paths : path-like or list of path-like
-        Plain, .gz, .bz2 or .xz; several files form one log.
-    malformed : {"skip", "error"}, default "skip"
-        How to treat a malformed line: skip it, count it and warn, or raise.
-    verbose : int, default 0
-        1 shows progress on stderr.
-
-    Returns
-    -------
-    ClickLog
+    paths, malformed, verbose
+        As for `read_tsv`.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -28,10 +29,6 @@ def stream_files(lines, paths: Path | Sequence[Path], chunk: int, verbose: int) 
     chunk : int
         Approximate number of sessions per part.
     verbose : int
-
-    Returns
-    -------
-    LogStream
     """
     chunk = checks.check_number("chunk", chunk, at_least=1, integer=True)
     files = _as_paths(paths)
@@ -80,10 +77,6 @@ def click_counts(log: ClickLog | Iterable | ClickCounts) -> ClickCounts:
         Counts are returned unchanged. A stream is read once; memory grows with the number of distinct pairs (query, url), not
         with the length of the log.
 
-    Returns
-    -------
-    ClickCounts
-
     Examples
     --------
     >>> from structrank.clicks import stream_sessions
@@ -112,12 +105,7 @@ def _parts(entries):
     """Yield the parts of a stream; if the first entry is a session, yield one log of all entries."""
     for first in entries:
         if not isinstance(first, ClickLog):
-            yield ClickLog.from_sessions(_chain(first, entries))
+            yield ClickLog.from_sessions(itertools.chain([first], entries))
             return
         yield first
         yield from entries
-
-
-def _chain(first, rest):
-    yield first
-    yield from rest

@@ -8,25 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse
 import scipy.stats
-from sklearn.utils.validation import check_is_fitted
 
 from structrank._kernels import clicks as kernels
 from structrank._support import checks
 from structrank._support.checks import n_threads
-from structrank.clicks.collaborative import known_pairs
 from structrank.clicks.counts import ClickCounts
 from structrank.clicks.log import ClickLog
 from structrank.clicks.ranker import ClickRanker
 from structrank.clicks.stream import click_counts
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
 
 _MAX_LOST = 0.01  # truncated fraction of a walk above which `predict` warns
 
@@ -93,6 +87,8 @@ class RandomWalkRanker(ClickRanker):
     - backward: the score is [A^t]_uq / sum_v [A^t]_vq, the probability that a walk that ended at the query started at the
       url, if all start nodes are equally likely.
 
+    The score is 0 for urls that the walk does not reach.
+
     Parameters
     ----------
     direction : {"backward", "forward"}, default "backward"
@@ -144,10 +140,6 @@ class RandomWalkRanker(ClickRanker):
         Parameters
         ----------
         log : ClickLog, stream of its parts, or ClickCounts
-
-        Returns
-        -------
-        self
         """
         self._check_parameters()
         counts = click_counts(log)
@@ -158,28 +150,9 @@ class RandomWalkRanker(ClickRanker):
         self.graph_ = ClickGraph(clicks.indptr.astype(np.int64), clicks.indices, clicks.data, clicks.shape[1])
         return self
 
-    def predict(self, queries: ArrayLike, urls: ArrayLike) -> np.ndarray:
-        """Score urls for queries; higher is better. Each distinct query takes one walk.
-
-        Parameters
-        ----------
-        queries, urls : array-like of shape (n,)
-            Ids; entry i of both is a pair.
-
-        Returns
-        -------
-        (n,) array
-            0 for urls that the walk does not reach; nan, with a warning, for ids that are not in the log.
-        """
-        check_is_fitted(self)
-        self._check_parameters()
-        query, url, known = known_pairs(self.queries_, self.urls_, queries, urls)
-        scores = np.full(known.shape[0], np.nan)
-        scores[known] = self._scores(query, url)
-        return scores
-
     def _scores(self, query, url):
-        """Score dense integers (query, url)."""
+        """Score dense integers (query, url); each distinct query takes one walk."""
+        self._check_parameters()
         order = np.argsort(query, kind="stable")
         starts, first = np.unique(query[order], return_index=True)
         indptr = np.append(first, query.shape[0])
@@ -190,17 +163,8 @@ class RandomWalkRanker(ClickRanker):
         def walk(part):
             own = slice(indptr[part.start], indptr[part.stop])
             bounds = indptr[part.start : part.stop + 1] - indptr[part.start]
-            kernels.walk_scores(
-                starts[part],
-                bounds,
-                url[own],
-                probabilities,
-                float(self.tol),
-                self.direction == "forward",
-                *self.graph_.edges,
-                found[own],
-                lost[part],
-            )
+            settings = probabilities, float(self.tol), self.direction == "forward"
+            kernels.walk_scores(starts[part], bounds, url[own], *settings, *self.graph_.edges, found[own], lost[part])
 
         threads = min(n_threads(self.n_jobs), starts.shape[0])
         bounds = np.linspace(0, starts.shape[0], threads + 1).astype(int).tolist()

@@ -3,43 +3,21 @@
 Readers and cleaning load when first used, so that ``import structrank.datasets`` is quick.
 """
 
-import importlib
-
+from structrank._support.lazy import names_of
 from structrank.datasets.containers import Dataset, Fold
 from structrank.datasets.digits import load_digits_retrieval
 from structrank.datasets.synthetic import make_ranking
 
 _HOME = {
-    "load_letor": "letor",
-    "load_letor_folds": "letor",
+    **dict.fromkeys(("load_letor", "load_letor_folds"), "letor"),
     "make_polynomial_ranking": "polynomial",
-    "available": "library",
-    "load": "library",
-    "drop_zero_vectors": "cleaning",
-    "drop_near_duplicates": "cleaning",
-    "scale_per_query": "cleaning",
-    "ZeroVectorDropper": "cleaning",
-    "NearDuplicateDropper": "cleaning",
-    "PerQueryScaler": "cleaning",
-    "make_clicks": "clicks",
-    "Clicks": "clicks",
+    **dict.fromkeys(("available", "load"), "library"),
+    **dict.fromkeys(("drop_zero_vectors", "drop_near_duplicates", "scale_per_query"), "cleaning"),
+    **dict.fromkeys(("ZeroVectorDropper", "NearDuplicateDropper", "PerQueryScaler"), "cleaning"),
+    **dict.fromkeys(("make_clicks", "Clicks"), "clicks"),
     "make_click_labels": "click_labels",
-    "write_shards": "shards",
-    "open_shards": "shards",
-    "cut_shards": "shards",
-    "Shards": "shards",
+    **dict.fromkeys(("write_shards", "open_shards", "cut_shards", "Shards"), "shards"),
 }
 
 __all__ = ["Dataset", "Fold", "load_digits_retrieval", "make_ranking", *_HOME]
-
-
-def __getattr__(name):
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__():
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = names_of(globals(), _HOME)

@@ -81,7 +81,10 @@ class ParseCache:
         folder = self._folder / key
         try:
             manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-            arrays = {name: _read_array(folder / f"{name}.npy", name in _MAPPED) for name in manifest["checksums"]}
+            arrays = {}
+            for name in manifest["checksums"]:
+                mode = "c" if name in _MAPPED else None
+                arrays[name] = np.load(folder / f"{name}.npy", mmap_mode=mode, allow_pickle=False).view(np.ndarray)
             if {name: zlib.crc32(array) for name, array in arrays.items()} != manifest["checksums"]:
                 return None
             if "X" in arrays:
@@ -121,8 +124,3 @@ class ParseCache:
         finally:
             if aside is not None:
                 shutil.rmtree(aside, ignore_errors=True)
-
-
-def _read_array(path, mapped):
-    array = np.load(path, mmap_mode="c" if mapped else None, allow_pickle=False)
-    return array.view(np.ndarray)

@@ -8,9 +8,10 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
+from structrank._support.requirements import require
 from structrank.datasets.cleaning import _checked
 from structrank.datasets.queries import rows_by_query
-from structrank.datasets.synthetic import _is_integer, _require
+from structrank.datasets.synthetic import _is_integer
 
 
 def make_click_labels(
@@ -67,10 +68,10 @@ def make_click_labels(
     (True, True)
     """
     valid = isinstance(agreement, Real) and 0 <= agreement <= 1
-    _require(valid, "agreement", agreement, "a number from 0 to 1")
+    require(valid, "agreement", agreement, "a number from 0 to 1")
     valid = isinstance(seen_share, Real) and 0 < seen_share <= 1
-    _require(valid, "seen_share", seen_share, "a number above 0 and at most 1")
-    _require(_is_integer(n_views, 1), "n_views", n_views, "an integer of at least 1")
+    require(valid, "seen_share", seen_share, "a number above 0 and at most 1")
+    require(_is_integer(n_views, 1), "n_views", n_views, "an integer of at least 1")
     features, labels, query = _checked(X, y, qid)
     grades = check_array(labels, ensure_2d=False, dtype=np.float64, input_name="y")
 

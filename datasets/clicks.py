@@ -6,6 +6,7 @@ from numbers import Integral, Real
 
 import numpy as np
 
+from structrank._support.requirements import require
 from structrank.datasets.containers import Dataset
 
 _MODELS = ("position", "cascade")
@@ -149,10 +150,6 @@ def make_clicks(
     random_state : int, numpy.random.Generator or None, default None
         Seed.
 
-    Returns
-    -------
-    Clicks
-
     Examples
     --------
     >>> from structrank.clicks import ClickLog
@@ -169,19 +166,19 @@ def make_clicks(
         ("n_docs", n_docs, 2),
         ("n_shown", n_shown, 1),
     ):
-        _require(isinstance(count, Integral) and count >= least, name, count, f"an integer of at least {least}")
-    _require(n_topics <= n_queries, "n_topics", n_topics, f"at most n_queries={n_queries}")
-    _require(n_shown <= n_docs, "n_shown", n_shown, f"at most n_docs={n_docs}")
+        require(isinstance(count, Integral) and count >= least, name, count, f"an integer of at least {least}")
+    require(n_topics <= n_queries, "n_topics", n_topics, f"at most n_queries={n_queries}")
+    require(n_shown <= n_docs, "n_shown", n_shown, f"at most n_docs={n_docs}")
     valid = isinstance(n_urls, Integral) and n_urls >= n_topics * n_docs
-    _require(valid, "n_urls", n_urls, f"an integer of at least n_topics * n_docs = {n_topics * n_docs}")
+    require(valid, "n_urls", n_urls, f"an integer of at least n_topics * n_docs = {n_topics * n_docs}")
     shares = {"similarity": similarity, "stop": stop, "engine": engine, "churn": churn, "hubs": hubs}
     for name, value in shares.items():
-        _require(isinstance(value, Real) and 0 <= value <= 1, name, value, "a number from 0 to 1")
+        require(isinstance(value, Real) and 0 <= value <= 1, name, value, "a number from 0 to 1")
     valid = isinstance(relevant_share, Real) and 0 < relevant_share < 1
-    _require(valid, "relevant_share", relevant_share, "a number between 0 and 1, both excluded")
+    require(valid, "relevant_share", relevant_share, "a number between 0 and 1, both excluded")
     for name, value in {"skew": skew, "bias": bias, "authority": authority, "feature_noise": feature_noise}.items():
-        _require(isinstance(value, Real) and 0 <= value < np.inf, name, value, "a finite number of at least 0")
-    _require(isinstance(model, str) and model in _MODELS, "model", model, f"one of {', '.join(map(repr, _MODELS))}")
+        require(isinstance(value, Real) and 0 <= value < np.inf, name, value, "a finite number of at least 0")
+    require(isinstance(model, str) and model in _MODELS, "model", model, f"one of {', '.join(map(repr, _MODELS))}")
 
     rng, n_hubs = np.random.default_rng(random_state), round(hubs * n_docs)
     topic = rng.permutation(np.arange(n_queries) % n_topics)
@@ -242,8 +239,3 @@ def _cascade_clicks(attraction, bias, stop, rng):
         continues = (1.0 - stop * clicked[:, rank]) * ((1.0 + rank) / (2.0 + rank)) ** bias
         reading &= rng.random(reading.size) < continues
     return clicked
-
-
-def _require(valid, name, value, expected):
-    if not valid:
-        raise ValueError(f"{name}={value!r} is not valid: expected {expected}.")

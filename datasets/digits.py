@@ -4,6 +4,7 @@ from numbers import Integral
 
 import numpy as np
 
+from structrank._support.requirements import require
 from structrank.datasets.containers import Dataset, Fold
 
 _N_IMAGES = 1797
@@ -50,12 +51,10 @@ def load_digits_retrieval(
     >>> fold.test
     Dataset(3600 documents, 60 queries, 64 features, labels 0: 3226, 1: 374)
     """
-    if np.shape(n_queries) != (3,) or not all(isinstance(n, Integral) and 1 <= n <= _POOL for n in n_queries):
-        raise ValueError(
-            f"n_queries={n_queries!r} is not valid: expected three integers from 1 to {_POOL} (train, validation, test)."
-        )
-    if not isinstance(n_docs, Integral) or not 2 <= n_docs < _POOL:
-        raise ValueError(f"n_docs={n_docs!r} is not valid: expected an integer from 2 to {_POOL - 1}.")
+    valid = np.shape(n_queries) == (3,) and all(isinstance(n, Integral) and 1 <= n <= _POOL for n in n_queries)
+    require(valid, "n_queries", n_queries, f"three integers from 1 to {_POOL} (train, validation, test)")
+    valid = isinstance(n_docs, Integral) and 2 <= n_docs < _POOL
+    require(valid, "n_docs", n_docs, f"an integer from 2 to {_POOL - 1}")
 
     from sklearn.datasets import load_digits
 

@@ -70,10 +70,6 @@ def load(name: str, *, data_home: str | os.PathLike[str] | None = None, **option
     **options
         As in `load_letor_folds`.
 
-    Returns
-    -------
-    list of Fold
-
     Raises
     ------
     DataSetNotFoundError

@@ -40,10 +40,6 @@ def write_shards(
     docs_per_shard : int, default=131072
         Maximum number of documents per shard; a longer query forms a shard of its own.
 
-    Returns
-    -------
-    Shards
-
     Examples
     --------
     >>> import tempfile
@@ -91,10 +87,6 @@ def open_shards(source: Any, label: str = "label", qid: str = "qid", sample_weig
     sample_weight : str or None, default=None
         Column of parquet files with the weights of the queries.
 
-    Returns
-    -------
-    Shards
-
     Examples
     --------
     >>> import tempfile
@@ -118,16 +110,8 @@ def cut_shards(X: Any, y: Any, qid: Any, sample_weight: Any = None, docs_per_sha
     Parameters
     ----------
     X : array or sparse matrix of shape (n_docs, n_features)
-    y : array-like of shape (n_docs,)
-    qid : array-like of shape (n_docs,)
-        In any order; the rows of scattered queries are gathered in each pass.
-    sample_weight : array-like of shape (n_docs,), default=None
-    docs_per_shard : int, default=131072
-        Maximum number of documents per shard; a longer query forms a shard of its own.
-
-    Returns
-    -------
-    Shards
+    y, qid, sample_weight, docs_per_shard
+        As for `write_shards`; the rows of scattered queries are gathered in each pass.
 
     Examples
     --------
@@ -264,7 +248,31 @@ def check_whole_queries(ids, names, advice):
     raise ValueError(f"query {query!r} is in {first} and in {second}; a shard must hold whole queries. {advice}.")
 
 
-class RowShard:
+class _Shard:
+    """Base class of shards: arrays that ``_read(kind)`` returns when they are used, kind in "X", "y", "qid" and "weight"."""
+
+    @property
+    def X(self):
+        """Features."""
+        return self._read("X")
+
+    @property
+    def y(self):
+        """Labels."""
+        return self._read("y")
+
+    @property
+    def qid(self):
+        """Query of each row."""
+        return self._read("qid")
+
+    @property
+    def sample_weight(self):
+        """Weight of each row's query, or None."""
+        return self._read("weight")
+
+
+class RowShard(_Shard):
     """Some rows of arrays in memory, or of a memory map.
 
     Parameters
@@ -278,7 +286,8 @@ class RowShard:
     """
 
     def __init__(self, X, y, qid, sample_weight, rows, name, columns=None):
-        self._arrays, self._rows, self.name, self.columns = (X, y, qid, sample_weight), rows, name, columns
+        self._arrays, self._rows = {"X": X, "y": y, "qid": qid, "weight": sample_weight}, rows
+        self.name, self.columns = name, columns
         n_docs = len(range(*rows.indices(X.shape[0]))) if isinstance(rows, slice) else len(rows)
         self.shape = n_docs, X.shape[1]
 
@@ -286,30 +295,13 @@ class RowShard:
         # Only these rows are sent to another process.
         return RowShard, (self.X, self.y, self.qid, self.sample_weight, slice(None), self.name, self.columns)
 
-    @property
-    def X(self):
-        """Features."""
-        return self._arrays[0][self._rows]
-
-    @property
-    def y(self):
-        """Labels."""
-        return self._arrays[1][self._rows]
-
-    @property
-    def qid(self):
-        """Query of each row."""
-        return self._arrays[2][self._rows]
-
-    @property
-    def sample_weight(self):
-        """Weight of each row's query, or None."""
-        return None if self._arrays[3] is None else self._arrays[3][self._rows]
+    def _read(self, kind):
+        return None if self._arrays[kind] is None else self._arrays[kind][self._rows]
 
 
 @dataclass(frozen=True)
-class NpyShard:
-    """One shard in .npy files, mapped from disk on access.
+class NpyShard(_Shard):
+    """One shard in .npy files, mapped from disk on access; writes to the arrays change memory only.
 
     Parameters
     ----------
@@ -328,36 +320,21 @@ class NpyShard:
 
     @property
     def name(self):
-        """Where the features are."""
-        return str(Path(self.folder) / f"X-{self.number}.npy")
+        """Path of the features."""
+        return str(self._path("X"))
 
     @property
     def shape(self):
         """Shape of X."""
         return self.X.shape
 
-    @property
-    def X(self):
-        """Features; written to, they change in memory only."""
-        return self._read("X")
-
-    @property
-    def y(self):
-        """Labels."""
-        return self._read("y")
-
-    @property
-    def qid(self):
-        """Query of each row."""
-        return self._read("qid")
-
-    @property
-    def sample_weight(self):
-        """Weight of each row's query, or None."""
-        return self._read("weight") if self.weighted else None
+    def _path(self, kind):
+        return Path(self.folder) / f"{kind}-{self.number}.npy"
 
     def _read(self, kind):
-        path = Path(self.folder) / f"{kind}-{self.number}.npy"
+        if kind == "weight" and not self.weighted:
+            return None
+        path = self._path(kind)
         try:
             # Mapped privately: compiled functions would be compiled again for read-only arrays.
             return np.load(path, mmap_mode="c", allow_pickle=False).view(np.ndarray)
@@ -374,13 +351,12 @@ class NpyShard:
             found = self._read(kind).shape
             if found != X.shape[:1]:
                 raise ValueError(
-                    f"{Path(self.folder) / f'{kind}-{self.number}.npy'} has shape {found}; expected {X.shape[:1]}, one entry "
-                    f"per row of {self.name}."
+                    f"{self._path(kind)} has shape {found}; expected {X.shape[:1]}, one entry per row of {self.name}."
                 )
 
 
 @dataclass(frozen=True)
-class ParquetShard:
+class ParquetShard(_Shard):
     """One shard in a parquet file, read again on every access.
 
     Parameters
@@ -389,7 +365,7 @@ class ParquetShard:
     label_column, qid_column : str
     weight_column : str or None
     columns : tuple of str
-        The features.
+        Names of the features. X has type float32 if all of them do.
     """
 
     path: str
@@ -400,7 +376,7 @@ class ParquetShard:
 
     @property
     def name(self):
-        """Where it is."""
+        """Path of the file."""
         return self.path
 
     @property
@@ -408,9 +384,16 @@ class ParquetShard:
         """Shape of X."""
         return self._file().metadata.num_rows, len(self.columns)
 
-    @property
-    def X(self):
-        """Features, as float32 where all of them are."""
+    def _file(self):
+        return _parquet().ParquetFile(self.path)
+
+    def _read(self, kind):
+        if kind == "X":
+            return self._read_features()
+        name = {"y": self.label_column, "qid": self.qid_column, "weight": self.weight_column}[kind]
+        return None if name is None else self._file().read(columns=[name], use_threads=False).column(name).to_numpy()
+
+    def _read_features(self):
         file = self._file()
         types = {str(file.schema_arrow.field(name).type) for name in self.columns}
         X = np.empty(self.shape, dtype=np.float32 if types == {"float"} else np.float64)
@@ -424,27 +407,6 @@ class ParquetShard:
                 for number, column in enumerate(columns, first):
                     X[rows, number] = column[rows]
         return X
-
-    @property
-    def y(self):
-        """Labels."""
-        return self._column(self.label_column)
-
-    @property
-    def qid(self):
-        """Query of each row."""
-        return self._column(self.qid_column)
-
-    @property
-    def sample_weight(self):
-        """Weight of each row's query, or None."""
-        return None if self.weight_column is None else self._column(self.weight_column)
-
-    def _column(self, name):
-        return self._file().read(columns=[name], use_threads=False).column(name).to_numpy()
-
-    def _file(self):
-        return _parquet().ParquetFile(self.path)
 
     def check(self):
         """Raise unless the file holds documents with numbers as features."""

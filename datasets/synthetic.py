@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from structrank._support.requirements import require
 from structrank.datasets.containers import Dataset, Fold
 
 
@@ -68,15 +69,15 @@ def make_ranking(
     """
     size_range: Any = n_docs if np.shape(n_docs) == (2,) else (n_docs, n_docs)
     low, high = size_range
-    _require(_is_integer(n_queries, 3), "n_queries", n_queries, "an integer of at least 3")
+    require(_is_integer(n_queries, 3), "n_queries", n_queries, "an integer of at least 3")
     valid = _is_integer(low, 2) and _is_integer(high, low)
-    _require(valid, "n_docs", n_docs, "an integer of at least 2, or a pair low <= high of them")
-    _require(_is_integer(n_features, 1), "n_features", n_features, "an integer of at least 1")
-    _require(_is_integer(n_grades, 2), "n_grades", n_grades, "an integer of at least 2")
+    require(valid, "n_docs", n_docs, "an integer of at least 2, or a pair low <= high of them")
+    require(_is_integer(n_features, 1), "n_features", n_features, "an integer of at least 1")
+    require(_is_integer(n_grades, 2), "n_grades", n_grades, "an integer of at least 2")
     valid = isinstance(noise, Real) and 0 <= noise < np.inf
-    _require(valid, "noise", noise, "a finite number of at least 0")
+    require(valid, "noise", noise, "a finite number of at least 0")
     valid = isinstance(relevant_share, Real) and 0 < relevant_share < 1
-    _require(valid, "relevant_share", relevant_share, "a number between 0 and 1, both excluded")
+    require(valid, "relevant_share", relevant_share, "a number between 0 and 1, both excluded")
     bounds = _split_bounds(n_queries, split)
 
     rng = np.random.default_rng(random_state)
@@ -110,17 +111,12 @@ def _split_bounds(n_queries, split):
     """Return the first query of each part, and the end."""
     shares = np.asarray(split, dtype=float)
     valid = shares.shape == (3,) and (shares > 0).all() and np.isclose(shares.sum(), 1.0)
-    _require(valid, "split", split, "three positive shares (train, validation, test) that sum to 1")
+    require(valid, "split", split, "three positive shares (train, validation, test) that sum to 1")
     bounds = np.rint(np.cumsum([0.0, *shares]) * n_queries).astype(int)
     valid = (np.diff(bounds) > 0).all()
-    _require(valid, "split", split, f"at least one of the {n_queries} queries in each part")
+    require(valid, "split", split, f"at least one of the {n_queries} queries in each part")
     return bounds
 
 
 def _is_integer(value, at_least):
     return isinstance(value, Integral) and value >= at_least
-
-
-def _require(valid, name, value, expected):
-    if not valid:
-        raise ValueError(f"{name}={value!r} is not valid: expected {expected}.")

@@ -17,14 +17,11 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import ArrayLike
 
+from structrank._support.requirements import require
+
 
 def _is_number(value):
     return isinstance(value, Real) and not isinstance(value, bool) and bool(np.isfinite(value))
-
-
-def _require(valid, name, value, expected):
-    if not valid:
-        raise ValueError(f"{name}={value!r} is not valid: expected {expected}.")
 
 
 @dataclass(frozen=True)
@@ -55,9 +52,9 @@ class Steps:
 
     def __post_init__(self):
         for name in ("a", "c"):
-            _require(_is_number(getattr(self, name)) and getattr(self, name) > 0, name, getattr(self, name), "above 0")
+            require(_is_number(getattr(self, name)) and getattr(self, name) > 0, name, getattr(self, name), "above 0")
         for name in ("A", "alpha", "gamma"):
-            _require(_is_number(getattr(self, name)) and getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
+            require(_is_number(getattr(self, name)) and getattr(self, name) >= 0, name, getattr(self, name), "at least 0")
 
     def at(self, k):
         """Return a_k and c_k, k from 1."""
@@ -84,7 +81,7 @@ class SPSA:
     def __post_init__(self):
         value = self.evaluations
         valid = isinstance(value, Integral) and not isinstance(value, bool) and value >= 2 and value % 2 == 0
-        _require(valid, "evaluations", value, "an even integer of at least 2")
+        require(valid, "evaluations", value, "an even integer of at least 2")
 
     def evaluations_of(self, n_weights):
         """Return the number of function values of one gradient."""
@@ -174,10 +171,6 @@ def minimize(
         Called after each iteration with the iteration from 1, the number of evaluations so far and the weights; a true return
         value ends the descent.
 
-    Returns
-    -------
-    Descent
-
     Examples
     --------
     >>> found = minimize(lambda w: (w - 3.0) @ (w - 3.0), np.zeros(5), steps=Steps(a=5.0), max_evaluations=400)
@@ -187,14 +180,11 @@ def minimize(
     w = np.array(start, dtype=np.float64)
     if w.ndim != 1 or not w.size or not np.isfinite(w).all():
         raise ValueError(f"start has shape {w.shape}; expected a vector of at least one weight, all finite.")
-    if not callable(function):
-        raise ValueError(f"function={function!r} is not valid: expected a function of a vector.")
-    if not isinstance(method, (SPSA, FDSA)):
-        raise ValueError(f"method={method!r} is not valid: expected SPSA(evaluations) or FDSA().")
-    if not isinstance(steps, Steps):
-        raise ValueError(f"steps={steps!r} is not valid: expected Steps(a, c, A, alpha, gamma).")
+    require(callable(function), "function", function, "a function of a vector")
+    require(isinstance(method, (SPSA, FDSA)), "method", method, "SPSA(evaluations) or FDSA()")
+    require(isinstance(steps, Steps), "steps", steps, "Steps(a, c, A, alpha, gamma)")
     valid = isinstance(max_evaluations, Integral) and not isinstance(max_evaluations, bool) and max_evaluations >= 1
-    _require(valid, "max_evaluations", max_evaluations, "an integer of at least 1")
+    require(valid, "max_evaluations", max_evaluations, "an integer of at least 1")
     cost = method.evaluations_of(w.shape[0])
 
     def checked(weights):

@@ -199,13 +199,8 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ma
     stiff_columns, stiffness = np.empty_like(columns), np.empty(n + n_slacks)
     spare_stiffness, own = np.empty(n_slacks), np.empty(n_slacks)
     rhs, spare_rhs = np.empty(n), np.empty(n_slacks)
-    d_v, d_slacks, d_alpha, d_spare, d_margin = (
-        np.empty(n_features),
-        np.empty(n_slacks),
-        np.empty(n),
-        np.empty(n_slacks),
-        np.empty(n),
-    )
+    d_v, d_slacks, d_spare = np.empty(n_features), np.empty(n_slacks), np.empty(n_slacks)
+    d_alpha, d_margin = np.empty(n), np.empty(n)
     # Residuals of the two linear equations.
     off_v, off_sum = np.empty(n_features), weights - spare
     for i in range(n_features):

@@ -1,4 +1,4 @@
-"""Required attributes of each kind of extension, in one table, and a check that names missing attributes.
+"""Requirements: attributes of each kind of extension, in one table with a check, and values of parameters.
 
 Nothing of the package is imported here, so that every part of it can use the table.
 """
@@ -21,6 +21,20 @@ REQUIRED = {
     # Returns w, the multipliers of the planes and a status.
     "QP backend": ("__call__(planes, C, accuracy, w)",),
 }
+
+
+def require(valid, name, value, expected):
+    """Raise a ValueError unless the value of a parameter is valid.
+
+    Examples
+    --------
+    >>> require(False, "n_docs", 0, "an integer of at least 1")
+    Traceback (most recent call last):
+    ...
+    ValueError: n_docs=0 is not valid: expected an integer of at least 1.
+    """
+    if not valid:
+        raise ValueError(f"{name}={value!r} is not valid: expected {expected}.")
 
 
 def check(thing, role, advice=""):

@@ -60,10 +60,6 @@ class DaskBackend:
             See the class.
         objective, formulation
             See `structrank.training.risk.Risk`.
-
-        Returns
-        -------
-        ClusterRisk
         """
         if self.client.status != "running":
             raise ValueError(f"client is {self.client.status}; expected one that is connected to a cluster.")

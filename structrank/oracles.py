@@ -110,18 +110,8 @@ class CompiledOracle:
         found = Violated(np.empty(n_docs), np.empty(n_queries), np.empty(n_queries))
         graded = self.settings[0] == compiled.GRADED_AUC
         grades = as_grades(queries.labels, queries.starts) if graded else np.empty(0, dtype=np.int32)
-        compiled.find(
-            self.settings,
-            self.table,
-            queries.scores,
-            queries.starts,
-            queries.n_good,
-            grades,
-            before,
-            found.coefficients,
-            found.losses,
-            found.values,
-        )
+        out = before, found.coefficients, found.losses, found.values
+        compiled.find(self.settings, self.table, queries.scores, queries.starts, queries.n_good, grades, *out)
         if not graded:
             found.before = before
         return found

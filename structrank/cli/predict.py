@@ -41,12 +41,20 @@ def run(arguments, report):
         raise ValueError("--json and --format trec are two formats; choose one.")
     model = load_ranker(arguments.model)
     data = read_data(arguments, arguments.data, model=(arguments.model, model.n_features_in_))
-    names = _document_names(data, arguments.data, report)
+    names, numbered = runs.document_names(data)
+    if numbered:
+        lacking = f"{arguments.data} has no document ids that are unique within a query and without blanks"
+        report(f"note: {lacking}; rows are numbered from 1")
     scores = model.predict(data.X)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # as evaluate reads it
     if arguments.format == "trec":
-        _warn_of_ties(data.qid, scores, report)
+        tied = runs.count_ties(data.qid, scores)
+        if tied:
+            report(
+                f"note: {tied} of {len(scores)} scores equal another of their query as 32-bit numbers, which is how trec_eval "
+                "reads them; it ranks tied documents by document id, while structrank evaluate averages over ties"
+            )
         queries = runs.query_names(data)
         if queries != list(map(str, data.qid.tolist())):
             report(f"note: {arguments.data} has query ids with blanks, which a run cannot hold; queries are numbered from 1")
@@ -57,24 +65,3 @@ def run(arguments, report):
         return print_json([dict(zip(("qid", "docid", "score", "rank"), row, strict=True)) for row in rows])
     print("qid\tdocid\tscore\trank")
     sys.stdout.writelines(f"{qid}\t{docid}\t{score!r}\t{rank}\n" for qid, docid, score, rank in rows)
-
-
-def _document_names(data, path, report):
-    from structrank.comparison import runs
-
-    names, numbered = runs.document_names(data)
-    if numbered:
-        report(f"note: {path} has no document ids that are unique within a query and without blanks; rows are numbered from 1")
-    return names
-
-
-def _warn_of_ties(qid, scores, report):
-    """Report scores that trec_eval treats as ties, and how it ranks them."""
-    from structrank.comparison import runs
-
-    tied = runs.count_ties(qid, scores)
-    if tied:
-        report(
-            f"note: {tied} of {len(scores)} scores equal another of their query as 32-bit numbers, which is how trec_eval "
-            "reads them; it ranks tied documents by document id, while structrank evaluate averages over ties"
-        )

@@ -100,7 +100,8 @@ class Risk:
 
     def _open(self):
         """Read the shards; return the facts of each."""
-        self._shards = [Shard(_loaded(source), self.objective) for source in self._sources]
+        loaded = (source.load() if hasattr(source, "load") else source for source in self._sources)
+        self._shards = [Shard(data, self.objective) for data in loaded]
         return [shard.facts for shard in self._shards]
 
     def _prepare(self, plans):
@@ -145,7 +146,3 @@ class Risk:
         slope, offset, value = (np.concatenate(arrays, axis=1) for arrays in list(zip(*found, strict=True))[:3])
         seconds = sum(seconds for *_, seconds in found)
         return Plane(slope.reshape(-1, w.shape[0]), offset.reshape(-1), value.reshape(-1), seconds)
-
-
-def _loaded(source):
-    return source.load() if hasattr(source, "load") else source

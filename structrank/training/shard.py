@@ -322,27 +322,10 @@ class Shard:
             return slots.shape[0], functools.partial(self._sweep_in_python, made, shared, weights, slots)
         settings, tables = np.stack([oracle.settings for oracle in made]), np.stack([oracle.table for oracle in made])
 
+        fixed = (self._n_good, self._order, self._grades, settings, tables, shared, weights, self._factors, slots)
+
         def sweep(matrix, base, rows, blocks, w, slope, offset, value):
-            return passes.sweep(
-                matrix,
-                base,
-                rows,
-                self._starts,
-                blocks,
-                self._n_good,
-                self._order,
-                self._grades,
-                settings,
-                tables,
-                shared,
-                weights,
-                self._factors,
-                slots,
-                w,
-                slope,
-                offset,
-                value,
-            )
+            return passes.sweep(matrix, base, rows, self._starts, blocks, *fixed, w, slope, offset, value)
 
         return slots.shape[0], sweep
 
@@ -370,21 +353,10 @@ class Shard:
             labels = None if self._labels is None else self._labels[first:stop]
             queries = oracles.Queries.sort(raw, starts, self._n_good[low:high], order, labels)
             found = [oracle(queries) for oracle in made]
+            stacked = [np.stack([getattr(one, name) for one in found]) for name in ("coefficients", "losses", "values")]
             by_row = np.empty((slots.shape[0], stop - first))
-            passes.collect(
-                np.stack([one.coefficients for one in found]),
-                np.stack([one.losses for one in found]),
-                np.stack([one.values for one in found]),
-                order,
-                starts,
-                shared,
-                weights,
-                self._factors[low:high],
-                slots[:, low:high],
-                by_row,
-                offset,
-                value,
-            )
+            own = self._factors[low:high], slots[:, low:high]
+            passes.collect(*stacked, order, starts, shared, weights, *own, by_row, offset, value)
             for kind in range(slots.shape[0]):
                 linear.add_slopes(matrix, some_rows, first - base, by_row[kind], starts, slots[kind, low:high], slope)
         return True

@@ -25,8 +25,7 @@ class Rows(NamedTuple):
     ----------
     labels : (max_rows,) array
     values, columns : (max_values,) arrays
-        The features of row r are at ``row_ends[r - 1]:row_ends[r]``, in the order of the file; columns count
-        from 0.
+        The features of row r are at ``row_ends[r - 1]:row_ends[r]``, in the order of the file; columns count from 0.
     row_ends : (max_rows,) array of int
     run_rows, run_starts, run_stops : (max_rows,) arrays of int
         Runs of rows with the same query id: the first row, and where in the text its id is.

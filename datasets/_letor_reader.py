@@ -348,20 +348,7 @@ def _group_sizes(path):
 
 
 def read_letor_files(paths, options, verbose=None):
-    """Read one or more files, one after another, into one Dataset.
-
-    Parameters
-    ----------
-    paths : list of path-like
-        Files that share no query.
-    options : ReadOptions
-    verbose : int or None
-        As in `load_letor`.
-
-    Returns
-    -------
-    Dataset
-    """
+    """Read files that share no query, one after another, into one Dataset; `verbose` is as in `load_letor`."""
     paths = [os.fspath(path) for path in paths]
     sizes = [os.stat(path).st_size for path in paths]
     shown = sum(sizes) > _PROGRESS_FROM and (sys.stderr.isatty() if verbose is None else verbose > 0)

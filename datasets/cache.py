@@ -22,19 +22,7 @@ _MAPPED = ("X", "values", "columns")
 
 
 def content_key(paths, settings):
-    """Return a key for the content of files and the way they are read.
-
-    Parameters
-    ----------
-    paths : list of path-like
-        Only their bytes matter, not their names and dates.
-    settings : object
-        Its repr is part of the key.
-
-    Returns
-    -------
-    str
-    """
+    """Return a key of the bytes of files (names and dates do not matter) and of the repr of `settings`."""
     digest = hashlib.sha256(f"{_VERSION} {settings!r}".encode())
     with ThreadPoolExecutor() as pool:  # hashing lets other threads run
         for path in paths:

@@ -21,9 +21,8 @@ def load_digits_retrieval(
 
         x_k = |p_k(q) - p_k(d)|
 
-    so a good linear ranker has mostly negative weights: it learns which pixels must agree. The task is far
-    from solved by a linear model: logistic regression on the rows has a test MAP of about 0.7 and an MRR of
-    about 0.9.
+    so a good linear ranker has mostly negative weights: it learns which pixels must agree. The task is far from solved by a
+    linear model: logistic regression on the rows has a test MAP of about 0.7 and an MRR of about 0.9.
 
     The images are divided at random into three pools of 599, for train, validation and test: no image occurs,
     as query or as document, in more than one part. Each query draws its documents from its pool

@@ -55,8 +55,7 @@ def load_letor(
         Folder for parsed files, created if missing: a file with the same content is then mapped from the folder instead
         of parsed again. By default nothing is written.
     verbose : int, optional
-        Progress bar on standard error for files over 50 MB: 1 shows it, 0 does not; by default it shows on a
-        terminal.
+        Progress bar on standard error for files over 50 MB: 1 shows it, 0 does not; by default it shows on a terminal.
 
     Returns
     -------
@@ -116,8 +115,7 @@ def load_letor_folds(
         ending, compressed or not); or these files themselves, as a single fold; or one subfolder with such files.
         Of LETOR 3.0's three versions QueryLevelNorm is used; name the subfolder of another version to use it.
     null, sparse, dtype, zero_based, cache, verbose
-        As in `load_letor`. With `cache` the parts are mapped from disk, so that large sets need not fit into
-        memory.
+        As in `load_letor`. With `cache` the parts are mapped from disk, so that large sets need not fit into memory.
 
     Returns
     -------

@@ -38,8 +38,7 @@ def available(data_home: str | os.PathLike[str] | None = None) -> list[str]:
     Parameters
     ----------
     data_home : path-like, optional
-        Folder of the data sets; by default the environment variable STRUCTRANK_DATA, or ``~/structrank_data`` if it
-        is not set.
+        Folder of the data sets; by default the environment variable STRUCTRANK_DATA, or ``~/structrank_data`` if it is not set.
 
     Returns
     -------

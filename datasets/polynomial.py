@@ -38,18 +38,10 @@ def make_polynomial_ranking(
 
     Parameters
     ----------
-    n_queries : int, default=200
-        Queries in all, at least 3.
-    n_docs : int, default=50
-        Documents of each query, at least 2.
-    n_features : int, default=50
-        Features, at least 1.
+    n_queries, n_docs, n_features, split, random_state
+        As for `make_ranking`, except that `n_docs` is one number.
     grade_shares : sequence of float, default=(0.52, 0.32, 0.13, 0.02, 0.01)
         Shares of the documents with the labels 0, 1, 2, ...; positive, with sum 1. The default is that of a web search engine.
-    split : tuple of three float, default=(0.5, 0.25, 0.25)
-        Shares of the queries for train, validation and test.
-    random_state : int, numpy.random.Generator or None, default=None
-        Seed.
 
     Returns
     -------

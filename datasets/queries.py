@@ -10,17 +10,7 @@ from structrank._support import checks
 
 
 def rows_by_query(qid):
-    """Return the rows of each query, in order of first appearance.
-
-    Parameters
-    ----------
-    qid : array of shape (n_docs,)
-        In any order, of any hashable type.
-
-    Returns
-    -------
-    list of arrays of int
-        Row numbers, ascending.
+    """Return the row numbers of each query, ascending, as a list of arrays in order of first appearance.
 
     Examples
     --------
@@ -89,20 +79,9 @@ class Grouping:
 
 
 def group_by_query(qid, n_rows, against="X"):
-    """Group rows by query id, in any order and of any hashable type.
+    """Group rows by query id, in any order and of any hashable type; return a `Grouping`.
 
-    Parameters
-    ----------
-    qid : array-like of shape (n_rows,), or None
-        The query of each row; None makes all rows one query.
-    n_rows : int
-        Expected number of rows.
-    against : str
-        Name of the array that `qid` must match, for error messages.
-
-    Returns
-    -------
-    Grouping
+    None makes all rows one query. `against` names the array with `n_rows` rows that `qid` must match, for error messages.
 
     Examples
     --------

@@ -227,14 +227,7 @@ def query_ids(qid):
 def check_whole_queries(ids, names, advice):
     """Raise if a query is in two shards.
 
-    Parameters
-    ----------
-    ids : list of arrays
-        The different query ids of each shard.
-    names : list of str
-        Names of the shards.
-    advice : str
-        Advice that ends the message.
+    `ids` has the different query ids of each shard, `names` the names of the shards; `advice` ends the message.
     """
     import pandas as pd  # imported here and below: training on arrays does not need pandas
 

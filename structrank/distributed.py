@@ -52,15 +52,7 @@ class DaskBackend:
         self.docs_per_shard = checks.check_number("docs_per_shard", docs_per_shard, at_least=1, integer=True)
 
     def risk(self, X: Any, y: Any, qid: Any, sample_weight: Any, objective: Objective, formulation: str) -> ClusterRisk:
-        """Return the risk of an objective over a training set, on the cluster.
-
-        Parameters
-        ----------
-        X, y, qid, sample_weight
-            See the class.
-        objective, formulation
-            See `structrank.training.risk.Risk`.
-        """
+        """Return the risk of an objective over a training set, on the cluster; see `structrank.training.risk.Risk`."""
         if self.client.status != "running":
             raise ValueError(f"client is {self.client.status}; expected one that is connected to a cluster.")
         if is_dask(X):
@@ -145,12 +137,12 @@ class ClusterRisk(Risk):
 
     def _open(self):
         self._shards = [_RemoteShard(self._client, source, self.objective) for source in self._sources]
-        return self._run(_facts)
+        return self._run(_attribute, "facts")
 
     def _prepare(self, plans):
         for shard, plan in zip(self._shards, plans, strict=True):
             shard.prepare(plan)
-        return self._run(_weights)
+        return self._run(_attribute, "weights")
 
     def _planes(self, w, kind):
         return self._run(_planes, w, kind)
@@ -268,12 +260,8 @@ def _prepare(shard, plan):
     return shard
 
 
-def _facts(shard, source):
-    return shard.facts
-
-
-def _weights(shard, source):
-    return shard.weights
+def _attribute(shard, source, name):
+    return getattr(shard, name)
 
 
 def _planes(shard, source, w, kind):

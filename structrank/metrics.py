@@ -1,8 +1,7 @@
 """Measures of a ranking, computed per query and averaged.
 
-Documents of a query are ranked by decreasing score; ranks count from 0. Tied scores are averaged exactly over
-all orders of the tied documents. The value of a query for which a measure is undefined is nan; such queries
-are skipped in the mean and counted.
+Documents of a query are ranked by decreasing score; ranks count from 0. Tied scores are averaged exactly over all orders of the
+tied documents. The value of a query for which a measure is undefined is nan; such queries are skipped in the mean and counted.
 """
 
 from __future__ import annotations
@@ -392,9 +391,8 @@ class Discounted(Measure):
 class NDCG(Discounted):
     """Normalised discounted cumulative gain.
 
-    ``NDCG@k = DCG@k / ideal DCG@k``, ``DCG@k = sum_{i: r_i < k} G(l_i) D(r_i)`` over the documents i of a
-    query with label l_i and rank r_i, counted from 0; the ideal ranks by label. Undefined where the ideal is
-    0.
+    ``NDCG@k = DCG@k / ideal DCG@k``, ``DCG@k = sum_{i: r_i < k} G(l_i) D(r_i)`` over the documents i of a query with label l_i
+    and rank r_i, counted from 0; the ideal ranks by label. Undefined where the ideal is 0.
 
     Parameters
     ----------
@@ -403,8 +401,7 @@ class NDCG(Discounted):
     gain : {"exp2", "linear", "binary"}, default "exp2"
         ``G(l) = 2 ** l - 1``, ``G(l) = l`` or ``G(l) = [l >= relevant_from]``.
     discount : {"log2", "kdd08"}, default "log2"
-        ``D(r) = 1 / log2(2 + r)``, or ``D(0) = 1`` and ``D(r) = 1 / log2(1 + r)`` from rank 1 on: 1, 1, 0.63,
-        0.5 ...
+        ``D(r) = 1 / log2(2 + r)``, or ``D(0) = 1`` and ``D(r) = 1 / log2(1 + r)`` from rank 1 on: 1, 1, 0.63, 0.5 ...
     relevant_from : float, default 1
         Used by the gain "binary" only.
 
@@ -448,11 +445,10 @@ class NDCG(Discounted):
 class CNDCG(Discounted):
     """NDCG over labels c in [0, 1] that are derived from clicks, such as click-through rates.
 
-    ``CNDCG@k = 1/N sum_{i: r_i < k} (2 ** (4 c_i) - 1) D(r_i)`` with N the same sum for the ideal ranking
-    (Svore, Volkovs and Burges, Learning to rank with multiple objective functions, WWW 2011, equation 9). The
-    factor 4 scales c to the range of five human grades, so that values are comparable with `NDCG`. A document
-    without clicks may be irrelevant or merely unseen: documents with the label nan are removed before the
-    others are ranked. Undefined where no click label is above 0.
+    ``CNDCG@k = 1/N sum_{i: r_i < k} (2 ** (4 c_i) - 1) D(r_i)`` with N the same sum for the ideal ranking (Svore, Volkovs and
+    Burges, Learning to rank with multiple objective functions, WWW 2011, equation 9). The factor 4 scales c to the range of
+    five human grades, so that values are comparable with `NDCG`. A document without clicks may be irrelevant or merely unseen:
+    documents with the label nan are removed before the others are ranked. Undefined where no click label is above 0.
 
     Parameters
     ----------
@@ -631,12 +627,10 @@ def evaluate(
     per_query : bool, default False
         Return one value per query instead of the mean.
     ties : {"average", "stable"}, default "average"
-        "average": exact mean over all orders of documents of equal score (McSherry and Najork 2008), independent
-        of the order of the rows. "stable": documents of equal score rank in the order of the rows, as in some
-        other tools.
+        "average": exact mean over all orders of documents of equal score (McSherry and Najork 2008), independent of the order
+        of the rows. "stable": documents of equal score rank in the order of the rows, as in some other tools.
     empty : float, default nan
-        Value of a query for which a measure is undefined. nan excludes it from the mean; other tools use 0 or
-        1.
+        Value of a query for which a measure is undefined. nan excludes it from the mean; other tools use 0 or 1.
     sample_weight : array-like of shape (n_docs,), default None
         Weight of each row's query in the mean; constant within a query.
 

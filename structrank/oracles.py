@@ -141,21 +141,9 @@ def _by_rank(criterion, name, n):
 
 
 def make(maker, criterion, feature_map, longest):
-    """Make the oracle of a criterion and a feature map; the oracle and its results are checked.
+    """Make the oracle of a criterion and a feature map, a function from `Queries` to `Violated`; its results are checked.
 
-    Parameters
-    ----------
-    maker : callable
-        Function of `criterion`, `feature_map` and `longest`.
-    criterion : Criterion
-    feature_map : feature map
-    longest : int
-        Number of documents of the longest query.
-
-    Returns
-    -------
-    callable
-        Function from `Queries` to `Violated`.
+    `maker` is a function of `criterion`, `feature_map` and `longest`, the number of documents of the longest query.
     """
     oracle = maker(criterion, feature_map, longest)
     whose = f"criterion {criterion.name!r} with feature_map {feature_map.name!r}"

@@ -1,8 +1,7 @@
 r"""The working-set QP by a primal-dual interior-point method.
 
 It takes few Newton steps even for degenerate QPs, on which ascent on the dual stalls: slacks that work against each other so
-that w = 0, or a C so large that |w|^2 is negligible. With z_st = xi_s + a_st.w - b_st, a step solves the
-optimality conditions
+that w = 0, or a C so large that |w|^2 is negligible. With z_st = xi_s + a_st.w - b_st, a step solves the optimality conditions
 
 .. math:: w = \sum_{st} \alpha_{st} a_{st}, \quad C \pi_s = \sum_t \alpha_{st} + \mu_s, \quad
           \alpha_{st} z_{st} = \sigma, \quad \mu_s \xi_s = \sigma

@@ -120,14 +120,9 @@ def check_extension(cls, base):
 
 
 def check_name_is_free(name, cls, taken):
-    """Raise if a name, or that of the class, belongs to another class; the same class may be defined anew.
+    """Raise if a name, or that of the class, belongs to another class; the same class may be defined again.
 
-    Parameters
-    ----------
-    name : str
-    cls : class
-    taken : dict
-        From names to the classes that have them.
+    `taken` is a dict from names to their classes.
     """
     if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_-]*", name):
         raise ValueError(
@@ -313,37 +308,30 @@ def as_labels(y, n_rows, against="X", name="y"):
     if y is None:
         raise ValueError("y is None; this estimator requires y to be passed, but the target y is None: one label per row.")
     labels = as_number_column(y, n_rows, name, "numbers, larger is more relevant", against)
-    wrong = np.flatnonzero(~((labels >= 0) & (labels < np.inf)))
+    valid = (labels >= 0) & (labels < np.inf)
+    _check_each(labels, valid, "labels must be finite and at least 0, larger is more relevant", name)
+    return labels
+
+
+def _check_each(labels, valid, rule, name="y"):
+    """Raise unless all labels are valid; the error names the first that is not, and the rule."""
+    wrong = np.flatnonzero(~valid)
     if wrong.size:
         row = int(wrong[0])
         value = "NaN" if np.isnan(labels[row]) else f"{labels[row]:g}"
-        raise ValueError(
-            f"{name} contains {value} at row {row} ({wrong.size} such label(s) in all); labels must be finite and at least 0, "
-            "larger is more relevant."
-        )
-    return labels
+        raise ValueError(f"{name} contains {value} at row {row} ({wrong.size} such label(s) in all); {rule}.")
 
 
 def check_exp2_labels(labels):
     """Raise if ``2 ** label - 1`` would leave the range of float64."""
-    wrong = np.flatnonzero(labels > 1000)
-    if wrong.size:
-        row = int(wrong[0])
-        raise ValueError(
-            f"y contains {labels[row]:g} at row {row} ({wrong.size} such label(s) in all); gain='exp2' is "
-            "2 ** label - 1 and takes labels up to 1000. Use gain='linear', or map labels to grades first."
-        )
+    rule = "gain='exp2' is 2 ** label - 1 and takes labels up to 1000. Use gain='linear', or map labels to grades first"
+    _check_each(labels, ~(labels > 1000), rule)
 
 
 def check_click_labels(labels):
     """Raise unless every label lies in [0, 1] or is nan, which means that the document has no clicks."""
-    wrong = np.flatnonzero(~(np.isnan(labels) | ((labels >= 0) & (labels <= 1))))
-    if wrong.size:
-        row = int(wrong[0])
-        raise ValueError(
-            f"y contains {labels[row]:g} at row {row} ({wrong.size} such label(s) in all); click labels must "
-            "lie in [0, 1], or be nan where a document has no clicks."
-        )
+    valid = np.isnan(labels) | ((labels >= 0) & (labels <= 1))
+    _check_each(labels, valid, "click labels must lie in [0, 1], or be nan if a document has no clicks")
 
 
 def as_scores(scores, n_rows, against="y") -> np.ndarray:

@@ -27,13 +27,7 @@ def add_content(digest, values):
 def describe(value, leave_out=(), within=()):
     """Describe a value by its content, with the same text in every process.
 
-    Parameters
-    ----------
-    value : object
-    leave_out : sequence of str
-        Attributes to ignore.
-    within : tuple of int
-        Ids of the objects that contain this one, to detect cycles.
+    `leave_out` names attributes to ignore; `within` has the ids of the objects that contain this one, to detect cycles.
     """
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
         return repr(value)

@@ -12,20 +12,7 @@ def replace_file(path, content, what):
     """Write to a temporary file in the same folder, sync it to disk, and rename it.
 
     If the writer is killed, readers see the earlier file or the complete new one. Links are followed; devices and pipes are
-    written to directly.
-
-    Parameters
-    ----------
-    path : path-like
-        Its folder must exist.
-    content : bytes
-    what : str
-        Description for errors, such as "the model".
-
-    Raises
-    ------
-    OSError
-        With the file, the cause and the current state of the file.
+    written to directly. An OSError names the file, `what` it is (such as "the model"), the cause and the current state.
 
     Examples
     --------

@@ -32,18 +32,7 @@ class _CountRatio(ClickRanker):
         return self
 
     def predict(self, queries: ArrayLike, urls: ArrayLike) -> np.ndarray:
-        """Score urls for queries; higher is better.
-
-        Parameters
-        ----------
-        queries, urls : array-like of shape (n,)
-            Ids; entry i of both is a pair.
-
-        Returns
-        -------
-        (n,) array of float64
-            nan if the url was never shown for the query.
-        """
+        """Score urls for queries, see `ClickRanker.predict`; nan, without a warning, if a url was not shown for a query."""
         check_is_fitted(self)
         counts = self.counts_
         query, url = dense_pairs(counts.queries, counts.urls, queries, urls)

@@ -52,12 +52,7 @@ class ClickCounts:
 
 
 class KeySums:
-    """Sums of rows over equal (query, key), in memory proportional to the number of distinct (query, key).
-
-    Parameters
-    ----------
-    n_columns : int
-    """
+    """Sums of rows of `n_columns` values over equal (query, key); memory is proportional to the number of distinct pairs."""
 
     def __init__(self, n_columns):
         self._summed = (np.empty(0, np.int32), np.empty(0, np.int64), np.empty((0, n_columns)))

@@ -76,18 +76,7 @@ class Priors:
 
 
 def group_pairs(query, winner, loser, weight, n_queries, expected=None):
-    """Sort pairs by query; arrays that have the right order and type are not copied.
-
-    Parameters
-    ----------
-    query, winner, loser : (n_pairs,) arrays of int
-    weight : (n_pairs,) array
-    n_queries : int
-    expected : (n_pairs,) array, default None
-
-    Returns
-    -------
-    GroupedPairs
+    """Sort pairs by query; return `GroupedPairs`. Arrays that have the right order and type are not copied.
 
     Examples
     --------
@@ -106,12 +95,7 @@ def group_pairs(query, winner, loser, weight, n_queries, expected=None):
 
 
 def count_uses(pairs, n_urls):
-    """Count the pairs of weight above 0 of each query and of each url.
-
-    Returns
-    -------
-    query_uses : (n_queries,) array of float32
-    url_uses : (n_urls,) array of float32
+    """Count the pairs of weight above 0 of each query and of each url; return two arrays of float32.
 
     Examples
     --------
@@ -136,25 +120,8 @@ def margins(query_factors, url_factors, pairs):
 def log_posterior(query_factors, url_factors, pairs, priors):
     """Compute equation 4 without its constants.
 
-    Parameters
-    ----------
-    query_factors : (n_queries, n_factors) array
-        Q.
-    url_factors : (n_urls, n_factors) array
-        U.
-    pairs : GroupedPairs
-    priors : Priors
-
-    Returns
-    -------
-    float
-        ``sum_p weight_p log phi(margin_p) + log p(Q) + log p(U)``, phi the logistic function.
-
-    Examples
-    --------
-    >>> pairs = group_pairs(np.array([0]), np.array([1]), np.array([0]), np.ones(1), n_queries=1)
-    >>> bool(log_posterior(np.zeros((1, 2)), np.zeros((2, 2)), pairs, Priors(0.0, 1.0, 1.0)) == np.log(0.5))
-    True
+    ``sum_p weight_p log phi(margin_p) + log p(Q) + log p(U)``, phi the logistic function, Q and U the factors of queries and
+    urls, of shapes (n_queries, n_factors) and (n_urls, n_factors).
     """
     return likelihood(query_factors, url_factors, pairs) - priors.cost(query_factors, url_factors)
 
@@ -321,20 +288,8 @@ class StochasticAscent:
 def best_query_factors(differences, weight, priors, tol=1e-10, max_iter=100):
     """Maximise `log_posterior` over the factors of one query, with fixed urls: a concave problem, by Newton's method.
 
-    Parameters
-    ----------
-    differences : (n_pairs, n_factors) array
-        u_winner - u_loser of the query's pairs.
-    weight : (n_pairs,) array
-    priors : Priors
-    tol : float, default 1e-10
-        Stop when the squared Newton decrement is at most this.
-    max_iter : int, default 100
-        Maximum number of steps; about five are usual.
-
-    Returns
-    -------
-    (n_factors,) array
+    `differences`, of shape (n_pairs, n_factors), are u_winner - u_loser of the query's pairs. Stops when the squared Newton
+    decrement is at most `tol`, usually after about five steps.
 
     Examples
     --------

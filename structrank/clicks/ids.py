@@ -39,17 +39,7 @@ class Ids:
         return f"Ids({len(self)}: {shown}{', ...' if len(self) > 3 else ''})"
 
     def index(self, values):
-        """Return the dense integers of ids.
-
-        Parameters
-        ----------
-        values : array-like of shape (n,)
-
-        Returns
-        -------
-        (n,) array of int64
-            -1 for an unknown id.
-        """
+        """Return the dense integers of ids, an array of int64; -1 for unknown ids."""
         values = as_id_array(values, "values")
         if self.values.dtype.kind == "i" and values.dtype.kind in "iu":
             fits = values <= np.iinfo(np.int64).max  # a larger uint64 cannot be one of these int64 ids
@@ -75,18 +65,7 @@ class Ids:
 
 
 def as_id_array(values, name):
-    """Convert ids to a 1-d array with one id per entry; tuples stay tuples, and 1 and "1" stay distinct.
-
-    Parameters
-    ----------
-    values : array-like of shape (n,)
-        Ids of any hashable type.
-    name : str
-        For error messages.
-
-    Returns
-    -------
-    (n,) array
+    """Convert ids of any hashable type to a 1-d array; tuples stay tuples, and 1 and "1" stay distinct.
 
     Examples
     --------
@@ -118,19 +97,7 @@ def as_id_array(values, name):
 
 
 def dense_pairs(query_ids, url_ids, queries, urls):
-    """Return the dense integers of pairs (query, url) passed to ``predict``.
-
-    Parameters
-    ----------
-    query_ids, url_ids : Ids
-        Ids of the model.
-    queries, urls : array-like of shape (n,)
-        Ids of any type; entry i of both is a pair.
-
-    Returns
-    -------
-    query, url : (n,) arrays of int64
-        -1 for an unknown id.
+    """Return the dense integers of the queries and urls passed to ``predict``; -1 for unknown ids.
 
     Examples
     --------

@@ -34,9 +34,8 @@ def to_labels(
     ----------
     source : Preferences, scorer, callable or array-like of shape (n_docs,)
         Source of the scores. For preferences, the score is the weighted fraction of comparisons that a url wins, smoothed so
-        that a single win does not reach the maximum: ``(wins + 1) / (wins + losses + 2)``. A scorer has
-        ``predict(queries, urls)``, as the learners of `structrank.clicks` do; a callable has the same arguments; an array
-        has the scores.
+        that a single win does not reach the maximum: ``(wins + 1) / (wins + losses + 2)``. A scorer has ``predict(queries,
+        urls)``, as the learners of `structrank.clicks` do; a callable has the same arguments; an array has the scores.
     queries, urls : array-like of shape (n_docs,)
         Ids of the documents, as in the log.
     n_grades : int, default 5

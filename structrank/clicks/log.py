@@ -280,21 +280,10 @@ def stream_sessions(
 
 
 def assemble(queries, urls, query, sizes, shown, n_clicks, clicks, report):
-    """Build a log from raw arrays: clean the sessions as described in `LogReport`, and count what is skipped.
+    """Build a log from raw arrays: clean the sessions as described in `LogReport`, and add what is skipped to `report`.
 
-    Parameters
-    ----------
-    queries, urls : Ids or GrowingIds
-    query, shown, clicks : arrays
-        As in `ClickLog`, but urls and clicks may repeat, lists may be empty, and positions may lie outside the list.
-    sizes, n_clicks : (n_sessions,) arrays
-        Number of urls and of clicks of each session.
-    report : LogReport
-        Earlier counts, which are added to.
-
-    Returns
-    -------
-    ClickLog
+    `query`, `shown` and `clicks` are as in `ClickLog`, but urls and clicks may repeat, lists may be empty, and positions may
+    lie outside the list. `sizes` and `n_clicks` are the numbers of urls and of clicks of each session.
     """
     lists = (query.astype(np.int32), starts_of(sizes), shown.astype(np.int32))
     *clean, counts = kernels.clean_sessions(*lists, starts_of(n_clicks), clicks.astype(np.int64), len(urls))

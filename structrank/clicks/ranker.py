@@ -66,8 +66,8 @@ class ClickRanker(Ranker):
 
         Parameters
         ----------
-        queries, urls : array-like of shape (n,)
-            Ids; entry i of both is a pair.
+        queries, urls
+            As for `predict`.
 
         Returns
         -------

@@ -19,16 +19,9 @@ if TYPE_CHECKING:
 
 
 def stream_files(lines, paths: Path | Sequence[Path], chunk: int, verbose: int) -> LogStream:
-    """Stream the log in text files in parts.
+    """Stream the log in text files in parts of about `chunk` sessions.
 
-    Parameters
-    ----------
-    lines : reader of lines
-        Has ``add(path, block)``, ``len`` (buffered sessions) and ``take(end)``, which returns these sessions as a log.
-    paths : path-like or list of path-like
-    chunk : int
-        Approximate number of sessions per part.
-    verbose : int
+    `lines` has ``add(path, block)``, ``len`` (buffered sessions) and ``take(end)``, which returns these sessions as a log.
     """
     chunk = checks.check_number("chunk", chunk, at_least=1, integer=True)
     files = _as_paths(paths)

@@ -181,14 +181,7 @@ def load_model(path: Path) -> Any:
 
 
 def save_values(kind, values, path):
-    """Write a dict of values to a file of the same format, atomically.
-
-    Parameters
-    ----------
-    kind : str
-        Name of the kind of values, such as "checkpoint".
-    values : dict
-    path : path-like
+    """Write a dict of values of some kind, such as "checkpoint", to a file of the same format, atomically.
 
     Examples
     --------

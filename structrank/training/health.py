@@ -77,20 +77,7 @@ class Health:
 
 
 def diagnose(risk, zero, result, C):
-    """Compute the health of a convex training.
-
-    Parameters
-    ----------
-    risk : Risk
-    zero : Point
-        R at w = 0.
-    result : Result
-    C : float
-
-    Returns
-    -------
-    Health
-    """
+    """Compute the `Health` of a convex training run; `zero` is the `Point` at w = 0."""
     at_zero, norm = C * zero.risk, float(np.linalg.norm(result.w))
     ratio = (0.5 * norm**2 + C * result.risk) / at_zero if at_zero > 0 else 0.0
     fall = norm * float(np.linalg.norm(zero.slope))

@@ -135,21 +135,15 @@ class LinearFunction:
 
 
 def linear_function(model, scaler=None, feature_names=None):
-    """Return the linear function that a fitted model computes.
+    """Return the `LinearFunction` that a fitted model computes.
 
     Parameters
     ----------
     model : linear model or Pipeline
         Fitted: `StructRankSVM`, `RankNet` and the like without hidden units; or a Pipeline that ends in one and has at most
         one other step, which is a scaler.
-    scaler : StandardScaler or MinMaxScaler, default None
-        Fitted scaler that was applied to the features before training.
-    feature_names : sequence of str, default None
-        None uses the names seen in training, or f1, f2, ...
-
-    Returns
-    -------
-    LinearFunction
+    scaler, feature_names
+        As for `structrank.models.exports.to_solr`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Data sets: embedded ones that need no download, generators, readers of LETOR files, and their cleaning.
+"""Data sets: embedded data that need no download, generators, readers of LETOR files, cleaning and shards.
 
 Readers and cleaning load when first used, so that ``import structrank.datasets`` is quick.
 """

@@ -152,7 +152,7 @@ class _FileReader:
         if beside is not None:
             raise ValueError(
                 f"{place}: found tab-separated values, and group sizes in {beside.name}; expected LightGBM's "
-                "'label feature:value ...' lines with that file, or LETOR 2.0's tab-separated ones without."
+                "'label feature:value ...' lines with that file, or LETOR 2.0's tab-separated lines without it."
             )
         n_columns, limit = len(fields) - 3, self._options.n_features
         if limit is not None and n_columns > limit:

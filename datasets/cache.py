@@ -62,7 +62,7 @@ class ParseCache:
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def load(self, key):
-        """Return the data set kept under `key`, with X mapped from disk; None if it is missing or damaged.
+        """Return the data set stored under `key`, with X mapped from disk; None if it is missing or damaged.
 
         The map is private: writing to X changes memory only.
         """
@@ -85,7 +85,7 @@ class ParseCache:
             return None
 
     def save(self, key, data):
-        """Keep a data set under `key`, whole or not at all: it is written aside, then renamed."""
+        """Store a data set under `key`, atomically: it is written to a temporary folder, then renamed."""
         arrays = {"y": data.y, "qid": data.qid}
         if data.docid is not None:
             arrays["docid"] = data.docid

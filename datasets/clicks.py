@@ -97,7 +97,7 @@ def make_clicks(
         engine utility_ij + authority [j is a hub] + sqrt(1 - engine^2) (sqrt(1 - churn) g_ij + sqrt(churn) h_ijs)
 
     with standard normal g, fixed for a query and a url, and h, drawn in each session s, and shows the first `n_shown`. Hubs are
-    no more relevant than other urls, but rank high and are clicked for it, by queries that have nothing else in common.
+    no more relevant than other urls, but are clicked more often because they rank high, for otherwise unrelated queries.
     Query i has a probability proportional to ``(1 + i) ** -skew``, and each query occurs at least once if there are enough
     sessions, so that most queries have few sessions.
 

@@ -74,7 +74,7 @@ def load_letor(
     Values are the nearest doubles, as from ``float()``. Features that a line does not list are 0.
     Features may be in any order, but none twice. Labels are finite numbers of at least 0 and values finite numbers.
     Blank lines and comment lines are skipped; lines may end with return-newline; comments may be UTF-8
-    or Latin-1, all else is ASCII or UTF-8. A last line without newline is accepted, unless ten or more lines before
+    or Latin-1, everything else is ASCII or UTF-8. A last line without newline is accepted, unless ten or more lines before
     it all have the same number of features (or a comment) and it has fewer (or none): the file is then reported
     as truncated. A truncation within the last value cannot be detected.
 

@@ -1,4 +1,4 @@
-"""Data sets in shards: parts of whole queries that are read one after another, so that all of them need not fit in memory."""
+"""Data sets in shards: parts of whole queries that are read one after another, for data larger than memory."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def write_shards(
     qid : array-like of shape (n_docs,)
         Query of each row, in any order: numbers or texts.
     sample_weight : array-like of shape (n_docs,), default=None
-        Weights of the queries, given by row.
+        Weight of each row's query.
     docs_per_shard : int, default=131072
         Maximum number of documents per shard; a longer query forms a shard of its own.
 
@@ -461,7 +461,7 @@ def _open_parquet(path, columns):
     index = {"__null_dask_index__", *(name for name in index if isinstance(name, str))}
     features = tuple(name for name in names if name not in columns.values() and name not in index)
     if not features:
-        raise ValueError(f"{path} has no columns beside {', '.join(map(repr, names))}; expected features.")
+        raise ValueError(f"{path} has no columns besides {', '.join(map(repr, names))}; expected features.")
     return ParquetShard(str(path), columns["label"], columns["qid"], columns["sample_weight"], features)
 
 
@@ -481,7 +481,7 @@ def _group(qid):
     try:
         codes, ids = pd.factorize(qid[heads])
     except TypeError:
-        raise ValueError("qid contains ids that are not hashable; expected numbers, texts or tuples of these.") from None
+        raise ValueError("qid contains ids that are not hashable; expected numbers, texts or tuples.") from None
     missing = np.flatnonzero(codes < 0)
     if missing.size:
         row = int(heads[missing[0]])

@@ -34,7 +34,7 @@ def make_ranking(
     the best having the highest; a remainder goes to the lower grades.
 
     Within a query w.x has standard deviation 1, so `noise` is the ratio of noise to signal; at 0 a linear
-    ranker can be perfect. The noise changes only the labels: one seed gives the same X and w at any noise.
+    ranker can be perfect. The noise changes only the labels: one seed generates the same X and w for any noise.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class Block:
     Attributes
     ----------
     text : bytearray
-        The lines are its first `size` bytes, and the last of these is a newline.
+        The lines are its first `size` bytes, which end with a newline.
     size : int
     first_line : int
         Number of the first line, counted from 1.
@@ -132,6 +132,6 @@ def _read_into(path, stream, text, start, line):
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk, not the data
             raise ValueError(
-                f"{os.fspath(path)}:{line}: the compressed data is damaged or cut short somewhere after this "
+                f"{os.fspath(path)}:{line}: the compressed data is damaged or truncated somewhere after this "
                 f"line ({error}); download the file again."
             ) from error

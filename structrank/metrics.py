@@ -143,7 +143,7 @@ class Measure:
     """A measure of a ranking: a value object that compares by its settings and prints as its name.
 
     A subclass is a frozen dataclass that defines `short`, the name without the cutoff, and ``values(ranking)``, which
-    returns one value per query, nan where undefined. Fields named `k`, `gain`, `discount` and `relevant_from` have the
+    returns one value per query, nan if undefined. Fields named `k`, `gain`, `discount` and `relevant_from` have the
     same meaning as in `NDCG`; additional fields need a default. `structrank.register` makes it available by name.
 
     Examples
@@ -225,7 +225,7 @@ class AUC(Binary):
     """Fraction of (relevant, irrelevant) pairs in the right order; tied scores count half.
 
     ``AUC = 1 / (n+ n-) sum_{g,b} ([s_g > s_b] + [s_g = s_b] / 2)`` over the n+ relevant documents g and the
-    n- irrelevant documents b of a query; undefined where either is missing.
+    n- irrelevant documents b of a query; undefined if either is missing.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ class AUC(Binary):
     short: ClassVar[str] = "auc"
 
     def values(self, ranking):
-        """Compute the measure of each query, nan where undefined."""
+        """Compute the measure of each query, nan if undefined."""
         relevant = (ranking.labels >= self.relevant_from).astype(np.int64)
         return ranking.values(kernels.ordered_pairs, relevant, 2)
 
@@ -251,7 +251,7 @@ class PairAccuracy(Measure):
     """Fraction of the pairs of different label in the right order; tied scores count half.
 
     ``sum_{i,j: l_i > l_j} ([s_i > s_j] + [s_i = s_j] / 2) / #{i,j: l_i > l_j}`` over the documents of a
-    query; undefined where all labels are equal. With two labels this is `AUC`.
+    query; undefined if all labels are equal. With two labels this is `AUC`.
 
     Examples
     --------
@@ -262,7 +262,7 @@ class PairAccuracy(Measure):
     short: ClassVar[str] = "pair_accuracy"
 
     def values(self, ranking):
-        """Compute the measure of each query, nan where undefined."""
+        """Compute the measure of each query, nan if undefined."""
         distinct, grades = np.unique(ranking.labels, return_inverse=True)
         return ranking.values(kernels.ordered_pairs, grades, distinct.shape[0])
 
@@ -272,7 +272,7 @@ class MAP(Binary):
     """Average precision: the mean over relevant documents of the precision at their rank, over all ranks.
 
     ``AP = 1/n+ sum_g (number of relevant documents at or above g) / (1 + rank_g)`` over the n+ relevant
-    documents g of a query; undefined where there are none.
+    documents g of a query; undefined if there are none.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ class MAP(Binary):
     short: ClassVar[str] = "map"
 
     def values(self, ranking):
-        """Compute the measure of each query, nan where undefined."""
+        """Compute the measure of each query, nan if undefined."""
         return ranking.values(kernels.average_precisions, ranking.labels >= self.relevant_from)
 
 
@@ -297,7 +297,7 @@ class MRR(Binary):
     """Reciprocal rank of the first relevant document.
 
     ``RR@k = 1 / (1 + r)`` with r the rank of the first relevant document of a query, 0 if r >= k; undefined
-    where there is no relevant document at all.
+    if there is no relevant document.
 
     Parameters
     ----------
@@ -316,7 +316,7 @@ class MRR(Binary):
     k: int | None = None
 
     def values(self, ranking):
-        """Compute the measure of each query, nan where undefined."""
+        """Compute the measure of each query, nan if undefined."""
         relevant = ranking.labels >= self.relevant_from
         return ranking.values(kernels.reciprocal_ranks, relevant, ranking.n_ranks(self.k))
 
@@ -326,7 +326,7 @@ class P(Binary):
     """Precision in the first k ranks.
 
     ``P@k = (number of relevant documents of rank below k) / k``, also where a query has fewer than k
-    documents; undefined where there is no relevant document at all.
+    documents; undefined if there is no relevant document.
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ class P(Binary):
         super().__post_init__()
 
     def values(self, ranking):
-        """Compute the measure of each query, nan where undefined."""
+        """Compute the measure of each query, nan if undefined."""
         found, findable = ranking.discounted_gains(self.gains, np.ones(ranking.n_ranks(self.k)))
         return np.where(np.isnan(findable), np.nan, found / self.k)
 
@@ -358,7 +358,7 @@ class Discounted(Measure):
     """Base class of the measures that are a discounted gain over that of the ideal ranking.
 
     ``sum_{i: r_i < k} G(l_i) D(r_i)``, divided by the same sum for the ideal ranking, over the documents i of a
-    query with label l_i and rank r_i, counted from 0. Undefined where the ideal is 0.
+    query with label l_i and rank r_i, counted from 0. Undefined if the ideal is 0.
 
     A subclass defines ``discounts(n)``, which returns D(0), ..., D(n - 1), and ``gains(labels)``, which returns G;
     `Binary` as a second base class provides ``gains``. A field `k`, if any, is the rank cutoff.
@@ -381,7 +381,7 @@ class Discounted(Measure):
     """
 
     def values(self, ranking):
-        """Compute the measure of each query, nan where undefined."""
+        """Compute the measure of each query, nan if undefined."""
         discount = self.discounts(ranking.n_ranks(getattr(self, "k", None)))
         ranked, ideal = ranking.discounted_gains(self.gains, discount)
         return np.minimum(ranked / ideal, 1.0)  # the mean of a tie group may round up
@@ -392,7 +392,7 @@ class NDCG(Discounted):
     """Normalised discounted cumulative gain.
 
     ``NDCG@k = DCG@k / ideal DCG@k``, ``DCG@k = sum_{i: r_i < k} G(l_i) D(r_i)`` over the documents i of a query with label l_i
-    and rank r_i, counted from 0; the ideal ranks by label. Undefined where the ideal is 0.
+    and rank r_i, counted from 0; the ideal ranks by label. Undefined if the ideal is 0.
 
     Parameters
     ----------
@@ -448,7 +448,7 @@ class CNDCG(Discounted):
     ``CNDCG@k = 1/N sum_{i: r_i < k} (2 ** (4 c_i) - 1) D(r_i)`` with N the same sum for the ideal ranking (Svore, Volkovs and
     Burges, Learning to rank with multiple objective functions, WWW 2011, equation 9). The factor 4 scales c to the range of
     five human grades, so that values are comparable with `NDCG`. A document without clicks may be irrelevant or merely unseen:
-    documents with the label nan are removed before the others are ranked. Undefined where no click label is above 0.
+    documents with the label nan are removed before the others are ranked. Undefined if no click label is above 0.
 
     Parameters
     ----------
@@ -671,7 +671,7 @@ def evaluate(
 
 
 def parse_all(measures, **settings):
-    """Return measures as a dict by name; raise if two different ones share a name.
+    """Return measures as a dict by name; raise if two different measures share a name.
 
     Examples
     --------
@@ -731,7 +731,7 @@ class Evaluator:
             self._gains = measure.gains(self._ideal)
 
     def per_query(self, scores):
-        """Compute the measure of each query, nan where undefined; `scores` in the caller's row order, without nan."""
+        """Compute the measure of each query, nan if undefined; `scores` in the caller's row order, without nan."""
         order, ranked = sort_queries(scores[self._rows], self._indptr, np.arange(self._rows.shape[0]))
         if self._gains is not None:
             values = np.empty(self._weights.shape[0])

@@ -59,14 +59,14 @@ class StructRankSVM(LinearMethods, Ranker):
 
     Parameters
     ----------
-    criterion : str, Criterion, or list of these, default "map"
+    criterion : str, Criterion, or a list, default "map"
         Delta: "auc", "map", "ndcg", "ndcg-nc" (no rank cutoff), "mrr", "dorm" or a criterion registered with
         `structrank.register`; a list trains on several at once (COMBO).
     C : float or list of float, default 1.0
         Weight of the training loss; with separate slacks, optionally a list with one C_l for each criterion.
     k : int or None, default 10
         Rank cutoff of "ndcg", "mrr" and "dorm"; None for no cutoff.
-    feature_map : str, feature map, or list of these, default "auto"
+    feature_map : str, feature map, or a list, default "auto"
         phi: "po" (pairs), "mrr" (first relevant), "dorm" (permutation); "auto" is the criterion's default.
     discount : {"kdd08", "log2"}, default "kdd08"
         Discount of "ndcg", "ndcg-nc" and "dorm", see `structrank.criteria.NDCG`.
@@ -213,7 +213,7 @@ class StructRankSVM(LinearMethods, Ranker):
         qid : array-like of shape (n_docs,), default None
             Query of each row: any order, any hashable type. None makes all rows one query.
         sample_weight : array-like of shape (n_docs,), default None
-            Weights of the queries, given by row and constant within a query.
+            Weight of each row's query; constant within a query.
         callback : callable, default None
             Called with each iteration's entry of the history; a true return value stops training.
         backend : DaskBackend, default None
@@ -330,7 +330,7 @@ class StructRankSVM(LinearMethods, Ranker):
         y : array-like of shape (n_docs,)
         qid : array-like of shape (n_docs,), default None
         sample_weight : array-like of shape (n_docs,), default None
-            Weights of the queries, given by row and constant within a query.
+            Weight of each row's query; constant within a query.
 
         Returns
         -------

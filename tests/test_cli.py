@@ -745,7 +745,7 @@ def test_a_damaged_model_is_refused(run, tmp_path, folder):
     for command in (f"predict {path} test.txt", f"evaluate test.txt {path}", f"inspect {path}"):
         code, out, err = run(command)
         assert (code, out) == (2, "")
-        assert f"error: {path} is a damaged model file: it was cut short, having " in err
+        assert f"error: {path} is a damaged model file: it is truncated, with " in err
 
 
 def test_too_little_memory_is_said(run, monkeypatch):

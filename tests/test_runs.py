@@ -276,5 +276,5 @@ def test_tabs_alone_allow_blanks_in_the_tag_and_none(tmp_path):
 
 def test_damaged_archives_are_named(tmp_path):
     (tmp_path / "run.gz").write_bytes(gzip.compress(b"0.5\n" * 1000)[:-20])
-    with pytest.raises(ValueError, match=r"run.gz:\d+: the compressed data is damaged or cut short"):
+    with pytest.raises(ValueError, match=r"run.gz:\d+: the compressed data is damaged or truncated"):
         runs.read_scores(tmp_path / "run.gz", dataset([0, 1], [7, 7], ["a", "b"]))

@@ -33,7 +33,7 @@ _TO_THE_BOUNDARY = 0.995
 _IN_USE, _NEXT_BEST = 0.01, 2
 # The number of BLAS threads is global to the process: a thread that changes it must restore it before another does.
 _ONE_THREAD = threading.Lock()
-# The initial multipliers are this far from the last ones towards multipliers in balance with the slacks.
+# Weight, in the initial multipliers, of multipliers in balance with the slacks; the rest is the last solution.
 _BALANCED = 0.3
 
 

@@ -72,7 +72,7 @@ def _bar_class():
         monitor_interval = 0  # no thread: it would only adapt miniters, which is fixed
 
         def __del__(self):
-            """Leave an unfinished line as it is: tqdm would repeat it below the traceback of an error."""
+            """Do nothing: tqdm would repeat an unfinished line below the traceback of an error."""
 
     return Bar
 

@@ -78,7 +78,7 @@ def _has(thing, requirement):
 
 
 def _name(thing):
-    """Return the name of a function, the class of an object, or a plain value as it is written."""
+    """Return the name of a function, the class of an object, or the repr of a plain value."""
     plain = type(thing).__module__ == "builtins"
     return getattr(thing, "__name__", repr(thing) if plain else type(thing).__name__)
 

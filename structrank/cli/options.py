@@ -94,7 +94,7 @@ def naming_options(*parameters):
 
 
 def _checked(convert, is_valid, expected):
-    """Return a type for argparse: `convert` a text, and report what is `expected` unless the value is valid."""
+    """Return a type for argparse that converts a text and checks the value; `expected` describes valid values in errors."""
 
     def read(text):
         with contextlib.suppress(ValueError):

@@ -248,7 +248,7 @@ class CollaborativeRanker(ClickRanker):
         names = pairs.queries.values[numbers]
         place = self.queries_.index(names)
         new = place < 0
-        # New arrays, because copies of the model may share the old ones.
+        # New arrays, because copies of the model may share the old arrays.
         query_factors = np.concatenate([self.query_factors_, found[new]])
         query_factors[place[~new]] = found[~new]
         self.query_factors_ = query_factors

@@ -77,12 +77,16 @@ class KeySums:
 class LogCounter:
     """Base class of counters over a log that is read in parts.
 
-    Subclasses set `_n_columns` and define ``_entries(part)``, which returns queries, keys and values to sum.
+    Subclasses set `_n_columns`, the number of values of a key.
     """
 
     def __init__(self):
         self._sums = KeySums(self._n_columns)
-        self._first: Any = None
+        self._first = None
+
+    def _entries(self, part):
+        """Return queries, keys and values of a part, to sum."""
+        raise NotImplementedError
 
     def add(self, log: Any) -> None:
         """Count a part of the log.

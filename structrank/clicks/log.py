@@ -280,7 +280,7 @@ def stream_sessions(
 
 
 def assemble(queries, urls, query, sizes, shown, n_clicks, clicks, report):
-    """Build a log from raw arrays: clean the sessions as described in `LogReport`, and add what is skipped to `report`.
+    """Build a log from raw arrays: clean the sessions as described in `LogReport`, and add the counts to `report`.
 
     `query`, `shown` and `clicks` are as in `ClickLog`, but urls and clicks may repeat, lists may be empty, and positions may
     lie outside the list. `sizes` and `n_clicks` are the numbers of urls and of clicks of each session.

@@ -1,6 +1,6 @@
 """Plots of pair accuracy against the number of factors and against theta (Figures 3 and 4 of Cao et al., AAAI 2010).
 
-The displays have the interface of those in `structrank.comparison.plotting`.
+The displays have the same interface as the displays of `structrank.comparison.plotting`.
 """
 
 from __future__ import annotations

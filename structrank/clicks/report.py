@@ -1,4 +1,4 @@
-"""Counts of what a click log contains and of what was skipped while it was read."""
+"""Counts of kept and skipped entries of a click log."""
 
 from __future__ import annotations
 

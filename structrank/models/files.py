@@ -441,21 +441,21 @@ def _read(path):
         first_line = _FIRST_LINE.match(start)
         actual = os.fstat(file.fileno()).st_size
         if first_line is None:
-            what = "was altered: its first line makes no sense" if b"\n" in start else "is cut short in its first line"
-            raise ValueError(f"{path} is a damaged model file: it {what}. Fetch it again, or train again.")
+            what = "was altered: its first line is not valid" if b"\n" in start else "is truncated in its first line"
+            raise ValueError(f"{path} is a damaged model file: it {what}. Download it again, or train again.")
         header_size, values_size = int(first_line[2]), int(first_line[3])
         expected = first_line.end() + header_size + values_size + _DIGEST_SIZE
         if actual != expected:
-            what = "was cut short" if actual < expected else "was added to"
+            what = "is truncated" if actual < expected else "has extra bytes"
             raise ValueError(
-                f"{path} is a damaged model file: it {what}, having {actual} bytes where its first line says {expected}. "
-                "Fetch it again, or train again."
+                f"{path} is a damaged model file: it {what}, with {actual} bytes where its first line says {expected}. "
+                "Download it again, or train again."
             )
         content = start + file.read()
     content, digest = memoryview(content)[:-_DIGEST_SIZE], content[-_DIGEST_SIZE:]
     if hashlib.sha256(content).digest() != digest:
         raise ValueError(
-            f"{path} is a damaged model file: it was altered, as its checksum does not fit its content. Fetch it again, or "
+            f"{path} is a damaged model file: it was altered, as its checksum does not fit its content. Download it again, or "
             "train again."
         )
     text = content[first_line.end() : first_line.end() + header_size]
@@ -470,7 +470,7 @@ def _raise_foreign(path, start):
     if not start:
         raise ValueError(f"{path} is empty; expected a model file.")
     if _MAGIC.startswith(start):
-        raise ValueError(f"{path} is a damaged model file: it is cut short in its first line. Fetch it again.")
+        raise ValueError(f"{path} is a damaged model file: it is truncated in its first line. Download it again.")
     raise ValueError(
         f"{path} is not a model file of structrank: it begins with {start[:24]!r}, expected {_MAGIC!r}. "
         "Model files are written by model.save(path) or the command structrank train."

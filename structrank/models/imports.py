@@ -35,7 +35,7 @@ def read_svmrank(path: Path) -> StructRankSVM:
     Raises
     ------
     ValueError
-        If the file is not such a model, is cut short, or its kernel is not linear.
+        If the file is not such a model, is truncated, or its kernel is not linear.
 
     Examples
     --------
@@ -58,14 +58,14 @@ def read_svmrank(path: Path) -> StructRankSVM:
     n_vectors = parse_count(header["number of support vectors plus 1"], f"{path}:10") - 1
     vectors = [(number, line) for number, line in enumerate(lines, start=1) if number > len(HEADER) + 1 and line.strip()]
     if len(vectors) != n_vectors:
-        raise ValueError(f"{path} has {len(vectors)} support vectors; its header says {n_vectors}. It may be cut short.")
+        raise ValueError(f"{path} has {len(vectors)} support vectors; its header says {n_vectors}. It may be truncated.")
     total: dict[int, float] = {}
     for number, line in vectors:
         where = f"{path}:{number}"
         content, end, _ = line.partition("#")
         factor, *tokens = content.split() or [""]
         if not end:
-            raise ValueError(f"{where}: no '#' ends the support vector; the file may be cut short.")
+            raise ValueError(f"{where}: no '#' ends the support vector; the file may be truncated.")
         factor = parse_number(factor, where)
         for feature, value in parse_weights([token for token in tokens if not token.startswith("qid:")], where).items():
             if not 1 <= feature <= n_features:

@@ -46,7 +46,7 @@ class Health:
     dominant: str | None = None
 
     def problems(self, median_length, names):
-        """Return texts on what is wrong and what to try; an empty list if nothing is wrong."""
+        """Return descriptions of problems, with advice; an empty list if there are none."""
         found = []
         if self.vacuous and self.objective_ratio == 0.0:  # R(0) = 0
             found.append(

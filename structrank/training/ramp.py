@@ -23,7 +23,7 @@ from structrank.solvers import CuttingPlanes, Plane, Result
 
 # Chosen by training loss and passes on synthetic data (notebook 15): twice the rounds and stages gain little and cost twice.
 _STAGES, _STAGE_FACTOR, _MOST_ROUNDS = 2, 30.0, 2
-# A round ends when the objective has fallen by this share of what the bound allows ...
+# A round ends when the objective has fallen by this share of its distance to the bound ...
 _ENOUGH = 0.02
 # ... and another at the same C follows where it fell by this share of itself.
 _WORTH_ANOTHER = 0.1
@@ -44,7 +44,7 @@ class RampRound:
     risk : float
         R(w) - P(w), an upper bound on `loss`; with feature map phi_mrr, on the loss of the ranking of largest w.phi instead.
     loss : float
-        Mean training loss of the order by scores, in which relevant documents come after irrelevant ones of the same score.
+        Mean training loss of the order by scores; relevant documents come after irrelevant documents of the same score.
     norm : float
         Norm of w.
     passes : int

@@ -17,7 +17,7 @@ from structrank.training.shard import Objective, Part
 
 # The ramp is tight for a large |w|, and so needs a larger C than the convex bound.
 _RAMP_FACTOR = 10.0
-# The ramp starts from the w of a convex criterion, of which only the direction matters: a loose tolerance is enough.
+# The ramp starts from the w of a convex criterion. Only the direction matters, so a loose tolerance is enough.
 _START_TOL = 0.01
 # With C |R'(0)|^2 below this times R(0), |w| is too small for the ramp to be tight.
 _LEAST_SIZE = 10.0

@@ -198,7 +198,7 @@ def test_spoilt_parquet_files_are_refused(rows, tmp_path):
     for change, message in [
         ({}, r"one\.parquet: column 'b' has type .*string; expected numbers"),
         ({"b": [1, 2], "qid": None}, r"has no column 'qid' \(qid=\); it has 'label', 'a', 'b'"),
-        ({"b": None, "a": None}, r"has no columns beside 'label', 'qid'"),
+        ({"b": None, "a": None}, r"has no columns besides 'label', 'qid'"),
     ]:
         changed = frame.assign(**{name: value for name, value in change.items() if value is not None})
         changed.drop(columns=[name for name, value in change.items() if value is None]).to_parquet(path)

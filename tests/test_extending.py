@@ -669,7 +669,7 @@ def test_a_criterion_that_is_not_registered_cannot_be_saved(fold, tmp_path):
         name: ClassVar[str] = "unregistered"
 
     model = StructRankSVM(Unregistered()).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
-    with pytest.raises(ValueError, match=r"criterion is an object of class Unregistered.* to structrank.register where"):
+    with pytest.raises(ValueError, match=r"criterion is an object of class Unregistered.* measure with structrank.register"):
         model.save(tmp_path / "m")
 
 

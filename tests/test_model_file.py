@@ -183,7 +183,7 @@ def test_a_function_as_decay_is_refused_before_anything_is_written(small, path, 
         ({"feature_map": feature_maps.Permutation(np.cos)}, "feature_map.decay"),
         ({"feature_map": ["po", feature_maps.Permutation(np.cos)]}, "feature_map[1].decay"),
     ):
-        with pytest.raises(ValueError, match=f"^{re.escape(where)} is a function, which a model file cannot hold. Give"):
+        with pytest.raises(ValueError, match=f"^{re.escape(where)} is a function, which a model file cannot hold. Pass"):
             load_and_change(small, path, **parameters)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == [path.name]

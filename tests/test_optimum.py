@@ -29,7 +29,7 @@ def tiny_problem(seed):
 
 
 def all_rankings(X, y, criterion, feature_map):
-    """phi(y*) - phi(y) and Delta of every ranking of one query, from the definitions."""
+    """Return phi(y*) - phi(y) and Delta of every ranking of one query, from the definitions."""
     good, bad = np.flatnonzero(y > 0), np.flatnonzero(y == 0)
     n = len(y)
     decay = 1 / np.sqrt(1 + np.arange(n))

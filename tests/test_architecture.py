@@ -67,6 +67,7 @@ def test_each_solver_library_is_imported_in_one_file(library, home):
     [
         *((f"import {name}", "cvxpy osqp pandas matplotlib sklearn numba scipy") for name in PACKAGES),
         ("import structrank.metrics", "pandas sklearn"),
+        ("import structrank.comparison.plotting, structrank.comparison.diagnostics", "matplotlib"),
         ("from structrank import StructRankSVM", "cvxpy osqp matplotlib tqdm"),
     ],
 )

@@ -51,7 +51,7 @@ def test_a_run_killed_twice_ends_with_a_bit_identical_model(tmp_path):
     whole = run(tmp_path / "whole", tmp_path / "whole.npy", -1)
     assert whole.returncode == 0, whole.stderr
     n_iterations = int(whole.stdout.split()[0])
-    assert n_iterations > 8
+    assert n_iterations > 3
     for kill_at in (2, n_iterations - 1):
         killed = run(tmp_path / "killed", tmp_path / "killed.npy", kill_at)
         assert killed.returncode == -signal.SIGKILL
@@ -235,12 +235,6 @@ def test_a_checkpoint_of_another_ramp_run_or_path_is_rejected(train, tmp_path):
         StructRankSVM("auc").fit_path(X, y, qid=qid, Cs=[1.0, 10.0], checkpoint=tmp_path)
 
 
-def test_functions_as_parameters_are_compared_by_content(train, tmp_path):
-    for _ in range(2):  # a new function object each time
-        model = StructRankSVM("dorm", decay=lambda rank: 1.0 / (1.0 + rank))
-        model.fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
-
-
 @pytest.mark.parametrize("number", [4, 6, 8])
 def test_an_interrupted_run_ends_with_the_same_model(train, tmp_path, monkeypatch, number):
     def model():
@@ -285,17 +279,17 @@ def test_writes_are_spaced_by_time(train, tmp_path, monkeypatch):
     assert len(written) == 1  # at the end
 
 
-@pytest.mark.parametrize("power", [0.5, 0.7])
-def test_functions_inside_parameters_are_compared_by_content(train, tmp_path, power):
+@pytest.mark.parametrize("name", ["decay", "feature_map"])
+def test_functions_in_parameters_are_compared_by_content(train, tmp_path, name):
     def model(power):
         decay = functools.partial(lambda rank, power: 1.0 / (1.0 + rank) ** power, power=power)
-        return StructRankSVM("dorm", feature_map=Permutation(decay))
+        return StructRankSVM("dorm", **{name: decay if name == "decay" else Permutation(decay)})
 
-    first = model(power).fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
-    again = model(power).fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
+    first = model(0.5).fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
+    again = model(0.5).fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
     assert np.array_equal(first.coef_, again.coef_)
-    with pytest.raises(ValueError, match="checkpoint of another run: its feature_map"):
-        model(power + 0.1).fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match=f"checkpoint of another run: its {name}"):
+        model(0.6).fit(train.X, train.y, qid=train.qid, checkpoint=tmp_path)
 
 
 def test_descriptions_distinguish_functions_by_content():

@@ -47,7 +47,7 @@ def folder(tmp_path_factory):
     for name, part in (("train", fold.train), ("vali", fold.validation), ("test", test)):
         write_letor(folder / f"{name}.txt", part)
     write_letor(folder / "nameless.txt", test, names=False)
-    (folder / "bad.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:abc\n")
+    (folder / "malformed.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:abc\n")
     (folder / "flat.txt").write_text("1 qid:1 1:0.5\n1 qid:1 1:0.25\n")
     (folder / "wide.txt").write_text("1 qid:1 1:0.5 6:1\n0 qid:1 1:0.25\n")
     for number in (1, 2):
@@ -119,7 +119,7 @@ def test_python_m_structrank_runs_the_program():
 
 
 def test_errors_print_one_line_and_exit_with_code_2():
-    for command in ("inspect bad.txt", "inspect", "frobnicate", ""):
+    for command in ("inspect malformed.txt", "inspect", "frobnicate", ""):
         done = program(command)
         assert (done.returncode, done.stdout) == (2, ""), command
         assert re.fullmatch(r"structrank( inspect)?: error: .+\n", done.stderr), command
@@ -604,8 +604,8 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
     ("command", "message"),
     [
         ("inspect none.txt", "none.txt: No such file or directory"),
-        ("inspect bad.txt", "bad.txt:2: found '1:abc', expected a finite decimal number as value."),
-        ("train bad.txt -o m", "bad.txt:2: found '1:abc', expected a finite decimal number as value."),
+        ("inspect malformed.txt", "malformed.txt:2: found '1:abc', expected a finite decimal number as value."),
+        ("train malformed.txt -o m", "malformed.txt:2: found '1:abc', expected a finite decimal number as value."),
         (
             "train flat.txt -o m",
             "flat.txt: no query has both relevant (label >= 1) and irrelevant documents (n_queries=1, n_samples=2): there is "

@@ -212,7 +212,7 @@ def test_errors_on_a_worker_are_raised_in_the_caller(client, rows):
         train(cut_shards(**rows), rows["y"], backend=DaskBackend(client))
 
 
-def test_settings_are_checked(client):
+def test_invalid_settings_are_rejected(client):
     with pytest.raises(ValueError, match="client='tcp://' is not valid"):
         DaskBackend("tcp://")
     with pytest.raises(ValueError, match="docs_per_shard=0 is not valid"):

@@ -166,7 +166,7 @@ def test_the_hybrid_is_best_on_logs_with_position_bias(setting, by_pairs, by_ses
         splits = (log, known, pairs), (train, preference_pairs(train), preference_pairs(test))
         ahead.append([])
         for hybrid, (clicks, pairs_to_learn, judges) in zip(hybrids, splits, strict=True):
-            others = [RandomWalkRanker(way).fit(clicks) for way in ("forward", "backward")]
+            others = [RandomWalkRanker(direction).fit(clicks) for direction in ("forward", "backward")]
             others.append(CollaborativeRanker().fit(pairs_to_learn))
             ahead[-1].append(pair_accuracy(judges, hybrid) - max(pair_accuracy(judges, other) for other in others))
             assert pair_accuracy(truth, hybrid) > pair_accuracy(truth, ClickThroughRate().fit(clicks)) + 0.03
@@ -182,7 +182,7 @@ def test_the_backward_walk_is_better_on_logs_with_hubs():
         for seed in (100, 101, 102):
             log = ClickLog.from_sessions(datasets.make_clicks(hubs=hubs, authority=2.0, random_state=seed))
             train, test = log.split(0.25, seed)
-            walks = [RandomWalkRanker(way).fit(train) for way in ("forward", "backward")]
+            walks = [RandomWalkRanker(direction).fit(train) for direction in ("forward", "backward")]
             forward, backward = (pair_accuracy(preference_pairs(test), walk) for walk in walks)
             gains.append(backward - forward)
         return np.mean(gains)
@@ -209,7 +209,7 @@ def test_the_backward_walk_is_better_on_logs_with_hubs():
         ({"walk": RandomWalkRanker(steps=0)}, "steps=0 is not valid"),
     ],
 )
-def test_parameters_are_checked(parameters, message, log):
+def test_invalid_parameters_are_rejected(parameters, message, log):
     with pytest.raises(ValueError, match=message):
         HybridRanker(**parameters).fit(log)
 

@@ -280,7 +280,7 @@ def test_all_backends_solve_the_same_qp(n_slacks, n):
             planes.multipliers[:] = found.multipliers  # the next starts from there
 
 
-def test_the_compiled_backends_take_over_from_one_that_misses_its_accuracy_and_the_history_notes_it(monkeypatch):
+def test_compiled_backends_replace_one_that_misses_its_accuracy(monkeypatch):
     expected = CuttingPlanes(hinges(), 1e-5).run(5.0)
 
     def rubbish(planes, C, accuracy, w):

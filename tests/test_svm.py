@@ -426,14 +426,14 @@ def test_predict_rejects_other_features_and_unfitted_models(train):
         named.predict(pd.DataFrame(train.X, columns=list("abcdeg")))
 
 
-@pytest.mark.parametrize("refused", ["X", "y", "unfitted"])
-def test_a_failed_fit_does_not_change_the_earlier_model(refused, train):
+@pytest.mark.parametrize("invalid", ["X", "y", "unfitted"])
+def test_a_failed_fit_does_not_change_the_earlier_model(invalid, train):
     model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
     coef = model.coef_.copy()
-    if refused == "X":
+    if invalid == "X":
         with pytest.raises(ValueError, match="X contains NaN"):
             model.fit(np.full((len(train.y), 2), np.nan), train.y, qid=train.qid)
-    elif refused == "y":
+    elif invalid == "y":
         with pytest.raises(ValueError, match="nothing to learn from"):
             model.fit(train.X[:, :2], np.zeros(len(train.y)), qid=train.qid)
     else:

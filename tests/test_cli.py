@@ -457,7 +457,7 @@ def test_inspecting_a_polished_model_shows_the_polish(run, result, tmp_path):
     assert "polished" not in run("inspect map.structrank")[1]
 
 
-def test_models_of_other_learners_are_inspected_and_predict(run, result, tmp_path):
+def test_models_of_other_learners_can_be_inspected_and_applied(run, result, tmp_path):
     data, path = load_letor("train.txt"), tmp_path / "trees.structrank"
     model = LightGBMRanker(n_estimators=3, relevant_from=1).fit(data.X, data.y, qid=data.qid)
     model.save(path)

@@ -232,7 +232,7 @@ def test_comments_become_document_names(write, comment, name):
     assert d.docid[1:].tolist() == [str(n) for n in range(20)]
 
 
-def test_no_comment_means_no_names(write):
+def test_files_without_comments_have_no_document_names(write):
     assert datasets.load_letor(write(b"0 qid:1 1:1\n0 qid:1 1:2 #\n")).docid is None
 
 

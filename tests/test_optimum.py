@@ -140,7 +140,7 @@ def test_query_weights_enter_the_objective():
 @pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
 @pytest.mark.parametrize("tol", [0.5, 0.1, 1e-2])
 @pytest.mark.parametrize("criterion", SINGLE)
-def test_the_certificate_encloses_the_optimum_at_loose_tolerances_too(criterion, tol):
+def test_the_certificate_encloses_the_optimum_at_loose_tolerances(criterion, tol):
     for seed in range(3):
         X, y, qid = tiny_problem(seed + 10)
         best, _ = optimum(X, y, qid, [criterion], [10.0], "separate")

@@ -125,7 +125,7 @@ def test_certificates_hold_for_every_criterion_and_formulation(few, parameters, 
 
 
 @pytest.mark.parametrize("formulation", ["auto", "n-slack"])
-def test_a_million_queries_and_queries_of_one_document(rng, formulation):
+def test_training_scales_to_a_million_queries(rng, formulation):
     n = 1_000_000
     X = rng.standard_normal((2 * n, 2))
     y = (X[:, 0] > 0).astype(int)
@@ -138,7 +138,7 @@ def test_a_million_queries_and_queries_of_one_document(rng, formulation):
 
 
 @pytest.mark.parametrize("criterion", ["auc", "map"])
-def test_a_million_documents_in_one_query(rng, criterion):
+def test_training_scales_to_a_million_documents_in_one_query(rng, criterion):
     X = rng.standard_normal((1_000_000, 2))
     y = X[:, 0] + 0.5 * rng.standard_normal(1_000_000) > 1.5
     assert fitted(X, y.astype(int), criterion=criterion, C=10.0).score(X, y.astype(int)) > 0.7

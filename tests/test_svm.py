@@ -650,7 +650,7 @@ def test_weights_are_not_0_even_where_0_is_within_the_tolerance(criterion, k, to
     assert model.certificate_.gap <= 1e5 * tol
 
 
-def test_a_warm_start_on_the_ramp_bound_finds_nan_too(rng):
+def test_a_warm_start_on_the_ramp_bound_finds_nan(rng):
     X, y, qid = rng.normal(size=(24, 3)), np.tile([1, 0, 0], 8), np.repeat(range(4), 6)
     model = StructRankSVM("mrr", bound="ramp", warm_start=True).fit(X, y, qid=qid)
     X[7, 1] = np.nan

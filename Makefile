@@ -1,4 +1,4 @@
-# Two commands do everything, set-up included: `make table` and `make test`.
+# `make table` prints the criterion table, `make test` runs all checks; both install the package first.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,35 +14,35 @@ test: $(VENV)/.installed-test
 	$(MAKE) types
 	$(BIN)/pytest -n 2 --dist worksteal
 
-# Times against other libraries, five minutes and more: make bench OUT=bench.json FOLDER=OHSUMED/ ARGS="--sections passes tiny".
+# Benchmarks, at least five minutes: make bench OUT=bench.json FOLDER=OHSUMED/ ARGS="--sections passes tiny".
 OUT ?= bench.json
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks --out "$(OUT)" $(if $(FOLDER),--folder "$(FOLDER)") $(ARGS)
 
-# Types are those of the installed wheel, where solvers and datasets are parts of the package.
+# Types are checked on the installed wheel, in which solvers and datasets are subpackages of structrank.
 types: $(VENV)/.installed-test
 	rm -rf build/types build/lib
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/types .
 	MYPYPATH=build/types $(BIN)/mypy
 
-# The rest is for releases.
+# The targets below are for releases.
 INPUTS ?= 100000
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python tests/fuzz.py $(INPUTS)
 
-# Trainings that are killed at random moments, and must end with the same model.
+# Kills training at random moments; resumed runs must end with the same model.
 RUNS ?= 200
 kills: $(VENV)/.installed-test
 	$(BIN)/python tests/kills.py $(RUNS)
 
-# Strict: a package that the service of advisories does not know, or that it cannot be asked about, is not one that is safe.
+# --strict: fail also for packages that the advisory database does not know, or if it cannot be reached.
 audit: $(VENV)/.installed-release
 	@mkdir -p build
 	@$(BIN)/python -m pip freeze --exclude-editable > build/audit.txt
 	@$(BIN)/pip-audit --strict --no-deps --disable-pip -r build/audit.txt 2> build/audit.log || { tail -n 1 build/audit.log; \
-	    echo "make audit: not passed: a vulnerability is listed above, or advisories could not be had (build/audit.log)"; exit 1; }
+	    echo "make audit: not passed: a vulnerability is listed above, or advisories could not be fetched (build/audit.log)"; exit 1; }
 
-# The core tests, with the oldest versions that setup.cfg allows.
+# Runs the core tests with the oldest versions that setup.cfg allows.
 LOWEST := build/lowest
 CORE := data metrics solvers svm letor
 lowest:
@@ -57,7 +57,7 @@ $(VENV)/bin/python:
 	    { echo "StructRank needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# The stamps depend on the files that say what is to be installed, so that a pull reinstalls only when these change.
+# The stamps depend on the files that list the requirements, so that packages are reinstalled only if these files change.
 $(VENV)/.installed: setup.cfg pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@

@@ -1,1 +1,1 @@
-"""Ratios of times, measured on this machine in one run: ``make bench``, or ``python -m benchmarks --help``."""
+"""Benchmarks: ratios of times measured in one run on one machine. See ``make bench`` or ``python -m benchmarks --help``."""

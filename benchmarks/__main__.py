@@ -1,4 +1,4 @@
-"""Measure and print: ``python -m benchmarks --out bench.json``."""
+"""Run the benchmarks: ``python -m benchmarks --out bench.json``."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SECTIONS = {
     "paths": ("A path of many C against the largest alone", training.run_paths),
     "dlib": ("dlib.svm_rank_trainer at equal objective", peers.run_dlib),
     "peers": ("Other learners", peers.run),
-    "tiny": ("The tiny end", tiny.run),
+    "tiny": ("Small fits and imports", tiny.run),
 }
 
 
 def main(arguments=None):
     """Run the requested sections, print each, and write all as JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.partition(":")[0])
-    parser.add_argument("--out", type=Path, help="file for the results, as JSON; by default they are printed only")
-    parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="what to measure")
-    parser.add_argument("--folder", help="a data set in LETOR format, to train on too")
+    parser.add_argument("--out", type=Path, help="file for the results, as JSON; by default results are only printed")
+    parser.add_argument("--sections", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="sections to run")
+    parser.add_argument("--folder", help="additional data set in LETOR format")
     parser.add_argument("--repeats", type=int, help="number of repeats of each measurement")
     parser.add_argument("--smoke", action="store_true", help="toy sizes for a smoke test; the numbers mean nothing")
     options = parser.parse_args(arguments)
@@ -45,7 +45,7 @@ def main(arguments=None):
     results = {"machine": machine.facts(), "sections": {}}
     for name, value in results["machine"].items():
         print(f"{name}: {value}")
-    print("\nValues are medians (least to largest of the repeats); the load is that of 1, 5 and 15 minutes.")
+    print("\nValues are medians (minimum to maximum of the repeats); loads are averages over 1, 5 and 15 minutes.")
     for name in options.sections:
         title, measure = SECTIONS[name]
         print(f"measuring: {name} ...", file=sys.stderr)
@@ -54,7 +54,7 @@ def main(arguments=None):
         results["sections"][name] = {"title": title, "rows": rows, "load after": load}
         print(f"\n{title} (load {load})")
         print(pd.DataFrame(rows).to_string(index=False, na_rep="", max_colwidth=None), flush=True)
-        # After each section, so that its results are kept if a later section is interrupted.
+        # Write after each section, so that its results are kept if a later section is interrupted.
         if options.out is not None:
             options.out.write_text(json.dumps(results, indent=1, default=_plain) + "\n")
 
@@ -63,7 +63,7 @@ def _plain(value):
     """Convert a dataclass for JSON."""
     if is_dataclass(value):
         return asdict(value)
-    raise TypeError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 if __name__ == "__main__":

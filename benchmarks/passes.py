@@ -1,4 +1,4 @@
-"""One pass over the data against one product X @ w, and how passes grow."""
+"""One pass over the data against one product X @ w, and the scaling of passes with the number of queries."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def run(sizes, folder=None):
 
     first = train.qid < np.unique(train.qid)[len(np.unique(train.qid)) // 10]
     tenth = Dataset(train.X[first], train.y[first], train.qid[first])
-    rows.append(against_pass("map", whole, "map, a tenth of the queries", _risk(tenth, ("map",)), 11.0))
+    rows.append(against_pass("map", whole, "map, 10% of the queries", _risk(tenth, ("map",)), 11.0))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Other libraries beside this one, on the same data in the same run, each on one thread unless a row says otherwise."""
+"""Comparison with other libraries on the same data in the same run, each on one thread unless stated otherwise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from structrank.training.risk import Risk
 from structrank.training.shard import Objective, Part
 from structrank.training.sources import sources_of
 
-NO_DLIB = "dlib is not installed and is left out. `pip install dlib` compiles it, which takes ten minutes or more."
+NO_DLIB = "dlib is not installed and is left out. `pip install dlib` compiles it in ten minutes or more."
 
 
 def run(sizes, folder=None):
@@ -62,18 +62,18 @@ def run(sizes, folder=None):
 
 
 def run_dlib(sizes, folder=None):
-    r"""Return a row for each shape, scale and C: dlib's trainer, and ours until its objective is as low.
+    r"""Return a row for each shape, scale and C: dlib's trainer, and StructRank until it reaches dlib's objective.
 
-    Both minimise the mean over all pairs (g, b) of relevant and irrelevant documents of one query. Ours is
-    1/2 |w|^2 + C mean max(0, 1 - 2 w.(g - b)); with v = 2 w that is a quarter of
-    1/2 |v|^2 + 4 C mean max(0, 1 - v.(g - b)), which is dlib's for 4 C.
+    Both minimise a mean over all pairs of a relevant document g and an irrelevant document b of one query. StructRank
+    minimises 1/2 |w|^2 + C mean max(0, 1 - 2 w.(g - b)). With v = 2 w that is a quarter of
+    1/2 |v|^2 + 4 C mean max(0, 1 - v.(g - b)), the objective of dlib for 4 C.
     """
     try:
         import dlib
     except ImportError:
         return [{"note": NO_DLIB}]
     rows = []
-    # The same C regularises more if features are small, as in LETOR.
+    # The same C regularises more if features are small, as in the LETOR data sets.
     scales = {"as made": lambda X: X, "in [0, 1]": lambda X: (X - X.min(axis=0)) / np.ptp(X, axis=0)}
     for shape, (scale_name, scaled) in itertools.product(sizes.shapes, scales.items()):
         train = made(shape).train
@@ -126,16 +126,16 @@ def _objective(train, w, C):
 
 def _dlib_pairs(dlib, train):
     queries = dlib.ranking_pairs()
-    for good, bad in zip(*_good_and_bad(train), strict=True):
+    for relevant, irrelevant in zip(*_rows_by_relevance(train), strict=True):
         pair = dlib.ranking_pair()
-        for side, rows in ((pair.relevant, good), (pair.nonrelevant, bad)):
+        for side, rows in ((pair.relevant, relevant), (pair.nonrelevant, irrelevant)):
             for row in train.X[rows].tolist():
                 side.append(dlib.vector(row))
         queries.append(pair)
     return queries
 
 
-def _good_and_bad(train):
+def _rows_by_relevance(train):
     """Return the rows of the relevant and of the irrelevant documents of each query."""
     grouping = group_by_query(train.qid, len(train.y))
     rows = np.split(grouping.rows, grouping.indptr[1:-1])
@@ -144,11 +144,11 @@ def _good_and_bad(train):
 
 def _fit_pairs(train, C, n_pairs):
     """Train LinearSVC on differences of relevant and irrelevant documents; return a function that scores."""
-    good, bad = sample_pairs(train, n_pairs)
-    differences = train.X[good] - train.X[bad]
-    labels = np.where(np.arange(good.size) % 2, 1, -1)
+    relevant, irrelevant = sample_pairs(train, n_pairs)
+    differences = train.X[relevant] - train.X[irrelevant]
+    labels = np.where(np.arange(relevant.size) % 2, 1, -1)
     # The same objective as ours, up to the choice of pairs; it is a sum over pairs there and a mean here.
-    model = LinearSVC(C=4 * C / good.size, loss="hinge", fit_intercept=False, random_state=0)
+    model = LinearSVC(C=4 * C / relevant.size, loss="hinge", fit_intercept=False, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(labels[:, None] * differences, labels)
@@ -170,7 +170,7 @@ def _fit_gblinear(train, n_rounds):
 
 def _pair_counts(train, sizes):
     """Return the numbers of pairs to learn from, limited to all pairs."""
-    n_all = sum(good.size * bad.size for good, bad in zip(*_good_and_bad(train), strict=True))
+    n_all = sum(relevant.size * irrelevant.size for relevant, irrelevant in zip(*_rows_by_relevance(train), strict=True))
     return sorted({min(n, n_all) for n in sizes.n_pairs})
 
 
@@ -179,18 +179,20 @@ def sample_pairs(train, n_pairs):
 
     Returns
     -------
-    good, bad : arrays of int
+    relevant, irrelevant : arrays of int
         Rows.
     """
-    goods, bads = _good_and_bad(train)
-    starts = np.cumsum([0] + [good.size * bad.size for good, bad in zip(goods, bads, strict=True)])
+    relevant_rows, irrelevant_rows = _rows_by_relevance(train)
+    starts = np.cumsum(
+        [0] + [relevant.size * irrelevant.size for relevant, irrelevant in zip(relevant_rows, irrelevant_rows, strict=True)]
+    )
     chosen = np.arange(starts[-1])
     if chosen.size > n_pairs:
         chosen = np.sort(np.random.default_rng(0).choice(chosen.size, n_pairs, replace=False))
-    good, bad = np.empty_like(chosen), np.empty_like(chosen)
+    relevant, irrelevant = np.empty_like(chosen), np.empty_like(chosen)
     cuts = np.searchsorted(chosen, starts)
     for number, (low, high) in enumerate(itertools.pairwise(cuts)):
         if high > low:
-            g, b = np.divmod(chosen[low:high] - starts[number], bads[number].size)
-            good[low:high], bad[low:high] = goods[number][g], bads[number][b]
-    return good, bad
+            g, b = np.divmod(chosen[low:high] - starts[number], irrelevant_rows[number].size)
+            relevant[low:high], irrelevant[low:high] = relevant_rows[number][g], irrelevant_rows[number][b]
+    return relevant, irrelevant

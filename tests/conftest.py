@@ -26,7 +26,7 @@ def rng():
 
 @pytest.fixture(autouse=True)
 def registries_are_restored():
-    """Leave no name to the next test that this one registered."""
+    """Remove the names that a test registered."""
     registries = (criteria.CRITERIA, criteria._MEASURE_OF, metrics.MEASURES)
     earlier = [dict(registry) for registry in registries]
     yield
@@ -37,7 +37,7 @@ def registries_are_restored():
 
 @pytest.fixture(autouse=True)
 def figures_are_closed():
-    """Leave none to the next test, whichever that is."""
+    """Close the figures that a test opened."""
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")

@@ -1,9 +1,9 @@
 """Fuzz the readers of LETOR files and of model files: ``python tests/fuzz.py 100000``.
 
-Each input is made from its number alone, so that ``python tests/fuzz.py 1 4711`` makes number 4711 again. A LETOR file must be
-read as the slow reference of test_letor.py reads it, or be refused by both. A model file must be refused with a ValueError, or
-give a model; where its checksum was not made to fit, only the model that was saved. Anything else, and any input that takes ten
-seconds, is reported and counts as a failure.
+Each input depends only on its number, so ``python tests/fuzz.py 1 4711`` repeats number 4711. A LETOR file must be read as the
+slow reference of test_letor.py reads it, or be rejected by both. A model file must be rejected with a ValueError or yield a
+model; if its checksum was not adjusted, only the saved model. Anything else, and any input that takes ten seconds, is reported
+as a failure.
 """
 
 import faulthandler
@@ -34,7 +34,7 @@ VALUES = [
 
 
 def mutated(content, rng, pieces):
-    """Cut out, put in, double and flip, a few times."""
+    """Delete, insert, duplicate and replace bytes, one to four times."""
     for _ in range(rng.randint(1, 4)):
         start = rng.randint(0, len(content))
         stop = rng.choice([start, min(start + rng.randint(0, 30), len(content)), len(content)])
@@ -44,7 +44,7 @@ def mutated(content, rng, pieces):
 
 
 def fuzz_letor(rng, path):
-    """Read a file that is LETOR, or was once."""
+    """Read random bytes or a mutated LETOR file."""
     kind = rng.random()
     if kind < 0.1:
         content = rng.randbytes(rng.randint(0, 300))
@@ -57,7 +57,7 @@ def fuzz_letor(rng, path):
 
 
 class ModelFiles:
-    """Files of models of several kinds, and what these predict."""
+    """Files of models of several kinds, with their predictions."""
 
     def __init__(self, folder):
         part = datasets.make_ranking(n_queries=10, n_docs=5, n_features=3, random_state=0).train
@@ -76,7 +76,7 @@ class ModelFiles:
             self.entries.append((path.read_bytes(), to_score, model.predict(*to_score).tobytes()))
 
     def fuzz(self, rng, path):
-        """Load a file that is a model, or was once."""
+        """Load a mutated or forged model file."""
         content, to_score, expected = rng.choice(self.entries)
         forged = rng.random() < 0.7
         path.write_bytes(_forged(content, rng) if forged else mutated(content, rng, [b"structrank-model 1 ", b"\n", b"{}"]))
@@ -89,14 +89,14 @@ class ModelFiles:
         try:
             scores = model.predict(*to_score)
         except Exception:
-            # A forged file may hold nonsense, which Python finds out when it is used; what must not be is that nobody does.
+            # A forged file with a valid checksum may hold nonsense that fails on use; any other altered file must not load.
             assert forged, "an altered file was loaded"
         else:
             assert forged or scores.tobytes() == expected, "an altered file was loaded"
 
 
 def _forged(content, rng):
-    """Change the header or the arrays, and make a checksum that fits."""
+    """Change the header or the arrays, and recompute the checksum."""
     first_line, rest = content.split(b"\n", 1)
     size = int(first_line.split()[2])
     header, values = json.loads(rest[:size]), bytearray(rest[size:-32])
@@ -109,7 +109,7 @@ def _forged(content, rng):
             del place[key]
         else:
             place[key] = rng.choice([rng.choice(VALUES), rng.choice(list(_places(header)))[0]])
-        # What was put in may be a part of itself.
+        # The inserted value may contain itself.
         header = json.loads(json.dumps(header, default=str)) if _is_tree(header) else json.loads(rest[:size])
     text = json.dumps(header).encode()
     content = b"structrank-model 1 %d %d\n%s%s" % (len(text), len(values), text, values)
@@ -137,7 +137,7 @@ def _too_slow(*_):
 
 
 def main(count, first=0):
-    """Try `count` inputs from number `first` on; give the number of failures."""
+    """Try `count` inputs from number `first` on; return the number of failures."""
     faulthandler.enable()
     warnings.simplefilter("ignore", StructRankWarning)
     warnings.simplefilter("ignore", RuntimeWarning)

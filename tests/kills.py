@@ -1,8 +1,8 @@
 """Kill checkpointed training at random moments: ``python tests/kills.py 200``.
 
-Each run is killed (SIGKILL) once to three times, at moments drawn uniformly from the time that it takes, and then left to end.
-It must end with the numbers of a run that was left alone, bit for bit, and every file that a kill leaves must be readable.
-Another first seed: ``python tests/kills.py 200 1000``.
+Each run is killed (SIGKILL) one to three times, at moments drawn uniformly from its duration, and then allowed to finish. The
+result must be bit-identical to that of an uninterrupted run, and every file that a kill leaves must be readable.
+A different first seed: ``python tests/kills.py 200 1000``.
 """
 
 import os
@@ -66,7 +66,7 @@ RUNS = {
 
 
 def start(train, folder, out):
-    """Train in a child; gives its process id."""
+    """Train in a child process; return its id."""
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
@@ -82,7 +82,7 @@ def start(train, folder, out):
 
 
 def is_killed(child, after):
-    """Kill a child after some seconds; tells whether it was still at work."""
+    """Kill a child after some seconds; return whether it was still running."""
     time.sleep(after)
     os.kill(child, signal.SIGKILL)
     return os.waitpid(child, 0)[1] == signal.SIGKILL
@@ -103,7 +103,7 @@ def unreadable(folder):
 
 
 def main(n_runs, first=0):
-    """Make runs; gives the number of failures."""
+    """Kill and resume runs; return the number of failures."""
     warnings.simplefilter("ignore", StructRankWarning)
     checkpoint._SECONDS = 0.0  # at every pass
     experiment._LARGE = 0
@@ -125,13 +125,13 @@ def main(n_runs, first=0):
                 if is_killed(start(RUNS[name], folder, out), rng.uniform(0, seconds[name])):
                     kills += 1
                     problems = unreadable(folder)
-                else:  # it was faster than the moment drawn: begin anew
-                    problems = [] if out.exists() else ["it failed before it was killed"]
+                else:  # the run ended before the drawn moment: start over
+                    problems = [] if out.exists() else ["failed before it was killed"]
                     shutil.rmtree(folder)
                     kills = 0
             status = os.waitpid(start(RUNS[name], folder, out), 0)[1]
             if status or not np.array_equal(np.load(out), expected[name]):
-                problems.append("it failed" if status else "it ended with other numbers")
+                problems.append("failed" if status else "ended with different numbers")
         n_kills += kills
         n_failures += bool(problems)
         for problem in problems:

@@ -1,4 +1,4 @@
-"""The benchmarks run, every section of them, at toy size; nothing here depends on how long anything takes."""
+"""Every section of the benchmarks runs at toy size. No test depends on timings."""
 
 import json
 import pathlib
@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 
 @pytest.fixture
 def importable(monkeypatch):
-    """Make the folder of the benchmarks importable, which is not installed."""
+    """Make the benchmarks importable; they are not installed."""
     monkeypatch.syspath_prepend(str(ROOT))
 
 
@@ -53,14 +53,14 @@ def test_every_section_runs_and_is_printed(results):
         assert section["rows"]
 
 
-def test_the_machine_and_the_versions_are_told(results):
+def test_the_machine_and_the_versions_are_recorded(results):
     machine = results[0]["machine"]
     assert machine["cores"] >= 1
     assert machine["numpy"].count(".") >= 1
     assert {"date", "processor", "load", "blas", "numba", "lightgbm", "dlib"} <= set(machine)
 
 
-def test_every_kind_of_pass_is_set_against_something(results):
+def test_every_kind_of_pass_is_compared_with_a_reference(results):
     kinds = [row["pass"] for row in rows(results, "passes")]
     assert {"auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm", "combo of three", "map, float32"} <= set(kinds)
     assert {row["threads"] for row in rows(results, "passes")} == {1, 2}
@@ -86,16 +86,16 @@ def test_peers_rank_test_queries(results):
 
 
 @pytest.mark.usefixtures("importable")
-def test_pairs_are_all_pairs_or_distinct_ones_of_one_query():
+def test_sampled_pairs_are_distinct_and_within_one_query():
     from benchmarks.data import made
     from benchmarks.peers import sample_pairs
 
     train = made((10, 9, 3)).train
     every = {
-        (good, bad)
-        for good in range(len(train.y))
-        for bad in range(len(train.y))
-        if train.qid[good] == train.qid[bad] and train.y[good] > 0 and train.y[bad] == 0
+        (i, j)
+        for i in range(len(train.y))
+        for j in range(len(train.y))
+        if train.qid[i] == train.qid[j] and train.y[i] > 0 and train.y[j] == 0
     }
     assert set(zip(*(side.tolist() for side in sample_pairs(train, 10**6)), strict=True)) == every
     some = list(zip(*(side.tolist() for side in sample_pairs(train, 50)), strict=True))
@@ -113,7 +113,7 @@ def test_pairs_are_all_pairs_or_distinct_ones_of_one_query():
     ],
 )
 @pytest.mark.usefixtures("importable")
-def test_what_cannot_work_is_refused_before_anything_is_measured(arguments, message, tmp_path, monkeypatch, capsys):
+def test_invalid_arguments_are_rejected_before_anything_is_measured(arguments, message, tmp_path, monkeypatch, capsys):
     from benchmarks.__main__ import main
 
     monkeypatch.chdir(tmp_path)

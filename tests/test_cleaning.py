@@ -1,6 +1,5 @@
-"""The paper's data preparation: what a pair-by-pair check would drop is dropped, nothing else changes."""
+"""The data preparation of the KDD 2008 paper, against pair-by-pair checks."""
 
-import doctest
 import os
 import tracemalloc
 from pathlib import Path
@@ -33,7 +32,7 @@ STEPS = [drop_zero_vectors, drop_near_duplicates, scale_per_query]
 
 @st.composite
 def ranking_data(draw, low=0):
-    """Small integers, so that zero, equal and parallel vectors are common; rows of a query in any order."""
+    """Draw small integers, so that zero, equal and parallel vectors are common; rows of a query in any order."""
     n_docs, n_features = draw(st.integers(1, 14)), draw(st.integers(1, 4))
     value = st.integers(low, 2).map(float)
     X = draw(st.lists(st.lists(value, min_size=n_features, max_size=n_features), min_size=n_docs, max_size=n_docs))
@@ -49,7 +48,7 @@ def cosine(a, b):
 
 @settings(deadline=None)
 @given(ranking_data(low=-1))
-def test_zero_vectors_and_only_they_are_dropped(data):
+def test_exactly_the_zero_vectors_are_dropped(data):
     X, y, qid = data
     kept = [row for row in range(len(y)) if any(X[row])]
     for matrix in (X, scipy.sparse.csr_matrix(X)):
@@ -63,18 +62,18 @@ def test_zero_vectors_and_only_they_are_dropped(data):
         assert removed.queries == len(set(qid)) - len(set(qid[kept]))
 
 
-def test_stored_zeros_are_zeros():
+def test_explicit_zeros_of_sparse_matrices_count_as_zeros():
     X = scipy.sparse.csr_matrix(([0.0, 1.0], ([0, 1], [0, 1])), shape=(3, 2))
     assert drop_zero_vectors(X, [0, 1, 0], [1, 1, 1])[3].kept.tolist() == [1]
 
 
 @settings(deadline=None)
 @given(data=ranking_data(low=-1), threshold=st.sampled_from([0.5, 0.8, 0.99]), relevant_from=st.sampled_from([1, 2]))
-def test_both_of_each_good_and_bad_pair_alike_are_dropped(data, threshold, relevant_from):
+def test_both_documents_of_a_near_duplicate_pair_of_different_relevance_are_dropped(data, threshold, relevant_from):
     X, y, qid = data
     close = [abs(cosine(a, b) - threshold) < 1e-9 for a in X for b in X]
     if any(close):
-        return  # on the edge rounding decides
+        return  # rounding decides at the threshold
     gone = {
         row
         for g in range(len(y))
@@ -92,13 +91,13 @@ def test_both_of_each_good_and_bad_pair_alike_are_dropped(data, threshold, relev
             assert got.dtype == matrix.dtype
 
 
-def test_equal_vectors_of_one_label_or_of_two_queries_stay():
+def test_equal_vectors_of_one_label_or_of_two_queries_are_kept():
     X = [[1.0, 2.0]] * 4
     assert drop_near_duplicates(X, [1, 1, 0, 0], [1, 1, 2, 2])[3].documents == 0
     assert drop_near_duplicates(X, [1, 1, 0, 0], [1, 1, 1, 2])[3].kept.tolist() == [3]
 
 
-def test_counts_name_queries_that_no_longer_train():
+def test_queries_left_without_both_kinds_of_documents_are_counted():
     X, y, qid = [[1, 0], [1, 0], [0, 1], [1, 0], [2, 0]], [1, 0, 0, 1, 0], [1, 1, 1, 2, 2]
     removed = drop_near_duplicates(X, y, qid)[3]
     assert (removed.good, removed.bad, removed.queries, removed.one_sided) == (2, 2, 1, 1)
@@ -125,7 +124,7 @@ def test_a_query_of_ten_thousand_documents_needs_no_square_matrix():
 
 @settings(deadline=None)
 @given(ranking_data())
-def test_scaling_is_that_of_each_query_alone(data):
+def test_each_query_is_scaled_by_its_own_minima_and_maxima(data):
     X, y, qid = data
     expected, constant = np.zeros_like(X), 0
     for query in set(qid):
@@ -145,7 +144,7 @@ def test_scaling_is_that_of_each_query_alone(data):
         assert abs(matrix - before).max() == 0
 
 
-def test_negative_values_are_scaled_dense_and_refused_where_sparsity_would_be_lost():
+def test_negative_values_are_scaled_if_dense_and_rejected_if_sparse():
     X = np.array([[-1.0, -1.0], [0.0, -3.0]])
     assert scale_per_query(X, [0, 1], [1, 1])[0].tolist() == [[0, 1], [1, 0]]
     with pytest.raises(ValueError, match=r"column 0 has negative values in query 1 .*X.toarray\(\)"):
@@ -163,28 +162,22 @@ def test_inputs_are_not_changed_and_types_are_kept(step):
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_wrong_input_is_refused(step):
+def test_invalid_input_is_rejected(step):
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         step([[1.0], [2.0]], [1, 0], [1])
     with pytest.raises(ValueError, match="NaN"):
         step([[np.nan], [2.0]], [1, 0], [1, 1])
 
 
-def test_threshold_is_a_cosine():
+def test_a_threshold_that_is_not_a_cosine_is_rejected():
     with pytest.raises(ValueError, match=r"threshold=1.5 is not valid"):
         drop_near_duplicates([[1.0]], [1], [1], threshold=1.5)
 
 
-def test_docstring_examples_run():
-    result = doctest.testmod(cleaning)
-    assert result.attempted > 0
-    assert result.failed == 0
+# scikit-learn estimators
 
 
-# Objects of scikit-learn's kind
-
-
-def test_droppers_do_what_the_functions_do():
+def test_droppers_equal_the_functions():
     X, y, qid = [[1, 2], [2, 4], [0, 0], [3, 0]], [1, 0, 0, 1], [7, 7, 7, 7]
     for dropper, function in ((ZeroVectorDropper(), drop_zero_vectors), (NearDuplicateDropper(), drop_near_duplicates)):
         got, expected = clone(dropper).fit_resample(X, y, qid=qid), function(X, y, qid)
@@ -194,7 +187,7 @@ def test_droppers_do_what_the_functions_do():
 
 
 class QueryMean(BaseEstimator):
-    """A last step that keeps what it is given."""
+    """A final step that stores its input."""
 
     def fit(self, X, y):
         self.X_ = X
@@ -204,7 +197,7 @@ class QueryMean(BaseEstimator):
         return X.sum(axis=1)
 
 
-def test_scaler_gets_qid_inside_a_pipeline():
+def test_the_scaler_receives_qid_inside_a_pipeline():
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(30, 4)), rng.integers(0, 2, 30), rng.integers(0, 5, 30)
     expected = scale_per_query(X, y, qid)[0]
@@ -215,7 +208,7 @@ def test_scaler_gets_qid_inside_a_pipeline():
         assert np.array_equal(pipeline.predict(X, qid=qid), expected.sum(axis=1))
 
 
-def test_scaler_alone():
+def test_the_scaler_transforms_with_qid_and_rejects_other_input():
     X, qid = np.array([[2.0, 5.0], [4.0, 5.0], [3.0, 5.0]]), [1, 1, 2]
     scaler = PerQueryScaler().fit(X)
     assert scaler.n_features_in_ == 2
@@ -228,22 +221,22 @@ def test_scaler_alone():
 
 
 @pytest.mark.skipif(not WEBIS.is_dir(), reason=f"{WEBIS} is not there; STRUCTRANK_DATA may name its folder")
-def test_webis_after_cleaning_has_no_ties_between_good_and_bad():
+def test_webis_after_cleaning_has_no_near_duplicates_of_different_relevance():
     d = datasets.load_letor(WEBIS)
     X, y, qid, zeros = drop_zero_vectors(d.X, d.y, d.qid)
-    X, y, qid, alike = drop_near_duplicates(X, y, qid)
+    X, y, qid, duplicates = drop_near_duplicates(X, y, qid)
     assert (zeros.good, zeros.bad) == (4, 11)
-    assert (alike.good, alike.bad) == (2797, 4687)
-    assert len(y) == len(d) - zeros.documents - alike.documents
+    assert (duplicates.good, duplicates.bad) == (2797, 4687)
+    assert len(y) == len(d) - zeros.documents - duplicates.documents
     assert drop_near_duplicates(X, y, qid)[3].documents == 0
-    names = d.docid[zeros.kept][alike.kept]
+    names = d.docid[zeros.kept][duplicates.kept]
     assert len(names) == len(y)
     scaled = scale_per_query(X, y, qid)[0]
     assert scaled.min() == 0
     assert scaled.max() == 1
 
 
-def test_scaler_keeps_the_names_of_columns():
+def test_the_scaler_keeps_column_names():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"bm25": [2.0, 4.0], "age": [5.0, 7.0]})
     scaler = cleaning.PerQueryScaler().set_output(transform="pandas")

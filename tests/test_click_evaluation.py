@@ -80,13 +80,13 @@ def test_no_pairs_have_no_accuracy(pairs):
     assert np.isnan(pair_accuracy(none, np.empty((0, 2)), per_query=True)).all()
 
 
-def test_scores_that_do_not_fit_are_refused(pairs):
+def test_scores_of_the_wrong_shape_or_type_are_rejected(pairs):
     with pytest.raises(ValueError, match=rf"scores has shape \(3,\); expected \({len(pairs)}, 2\)"):
         pair_accuracy(pairs, [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="scores has 1 entries"):
         pair_accuracy(pairs, lambda queries, urls: [1.0])
     with pytest.raises(ValueError, match="expected numbers, larger is better"):
-        pair_accuracy(pairs, lambda queries, urls: ["good"] * len(urls))
+        pair_accuracy(pairs, lambda queries, urls: ["high"] * len(urls))
     with pytest.raises(ValueError, match="pairs is a list; expected Preferences"):
         pair_accuracy([1, 2], [1.0, 2.0])
 
@@ -112,14 +112,14 @@ def test_baselines_equal_counting_by_hand(made, log):
 
 
 @pytest.mark.parametrize("model", [ClickThroughRate, MeanPosition])
-def test_baselines_take_logs_streams_and_counts(model, log):
-    asked = log.queries.values[log.query[:50]], log.urls.values[log.shown[log.indptr[:50]]]
-    expected = model().fit(log).predict(*asked)
-    assert np.array_equal(model().fit(log.counts()).predict(*asked), expected)
-    assert np.array_equal(model().fit(stream_sessions(list(log), chunk=100)).predict(*asked), expected)
+def test_baselines_accept_logs_streams_and_counts(model, log):
+    ids = log.queries.values[log.query[:50]], log.urls.values[log.shown[log.indptr[:50]]]
+    expected = model().fit(log).predict(*ids)
+    assert np.array_equal(model().fit(log.counts()).predict(*ids), expected)
+    assert np.array_equal(model().fit(stream_sessions(list(log), chunk=100)).predict(*ids), expected)
     assert not np.isnan(expected).any()
     with pytest.raises(NotFittedError):
-        model().predict(*asked)
+        model().predict(*ids)
 
 
 def test_ranks_of_a_baseline_are_those_of_its_scores():

@@ -70,7 +70,7 @@ def test_one_seed_gives_the_same_labels_and_another_gives_others(train):
     assert correlation(sparse, clicks) > 0.99
 
 
-def test_queries_of_equal_documents_get_labels_too():
+def test_queries_of_identical_documents_have_labels():
     clicks = make_click_labels(np.ones((6, 2)), np.ones(6), np.zeros(6), seen_share=1.0, random_state=0)
     assert np.abs(clicks - 1 / (1 + np.e)).max() < 0.2
 

@@ -66,13 +66,13 @@ def test_the_last_of_repeated_clicks_is_kept():
     assert ClickLog.from_sessions([("q", ["a", "b", "a", "c"], [0, 3, 2])])[0] == ("q", ["a", "b", "c"], [2, 0])
 
 
-def test_clicked_marks_what_was_clicked(rng):
+def test_clicked_marks_the_clicked_urls(rng):
     log = ClickLog.from_sessions(messy_sessions(rng))
     clicked = np.split(log.clicked(), log.indptr[1:-1])
     assert [np.flatnonzero(its).tolist() for its in clicked] == [sorted(clicks) for _, _, clicks in log]
 
 
-def test_the_report_reads_well():
+def test_the_report_is_printed_in_three_lines():
     log = ClickLog.from_sessions([("q", ["a", "b", "a"], [1, 1, 9]), ("q", [], []), ("r", ["a"], [])])
     assert str(log.report).splitlines() == [
         "2 sessions, 3 urls shown, 1 click",
@@ -111,7 +111,7 @@ def test_malformed_sessions_are_skipped_and_reported(session, message):
         ClickLog.from_sessions(sessions, malformed="error")
 
 
-def test_many_malformed_sessions_leave_few_examples():
+def test_the_report_keeps_five_examples_of_malformed_sessions():
     with pytest.warns(StructRankWarning, match="Skipped 100 malformed entries"):
         log = ClickLog.from_sessions([("q", ["a"], [0]), *[None] * 100])
     assert log.report.malformed == 100
@@ -119,12 +119,12 @@ def test_many_malformed_sessions_leave_few_examples():
 
 
 @pytest.mark.parametrize("sessions", [[], [("q", [], [])], iter(())], ids=["none", "nothing shown", "empty iterator"])
-def test_a_log_without_sessions_is_refused(sessions):
+def test_a_log_without_sessions_is_rejected(sessions):
     with pytest.raises(ValueError, match="sessions has no sessions that show a url; expected at least one"):
         ClickLog.from_sessions(sessions)
 
 
-def test_a_log_of_malformed_sessions_is_refused_with_the_reason():
+def test_a_log_of_malformed_sessions_is_rejected_with_the_reason():
     with pytest.raises(ValueError, match=r"at least one.*session 0: found 3, expected \(query"):
         ClickLog.from_sessions([3, 4])
 
@@ -135,21 +135,21 @@ def test_sessions_must_be_iterable(sessions):
         ClickLog.from_sessions(sessions)
 
 
-def test_huge_positions_are_clicks_on_what_was_not_shown():
+def test_positions_beyond_the_list_count_as_clicks_not_shown():
     log = ClickLog.from_sessions([("q", ["a"], [10**30, -(10**30), 0])])
     assert log[0] == ("q", ["a"], [0])
     assert log.report.not_shown == 2
 
 
-def test_numpy_arrays_and_generators_are_sessions_too():
-    given = ((np.int32(n), np.array([3, 4]), np.array([1])) for n in range(3))
-    assert list(ClickLog.from_sessions(given)) == [(n, [3, 4], [1]) for n in range(3)]
+def test_numpy_arrays_and_generators_are_accepted_as_sessions():
+    sessions = ((np.int32(n), np.array([3, 4]), np.array([1])) for n in range(3))
+    assert list(ClickLog.from_sessions(sessions)) == [(n, [3, 4], [1]) for n in range(3)]
 
 
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
-def test_ids_of_any_type_come_back_as_they_were():
+def test_ids_of_any_type_are_preserved():
     ids = ["text", 7, ("a", 1), 2.5, "7", b"bytes"]
     log = ClickLog.from_sessions([(query, ids, [0]) for query in ids])
     assert [query for query, _, _ in log] == ids
@@ -173,14 +173,14 @@ def test_index_finds_integers(dtype):
     assert Ids(np.empty(0, dtype=np.int64)).index([1, 2]).tolist() == [-1, -1]
 
 
-def test_index_tells_large_integers_apart():
+def test_index_distinguishes_large_integers():
     ids = Ids(np.array([2**62 + 1, 2**62, -1]))
     for dtype in (np.int64, np.uint64):
         assert ids.index(np.array([2**62, 2**62 + 1, 2**62 + 2], dtype=dtype)).tolist() == [1, 0, -1]
     assert ids.index(np.array([2**64 - 1], dtype=np.uint64)).tolist() == [-1]
 
 
-def test_index_takes_series():
+def test_index_accepts_series():
     ids = Ids(np.array(["a", "b"], dtype=object))
     assert ids.index(pd.Series(["b", "c"], index=[7, 3])).tolist() == [1, -1]
     assert ids.index(np.array(["b", "a"])).tolist() == [1, 0]
@@ -201,13 +201,13 @@ def test_invalid_ids_raise(values, message):
         as_id_array(values, "urls")
 
 
-def test_pairs_of_unequal_length_are_refused():
+def test_pairs_of_unequal_length_are_rejected():
     ids = Ids(np.arange(3))
     with pytest.raises(ValueError, match="urls has 1 entries but queries has 2 rows"):
         dense_pairs(ids, ids, [1, 2], [1])
 
 
-def test_growing_ids_settle_by_first_appearance_unless_they_are_integers():
+def test_growing_ids_are_ordered_by_first_appearance_unless_they_are_integers():
     growing = GrowingIds()
     assert growing.add(["b", "a", "b"]) == [0, 1, 0]
     ids, places = growing.settle()
@@ -247,7 +247,7 @@ def test_counts_equal_counting_by_hand(rng):
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 @pytest.mark.parametrize("name", [int, str])
-def test_a_stream_counts_and_gathers_as_the_whole(rng, chunk, name):
+def test_a_stream_is_counted_and_gathered_like_a_log(rng, chunk, name):
     sessions = [(name(q), [name(u) for u in urls], clicks) for q, urls, clicks in messy_sessions(rng)]
     whole = ClickLog.from_sessions(sessions)
     gathered = ClickLog.gather(stream_sessions(sessions, chunk=chunk))
@@ -257,7 +257,7 @@ def test_a_stream_counts_and_gathers_as_the_whole(rng, chunk, name):
     same_counts(click_counts(sessions), whole.counts())
 
 
-def test_sums_are_taken_in_between_without_a_difference(rng, monkeypatch):
+def test_partial_sums_give_the_same_counts(rng, monkeypatch):
     sessions = messy_sessions(rng)
     whole = click_counts(sessions)
     monkeypatch.setattr("structrank.clicks.counts._MIN_BUFFERED", 10)
@@ -266,7 +266,7 @@ def test_sums_are_taken_in_between_without_a_difference(rng, monkeypatch):
     same_counts(click_counts(stream_sessions(sessions, chunk=20)), whole)
 
 
-def test_a_stream_shows_its_parts_and_its_report(rng):
+def test_a_stream_yields_its_parts_and_has_a_report(rng):
     sessions = messy_sessions(rng, n=50)
     part = next(iter(stream_sessions(sessions, chunk=8)))
     assert part.queries.values[part.queries.index([part[0][0], "unknown"])[0]] == part[0][0]
@@ -305,7 +305,7 @@ def test_logs_that_do_not_share_ids_cannot_be_combined():
 
 
 @pytest.mark.parametrize("chunk", [0, 2.5, "many"])
-def test_a_bad_chunk_is_refused(chunk):
+def test_an_invalid_chunk_is_rejected(chunk):
     with pytest.raises(ValueError, match=r"chunk=.* is not valid"):
         stream_sessions([], chunk=chunk)
 
@@ -322,7 +322,7 @@ def test_a_subset_holds_the_chosen_sessions_over_the_same_ids(rng):
     assert part.report == ClickLog.from_sessions(list(part)).report
 
 
-def test_a_split_deals_every_session_to_one_side(rng):
+def test_a_split_puts_every_session_in_one_part():
     sessions = [(n, ["a", "b"], [n % 2]) for n in range(100)]
     log = ClickLog.from_sessions(sessions)
     train, test = log.split(test_size=0.3, random_state=5)
@@ -333,7 +333,7 @@ def test_a_split_deals_every_session_to_one_side(rng):
 
 
 @pytest.mark.parametrize("size", [0, 1, -0.5, 0.001, "half", float("nan")])
-def test_a_split_that_leaves_a_side_empty_is_refused(size):
+def test_a_split_with_an_empty_part_is_rejected(size):
     log = ClickLog.from_sessions([(n, ["a"], []) for n in range(10)])
     with pytest.raises(ValueError, match="test_size="):
         log.split(size)

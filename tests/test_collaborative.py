@@ -73,7 +73,7 @@ def test_the_objective_is_the_papers_formula_pair_by_pair():
     assert log_posterior(Q, U, grouped, Priors(0.0, 0.7, 1.3)) == pytest.approx(expected, rel=1e-6)
 
 
-def test_margins_of_any_size_are_safe():
+def test_large_margins_do_not_overflow():
     Q, U, grouped = random_problem(2)
     for scale in (1e3, 1e150):
         Q_large = Q * scale
@@ -168,20 +168,20 @@ def test_no_two_threads_share_a_url_in_a_chunk():
 # --- what is learned --------------------------------------------------------------------------------------------------
 
 
-def test_queries_learn_from_queries_like_them():
-    # Two tastes that rank the same urls in opposite order; each query states half of its taste.
+def test_queries_learn_from_similar_queries():
+    # Two kinds of queries rank the same urls in opposite order; each query reveals a part of its order.
     rng = np.random.default_rng(0)
-    sessions, asked = [], []
+    sessions, held_out = [], []
     for query in range(80):
         order = list(range(12)) if query % 2 else list(range(12))[::-1]
         for _ in range(12):
             a, b = sorted(rng.choice(12, 2, replace=False), key=order.index)
             sessions.append((query, [b, a], [1]))
         a, b = sorted(rng.choice(12, 2, replace=False), key=order.index)
-        asked.append((query, [b, a], [1]))
+        held_out.append((query, [b, a], [1]))
     pairs = preference_pairs(sessions)
     model = CollaborativeRanker(factors=4, query_mean=0.0, query_sd=1.0, url_sd=1.0).fit(pairs)
-    assert pair_accuracy(preference_pairs(asked), model) > 0.85
+    assert pair_accuracy(preference_pairs(held_out), model) > 0.85
 
 
 def test_history_has_the_likelihood_and_training_stops_early(pairs):
@@ -196,7 +196,7 @@ def test_history_has_the_likelihood_and_training_stops_early(pairs):
     assert np.isnan(capped.history_[0].held_out)
 
 
-def test_pairs_for_validation_can_be_given(log):
+def test_validation_pairs_are_accepted(log):
     known, rest = log.split(0.2)
     model = CollaborativeRanker(factors=3, max_iter=5).fit(preference_pairs(known), validation=preference_pairs(rest))
     assert np.isfinite(model.history_[0].held_out)
@@ -205,7 +205,7 @@ def test_pairs_for_validation_can_be_given(log):
         CollaborativeRanker().fit(preference_pairs(known), validation=other)
 
 
-def test_a_warm_start_goes_on_where_the_last_fit_was(pairs):
+def test_a_warm_start_continues_from_the_last_fit(pairs):
     model = CollaborativeRanker(factors=5, solver="batch", learning_rate=0.02, max_iter=30, warm_start=True)
     model.set_params(validation_fraction=0)
     first = model.fit(pairs).history_[-1].likelihood
@@ -216,7 +216,7 @@ def test_a_warm_start_goes_on_where_the_last_fit_was(pairs):
         model.set_params(factors=6).fit(pairs)
 
 
-def test_order_of_pairs_does_not_matter_to_the_batch(pairs):
+def test_the_batch_solver_does_not_depend_on_the_order_of_pairs(pairs):
     shuffled = np.random.default_rng(0).permutation(len(pairs))
     columns = (pairs.query, pairs.winner, pairs.loser, pairs.weight)
     other = Preferences(pairs.queries, pairs.urls, *(column[shuffled] for column in columns))
@@ -230,7 +230,7 @@ def test_order_of_pairs_does_not_matter_to_the_batch(pairs):
 
 
 @pytest.mark.parametrize("priors", PRIORS)
-def test_newton_finds_the_maximum_that_a_general_solver_finds(priors):
+def test_newtons_method_agrees_with_a_general_solver(priors):
     rng = np.random.default_rng(6)
     differences, weight = rng.normal(size=(15, 4)), rng.integers(1, 5, 15).astype(float)
 
@@ -244,7 +244,7 @@ def test_newton_finds_the_maximum_that_a_general_solver_finds(priors):
     assert np.isfinite(separable).all()
 
 
-def test_a_query_that_is_folded_in_ranks_as_one_that_was_trained(log):
+def test_a_folded_in_query_has_nearly_the_factors_of_training(log):
     pairs = preference_pairs(log)
     model = CollaborativeRanker(factors=4, solver="batch", learning_rate=0.02, max_iter=600, validation_fraction=0).fit(pairs)
     number = int(np.bincount(pairs.query).argmax())
@@ -257,7 +257,7 @@ def test_a_query_that_is_folded_in_ranks_as_one_that_was_trained(log):
     assert cosine > 0.99
 
 
-def test_fold_in_adds_queries_and_leaves_the_rest_alone(pairs):
+def test_fold_in_adds_queries_and_changes_no_other_factors(pairs):
     model = CollaborativeRanker(factors=3, max_iter=5).fit(pairs)
     before, urls = model.query_factors_.copy(), model.url_factors_.copy()
     shown = pairs.urls.values[:3].tolist()
@@ -272,7 +272,7 @@ def test_fold_in_adds_queries_and_leaves_the_rest_alone(pairs):
         model.fold_in(preference_pairs([("newest", ["x", "y"], [1])]))
 
 
-# --- predictions, files, refusals -------------------------------------------------------------------------------------
+# --- predictions, files, invalid arguments ----------------------------------------------------------------------------
 
 
 def test_scores_are_products_of_factors_and_unknown_ids_are_counted(pairs):
@@ -309,7 +309,7 @@ def test_a_loaded_model_predicts_the_same(name, tmp_path):
     loaded.fold_in(preference_pairs([(name(77), [name(0), name(1)], [1])]))
 
 
-def test_ids_of_mixed_kinds_can_be_saved_and_others_are_named(tmp_path):
+def test_ids_of_mixed_types_can_be_saved_and_unsupported_types_are_named(tmp_path):
     model = CollaborativeRanker(factors=2, max_iter=2).fit(preference_pairs([(("a", 1), ["u", 7], [1])]))
     model.save(tmp_path / "m")
     assert load_model(tmp_path / "m").predict([("a", 1)], [7]) == model.predict([("a", 1)], [7])
@@ -319,7 +319,7 @@ def test_ids_of_mixed_kinds_can_be_saved_and_others_are_named(tmp_path):
     assert not (tmp_path / "n").exists()
 
 
-def test_progress_is_shown_only_when_asked_for(pairs, capsys):
+def test_progress_is_shown_only_if_verbose(pairs, capsys):
     CollaborativeRanker(factors=2, max_iter=2).fit(pairs)
     assert capsys.readouterr() == ("", "")
     CollaborativeRanker(factors=2, max_iter=2, verbose=1).fit(pairs)
@@ -345,19 +345,19 @@ def test_progress_is_shown_only_when_asked_for(pairs, capsys):
         ({"random_state": None}, "random_state=None is not valid"),
     ],
 )
-def test_parameters_are_checked_before_any_work(parameters, message, pairs):
+def test_invalid_parameters_are_rejected(parameters, message, pairs):
     with pytest.raises(ValueError, match=message):
         CollaborativeRanker(**parameters).fit(pairs)
 
 
-def test_what_is_not_pairs_is_refused(log):
+def test_anything_but_pairs_is_rejected(log):
     with pytest.raises(ValueError, match="pairs is a ClickLog; expected Preferences"):
         CollaborativeRanker().fit(log)
     with pytest.raises(ValueError, match="pairs has no pairs to learn from"):
         CollaborativeRanker().fit(preference_pairs([("q", ["a", "b"], [0])]))
 
 
-def test_margins_add_what_is_expected():
+def test_margins_include_the_expected_margins():
     Q, U, grouped = random_problem(8, expected=True)
     plain = group_pairs(grouped.query, grouped.winner, grouped.loser, grouped.weight, Q.shape[0])
     assert margins(Q, U, grouped) == pytest.approx(margins(Q, U, plain) + grouped.expected)

@@ -1,4 +1,4 @@
-"""Compiled code that is kept on disk: taken again while all sources are the same, and made anew if one has changed."""
+"""The cache of compiled functions: reused while all sources are unchanged, and recompiled after a change."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ def f(x):
 
 
 def run(code, folder, **environment):
-    """Return the numbers that code prints, in a process of its own."""
+    """Run code in a subprocess; return the numbers it prints."""
     result = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -37,11 +37,11 @@ def run(code, folder, **environment):
 
 
 def call(folder):
-    """Return g(10), and how many compiled functions were taken from disk."""
+    """Return g(10) and the number of cache hits."""
     return run("from caller import g; print(g(10), sum(g.stats.cache_hits.values()))", folder)
 
 
-def test_a_change_in_what_is_called_is_seen(tmp_path):
+def test_a_change_in_a_called_function_recompiles_its_callers(tmp_path):
     (tmp_path / "caller.py").write_text(CALLER)
     (tmp_path / "callee.py").write_text(CALLEE.format(factor=2))
     assert call(tmp_path) == [21, 0]
@@ -51,7 +51,7 @@ def test_a_change_in_what_is_called_is_seen(tmp_path):
     assert call(tmp_path) == [31, 1]
 
 
-def test_without_a_compiler_functions_stay_as_they_are(tmp_path):
+def test_kernels_run_as_python_if_jit_is_disabled(tmp_path):
     (tmp_path / "caller.py").write_text(CALLER)
     (tmp_path / "callee.py").write_text(CALLEE.format(factor=2))
     assert run("from caller import g; print(g(10))", tmp_path, NUMBA_DISABLE_JIT="1") == [21]

@@ -1,4 +1,4 @@
-"""Our measures against other tools: equal where conventions are equal, and docs/measures.md says where they are not."""
+"""Measures against other tools: equal under equal conventions; docs/measures.md lists the differences."""
 
 import pathlib
 
@@ -15,7 +15,7 @@ LABELS, SCORES = np.array([0, 2, 1, 0, 1]), np.array([3.0, 3.0, 2.0, 1.0, 0.5])
 
 
 def by_ir_measures(y, scores, qid, measures):
-    """Per-query values by ir_measures (trec_eval underneath), as measure -> {query: value}."""
+    """Return per-query values by ir_measures (based on trec_eval), as measure -> {query: value}."""
     qrels = [ir_measures.Qrel(str(q), f"d{i:04d}", int(label)) for i, (q, label) in enumerate(zip(qid, y, strict=True))]
     run = [ir_measures.ScoredDoc(str(q), f"d{i:04d}", s) for i, (q, s) in enumerate(zip(qid, scores, strict=True))]
     found = {measure: {} for measure in measures}
@@ -52,7 +52,7 @@ def test_measures_equal_ir_measures_without_ties():
     assert strict == pytest.approx([other.get(str(query), 0.0) for query in ours.query_ids], abs=1e-12)
 
 
-def test_ndcg_equals_scikit_learn_with_ties_and_cuts():
+def test_ndcg_equals_scikit_learn_with_ties_and_cutoffs():
     rng = np.random.default_rng(1)
     for _ in range(200):
         n = int(rng.integers(2, 15))
@@ -78,13 +78,13 @@ def ours(measure, labels=LABELS, **conventions):
 
 
 def cells(heading):
-    """The rows of the page's table under a heading, as {first cell: other cells}."""
+    """Return the rows of the page's table under a heading, as {first cell: other cells}."""
     lines = PAGE.read_text().split(f"## {heading}")[1].split("\n## ")[0].splitlines()
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     return {row[0]: row[1:] for row in rows[2:]}
 
 
-def test_the_page_shows_what_the_tools_really_give():
+def test_the_page_shows_the_values_of_the_tools():
     rows = cells("One query, four tools")
     qid = np.zeros(5, int)
     none = np.zeros(5, int)
@@ -108,7 +108,7 @@ def test_the_page_shows_what_the_tools_really_give():
         assert rows[name] == expected, name
 
 
-def test_the_page_says_how_to_get_the_others_numbers():
+def test_the_settings_on_the_page_reproduce_the_other_tools():
     rows = cells("Reproducing the numbers of other tools")
     assert rows["scikit-learn `ndcg_score`"][0] == '`gain="linear", empty=0.0`'
     assert ours("ndcg@10", gain="linear", empty=0.0) == pytest.approx(ndcg_score([LABELS], [SCORES], k=10), abs=1e-12)

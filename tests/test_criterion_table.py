@@ -1,3 +1,5 @@
+"""Comparisons: numbers and choice of C, stored cells, marks and significance, exports, invalid input."""
+
 import csv
 import html
 import io
@@ -29,7 +31,7 @@ CONVENTIONS = {"gain": "binary", "discount": "kdd08", "relevant_from": 1}
 
 
 class Feature:
-    """A foreign trainer: ranks by one feature; each fit adds a line to a file, if it has one."""
+    """A trainer from outside the package: ranks by one feature; each fit adds a line to the file `log`, if any."""
 
     def __init__(self, column=0, log=None):
         self.column, self.log = column, log
@@ -66,7 +68,7 @@ def n_lines(path):
     return len(path.read_text().splitlines()) if path.exists() else 0
 
 
-# What the table holds
+# Contents of the table
 
 
 def test_default_rows_are_the_structured_rows_of_figure_9():
@@ -88,7 +90,7 @@ def test_default_rows_are_the_structured_rows_of_figure_9():
     assert ((frame > 0) & (frame <= 1)).all(axis=None)
 
 
-def test_means_are_those_of_the_pooled_test_queries_evaluated_by_hand():
+def test_means_equal_those_of_the_pooled_test_queries():
     folds = small_folds(3)
     measures = ["mrr@10", "ndcg@10", "map", metrics.NDCG(k=3, gain="linear")]
     table = compare({"made": folds}, trainers={"first": Feature(0)}, measures=measures)
@@ -103,7 +105,7 @@ def test_means_are_those_of_the_pooled_test_queries_evaluated_by_hand():
     np.testing.assert_array_equal(table.query_ids["made"], per_query.query_ids % 1000)
 
 
-def test_a_row_is_the_model_of_the_C_that_does_best_on_validation_by_its_own_criterion():
+def test_the_C_of_a_row_is_the_best_on_validation_by_its_own_criterion():
     folds = small_folds(2, n_queries=40, n_features=8)
     Cs = [0.001, 0.1, 10.0]
     table = compare({"made": folds}, trainers=["AUC", "COMBO (separate slacks)"], Cs=Cs)
@@ -114,10 +116,10 @@ def test_a_row_is_the_model_of_the_C_that_does_best_on_validation_by_its_own_cri
         best = int(np.argmax(reached))
         assert (cell.C, cell.validation) == (Cs[best], reached[best])
         np.testing.assert_array_equal(cell.scores, models[best].predict(fold.test.X))
-    assert len({cell.C for cell in table.cells}) > 1  # else this would show nothing
+    assert len({cell.C for cell in table.cells}) > 1  # the choice of C matters
 
 
-def test_select_names_one_measure_for_every_row():
+def test_select_sets_the_measure_by_which_C_is_chosen():
     (fold,) = small_folds(1, noise=2.0)
     validation = fold.validation
     table = compare({"made": fold}, trainers=["AUC"], Cs=[0.001, 0.1, 10.0], select="mrr@3")
@@ -127,7 +129,7 @@ def test_select_names_one_measure_for_every_row():
     assert cell.validation == max(reached)
 
 
-def test_without_validation_part_inner_folds_choose_C_and_the_whole_training_part_trains():
+def test_without_a_validation_part_C_is_chosen_on_inner_folds():
     fold = without_validation(small_folds(1, noise=1.5)[0])
     table = compare({"made": fold}, trainers=["MAP"], Cs=[1e-3, 1.0])
     (cell,) = table.cells
@@ -141,11 +143,11 @@ def test_without_validation_part_inner_folds_choose_C_and_the_whole_training_par
     np.testing.assert_array_equal(cell.scores, model.predict(fold.test.X))
 
 
-def test_inner_folds_deal_whole_usable_queries():
+def test_inner_folds_split_by_query_and_skip_queries_without_training_signal():
     rng = np.random.default_rng(0)
-    qid = rng.permutation(np.repeat(["a", "b", "c", "d", "only good", "only bad"], 5))
+    qid = rng.permutation(np.repeat(["a", "b", "c", "d", "only relevant", "only irrelevant"], 5))
     y = rng.integers(0, 2, 30)
-    for name, labels in {"only good": 1, "only bad": 0}.items():
+    for name, labels in {"only relevant": 1, "only irrelevant": 0}.items():
         y[qid == name] = labels
     for name in "abcd":
         y[np.flatnonzero(qid == name)[:2]] = (0, 1)
@@ -160,7 +162,7 @@ def test_inner_folds_deal_whole_usable_queries():
     assert sorted(seen) == list("abcd")
 
 
-def test_queries_without_a_relevant_document_are_counted_and_left_out():
+def test_queries_without_a_relevant_document_are_counted_and_excluded():
     fold = small_folds(1)[0]
     y = fold.test.y.copy()
     y[fold.test.qid == fold.test.qid[0]] = 0
@@ -182,7 +184,7 @@ def test_a_column_undefined_for_all_queries_is_nan_and_unmarked():
 
 
 def test_warnings_of_the_chosen_models_become_notes_and_are_not_shown():
-    # Lists of 200 documents with labels at random: clipped MRR has nothing to hold on to.
+    # Lists of 200 documents with random labels: MRR with a rank cutoff has no training signal.
     rng = np.random.default_rng(0)
     X, y, qid = rng.random((2000, 3)), np.tile(np.arange(200) < 2, 10).astype(int), np.repeat(np.arange(10), 200)
     parts = [Dataset(X[rows], y[rows], qid[rows]) for rows in (qid < 5, (qid >= 5) & (qid < 8), qid >= 8)]
@@ -201,15 +203,15 @@ def test_warnings_of_the_chosen_models_become_notes_and_are_not_shown():
 
 
 @pytest.mark.parametrize("keep_validation", [True, False])
-def test_a_small_C_that_was_chosen_is_not_called_vacuous(keep_validation):
+def test_a_small_chosen_C_is_not_called_vacuous(keep_validation):
     fold = small_folds(1)[0] if keep_validation else without_validation(small_folds(1)[0])
-    chosen = {"Cs": [1e-5, 10.0], "select": metrics.MRR(relevant_from=0)}  # 1 for any ranking, so that the least C is taken
+    chosen = {"Cs": [1e-5, 10.0], "select": metrics.MRR(relevant_from=0)}  # 1 for any ranking: ties go to the smallest C
     table = compare({"made": fold}, ["AUC"], **chosen)
     assert table.cells[0].C == 1e-5
     assert not table.notes
 
 
-def test_notes_are_those_of_the_chosen_model():
+def test_notes_belong_to_the_chosen_model():
     train = small_folds(1)[0].train
     models = choosing_c.fit_whole_path(StructRankSVM("auc", max_iter=2), train, (1e-5, 100.0))
     assert models[0].notes_ == ()
@@ -218,7 +220,7 @@ def test_notes_are_those_of_the_chosen_model():
     assert "max_iter=2" in table.cells[0].notes[0]
 
 
-def test_details_tell_the_chosen_C_and_the_time_of_each_cell():
+def test_details_list_the_chosen_C_and_the_time_of_each_cell():
     table = compare({"made": small_folds(2)}, trainers={"AUC": StructRankSVM("auc"), "first": Feature()}, Cs=[1.0])
     details = table.details()
     assert details.index.tolist() == [("made", fold, name) for fold in (0, 1) for name in ("AUC", "first")]
@@ -237,7 +239,7 @@ def test_trainers_are_copied_and_never_trained_themselves():
     assert vars(foreign) == {"column": 0, "log": None}
 
 
-def test_scikit_learn_regressors_serve_through_a_small_adapter():
+def test_scikit_learn_regressors_can_be_compared_through_an_adapter():
     from sklearn.linear_model import Ridge
 
     class RidgeRanker(Ridge):
@@ -270,8 +272,8 @@ def test_sparse_frames_and_text_ids_give_the_same_table():
     same_numbers(framed, table)
 
 
-def test_the_number_of_jobs_changes_no_bit():
-    # Parts above 1 MB, which joblib maps into the memory of its processes.
+def test_tables_are_bit_identical_for_any_n_jobs():
+    # joblib memory-maps parts above 1 MB.
     fold = make_ranking(n_queries=60, n_docs=200, n_features=20, random_state=0)
     data = {"small": [without_validation(fold) for fold in small_folds(1)], "large": fold}
     settings = {"trainers": ["AUC", "NDCG", "COMBO (separate slacks)"], "Cs": [0.01, 1.0]}
@@ -281,7 +283,7 @@ def test_the_number_of_jobs_changes_no_bit():
 # Interrupt and resume
 
 
-def test_a_second_call_repeats_no_finished_cell_and_gives_the_same_table(tmp_path):
+def test_a_second_call_reads_all_finished_cells(tmp_path):
     log, runs = tmp_path / "log", tmp_path / "runs"
     data = {"made": small_folds(2)}
     trainers = {"first": Feature(0, log), "second": Feature(1, log), "AUC": StructRankSVM("auc")}
@@ -302,16 +304,16 @@ def test_after_a_crash_only_unfinished_cells_are_trained(tmp_path):
         def fit(self, X, y, qid):
             raise MemoryError("simulated")
 
-    good = {"first": Feature(0, log), "second": Feature(1, log)}
+    trainers = {"first": Feature(0, log), "second": Feature(1, log)}
     with pytest.raises(MemoryError) as caught:
-        compare(data, {**good, "crash": Crash()}, results=runs)
+        compare(data, {**trainers, "crash": Crash()}, results=runs)
     assert caught.value.__notes__ == ["in compare: trainer 'crash', data set 'made', fold 1"]
     assert n_lines(log) == 2
-    compare(data, good, results=runs)
+    compare(data, trainers, results=runs)
     assert n_lines(log) == 4
 
 
-def test_kill_minus_9_loses_the_running_cell_only(tmp_path):
+def test_a_killed_comparison_loses_only_the_running_cell(tmp_path):
     log, runs, marker = tmp_path / "log", tmp_path / "runs", tmp_path / "table"
     program = textwrap.dedent(
         f"""
@@ -324,7 +326,7 @@ def test_kill_minus_9_loses_the_running_cell_only(tmp_path):
         open({str(marker)!r}, "w").write(str(table))
         """
     )
-    # When to die is in the environment, which the key of a cell does not look at.
+    # The environment sets the moment of the kill, because it is not part of the key of a cell.
     (tmp_path / "deadly_ranker.py").write_text(
         textwrap.dedent(
             """
@@ -349,14 +351,14 @@ def test_kill_minus_9_loses_the_running_cell_only(tmp_path):
     assert run(die_at=3) == -signal.SIGKILL
     assert (n_lines(log), len(list(runs.glob("*.npz")))) == (3, 2)
     assert run(die_at=0) == 0
-    assert n_lines(log) == 3 + 4, "the two that were finished are not trained again"
+    assert n_lines(log) == 3 + 4, "the two finished cells are not trained again"
     text = marker.read_text()
     runs.rename(tmp_path / "old")
     assert run(die_at=0) == 0
     assert marker.read_text() == text
 
 
-def test_an_interrupted_model_never_passes_for_a_finished_cell(tmp_path):
+def test_an_interrupted_model_is_not_stored(tmp_path):
     class Interrupted(StructRankSVM):
         def fit_path(self, *args, **settings):
             def interrupt(iteration):
@@ -385,7 +387,7 @@ def test_a_damaged_cell_is_trained_again(tmp_path):
     assert list(runs.iterdir()) == [file]
 
 
-def test_cells_are_kept_apart_by_data_trainer_and_settings(tmp_path):
+def test_stored_cells_are_distinguished_by_data_trainer_and_settings(tmp_path):
     log = tmp_path / "log"
     folds = small_folds(1)
     other = Fold(folds[0].train, folds[0].validation, small_folds(2)[1].test)
@@ -404,7 +406,7 @@ def test_cells_are_kept_apart_by_data_trainer_and_settings(tmp_path):
     assert fits(folds, Feature(0, log)) == 1
     assert fits(folds, Feature(1, log)) == 1
     assert fits(other, Feature(0, log)) == 1
-    assert fits(folds, Feature(0, log), Cs=[1.0], select="map", measures="auc") == 0  # it has no C, and scores are kept
+    assert fits(folds, Feature(0, log), Cs=[1.0], select="map", measures="auc") == 0  # it has no C, and scores are stored
     assert fits(folds, Counted("auc"), Cs=[1.0, 2.0]) == 1
     assert fits(folds, Counted("auc"), Cs=[2.0, 1.0, 1.0]) == 0
     assert fits(folds, Counted("auc", n_jobs=2), Cs=[1.0, 2.0]) == 0
@@ -415,7 +417,7 @@ def test_cells_are_kept_apart_by_data_trainer_and_settings(tmp_path):
     assert fits(folds, Counted("dorm", decay=lambda ranks: 1 / (2.0 + ranks)), Cs=[1.0]) == 1
 
 
-def test_names_that_look_alike_as_file_names_have_cells_of_their_own(tmp_path):
+def test_names_that_map_to_the_same_file_name_have_separate_cells(tmp_path):
     folds = small_folds(1)
     data = {"a b": folds, "a_b": folds}
     trainers = {"x+": Feature(0), "x-": Feature(0)}
@@ -430,11 +432,11 @@ def test_the_results_folder_must_not_be_a_file(tmp_path):
         compare({"made": small_folds(1)}, {"first": Feature()}, results=tmp_path / "runs")
 
 
-# How it looks
+# Rendering
 
 
 def made_table(per_query, trainers=None):
-    """A table with the given values of MRR for each trainer; queries have one good document among ten."""
+    """Return a table from the rank of the only relevant document among ten, for each trainer and query."""
     n_queries = len(next(iter(per_query.values())))
     y = np.tile(np.arange(10) == 0, n_queries).astype(int)
     test = Dataset(np.zeros((10 * n_queries, 1)), y, np.repeat(np.arange(n_queries), 10))
@@ -445,17 +447,17 @@ def made_table(per_query, trainers=None):
     return CriterionTable(cells, {"made": [test]}, [metrics.MRR()])
 
 
-def test_marks_show_the_best_two_and_what_is_significantly_below():
+def test_marks_show_the_best_two_and_rows_significantly_below():
     table = made_table(
-        {"fair": [1, 2] * 20, "best": [1] * 40, "second": [1] * 39 + [2], "bad": [2, 3] * 20, "alike": [1] * 37 + [2] * 3}
+        {"fair": [1, 2] * 20, "best": [1] * 40, "second": [1] * 39 + [2], "poor": [2, 3] * 20, "close": [1] * 37 + [2] * 3}
     )
     marks = {name: mark for (name, _, _), mark in table.marks().items()}
-    assert marks == {"fair": "<", "best": "**", "second": "*", "bad": "<", "alike": ""}
+    assert marks == {"fair": "<", "best": "**", "second": "*", "poor": "<", "close": ""}
     lines = [line.split() for line in str(table).splitlines()]
     assert ["best", "1.000", "**"] in lines
     assert ["second", "0.988", "*"] in lines
     assert ["fair", "0.750", "<"] in lines
-    assert ["alike", "0.963"] in lines
+    assert ["close", "0.963"] in lines
 
 
 def test_rows_of_equal_mean_share_a_mark():
@@ -465,7 +467,7 @@ def test_rows_of_equal_mean_share_a_mark():
     assert list(marks.values()) == ["**", "*", "*"]
 
 
-def test_a_second_best_may_be_significantly_below():
+def test_the_second_best_can_be_significantly_below_the_best():
     marks = made_table({"a": [1] * 20, "b": [2] * 20}).marks()
     assert list(marks.values()) == ["**", "*<"]
 
@@ -495,7 +497,7 @@ def test_significance_compares_with_the_best_and_corrects_within_the_column():
         assert frame[f"{name}_holm"].tolist() == holm(raw).tolist()
 
 
-def test_outputs_hold_the_numbers_and_escape_the_names(tmp_path):
+def test_exports_contain_the_numbers_and_escape_the_names(tmp_path):
     fold = small_folds(1)[0]
     trainers = {"50% <b> & _x_": Feature(0), "second": Feature(1), "third": Feature(2)}
     table = compare({"a&b_1": fold, "other": fold}, trainers, measures=["mrr@10", "map"])
@@ -541,7 +543,7 @@ def test_conventions_of_the_measures_are_printed():
     assert "randomisation test over queries, with Holm's correction" in text
 
 
-def test_nothing_is_printed_unless_asked(capfd):
+def test_nothing_is_printed_unless_verbose(capfd):
     data = {"made": small_folds(2)}
     compare(data, trainers=["AUC"], Cs=[1.0], n_jobs=2)
     out, err = capfd.readouterr()
@@ -552,7 +554,7 @@ def test_nothing_is_printed_unless_asked(capfd):
     assert "2 of 2 cells" in err
 
 
-# Bad input
+# Invalid input
 
 
 @pytest.mark.parametrize(
@@ -569,6 +571,7 @@ def test_nothing_is_printed_unless_asked(capfd):
         ({"measures": ["map", "mapp"]}, "measure 'mapp' is not known"),
         ({"measures": []}, "measures is empty"),
         ({"Cs": []}, "Cs is empty"),
+        ({"Cs": 1.0}, "Cs=1.0 is not valid: expected a list of values of C"),
         ({"Cs": [1.0, -1.0]}, "Cs=-1.0 is not valid"),
         ({"select": "best"}, "measure 'best' is not known"),
         ({"n_jobs": 0}, "n_jobs=0 is not valid"),
@@ -577,7 +580,7 @@ def test_nothing_is_printed_unless_asked(capfd):
         ({"relevant_from": None}, "relevant_from=None is not valid"),
     ],
 )
-def test_bad_arguments_are_named_before_any_work(arguments, message, tmp_path):
+def test_invalid_arguments_are_rejected_before_training(arguments, message, tmp_path):
     log = tmp_path / "log"
     arguments = {"datasets": {"made": small_folds(1)}, "trainers": {"first": Feature(0, log)}, **arguments}
     with pytest.raises(ValueError, match=message):
@@ -585,45 +588,44 @@ def test_bad_arguments_are_named_before_any_work(arguments, message, tmp_path):
     assert n_lines(log) == 0
 
 
-def test_bad_data_name_the_data_set_and_the_fold(tmp_path):
+def test_errors_in_data_name_the_data_set_and_the_fold(tmp_path):
     log = tmp_path / "log"
-    good, other = small_folds(2)
+    valid, other = small_folds(2)
 
     def changed(part, **changes):
         values = {"X": part.X, "y": part.y, "qid": part.qid, **changes}
         return Dataset(**values)
 
-    X = good.test.X.copy()
+    train, validation, test = valid.train, valid.validation, valid.test
+    X = test.X.copy()
     X[3, 1] = np.nan
-    only_bad = np.zeros(len(good.train.y))
-    one_usable = np.where(good.train.qid == good.train.qid[0], good.train.y, 0)
-    bad = {
-        "fold 2 of 2: no query of the train part has both relevant": Fold(changed(good.train, y=only_bad), None, good.test),
-        "fold 2 of 2: no query of the validation part": Fold(
-            good.train, changed(good.validation, y=np.zeros(len(good.validation.y))), good.test
-        ),
-        "fold 2 of 2: only one query of the train part": Fold(changed(good.train, y=one_usable), None, good.test),
+    irrelevant = changed(train, y=np.zeros(len(train.y)))
+    one_usable = changed(train, y=np.where(train.qid == train.qid[0], train.y, 0))
+    invalid = {
+        "fold 2 of 2: no query of the train part has both relevant": Fold(irrelevant, None, test),
+        "fold 2 of 2: no query of the validation part": Fold(train, changed(validation, y=np.zeros(len(validation.y))), test),
+        "fold 2 of 2: only one query of the train part": Fold(one_usable, None, test),
         "fold 2 of 2, test part: X has 3 features, but training is expecting 4": Fold(
-            good.train, None, changed(good.test, X=good.test.X[:, :3])
+            train, None, changed(test, X=test.X[:, :3])
         ),
-        "fold 2 of 2, test part: X contains NaN at row 3, column 1": Fold(good.train, None, changed(good.test, X=X)),
-        "fold 2 of 2, train part: qid has 1 entries": Fold(changed(good.train, qid=[1]), None, good.test),
+        "fold 2 of 2, test part: X contains NaN at row 3, column 1": Fold(train, None, changed(test, X=X)),
+        "fold 2 of 2, train part: qid has 1 entries": Fold(changed(train, qid=[1]), None, test),
     }
     trainers = {"first": Feature(0, log), "AUC": StructRankSVM("auc")}
-    for message, fold in bad.items():
+    for message, fold in invalid.items():
         with pytest.raises(ValueError, match=f"data set 'made', {message}"):
             compare({"made": [other, fold]}, trainers)
     assert n_lines(log) == 0
 
 
-def test_a_trainer_that_predicts_nonsense_is_named():
-    class Nonsense(Feature):
+def test_a_trainer_that_predicts_nan_is_named():
+    class PredictsNaN(Feature):
         def predict(self, X):
             return np.full(len(X), np.nan)
 
     with pytest.raises(ValueError, match="scores contains NaN at row 0") as caught:
-        compare({"made": small_folds(1)}, {"nonsense": Nonsense()})
-    assert "trainer 'nonsense', data set 'made', fold 1" in caught.value.__notes__[0]
+        compare({"made": small_folds(1)}, {"nan": PredictsNaN()})
+    assert "trainer 'nan', data set 'made', fold 1" in caught.value.__notes__[0]
 
 
 # The command
@@ -654,10 +656,10 @@ def test_webis_folds_fill_the_table():
     assert (table.to_frame() > 0.2).all(axis=None)
 
 
-# ---- What could go wrong silently
+# ---- Edge cases
 
 
-def test_a_measure_that_cannot_choose_C_is_refused_and_one_that_can_in_some_inner_folds_does():
+def test_a_measure_undefined_on_all_validation_queries_cannot_choose_C():
     fold = small_folds(1)[0]
     by_twos = {"measures": "map", "Cs": [0.001, 1.0], "select": metrics.MAP(relevant_from=2)}
     with pytest.raises(ValueError, match=r"map \(relevant_from=2\) is undefined for all queries of the validation part"):
@@ -665,13 +667,13 @@ def test_a_measure_that_cannot_choose_C_is_refused_and_one_that_can_in_some_inne
     with pytest.raises(ValueError, match=r"is undefined for all queries of the train part, so C cannot be chosen"):
         compare({"made": without_validation(fold)}, ["MAP"], **by_twos)
     y = np.array(fold.train.y)
-    y[np.argmax(y)] = 2  # in one query, and so in one of three inner folds
+    y[np.argmax(y)] = 2  # defined in one query, so in one of three inner folds
     table = compare({"made": Fold(Dataset(fold.train.X, y, fold.train.qid), None, fold.test)}, ["MAP"], **by_twos)
     assert 0.0 < table.cells[0].validation <= 1.0
     assert table.settings["select"] == "map (relevant_from=2)"
 
 
-def test_renamed_columns_are_other_data(tmp_path):
+def test_stored_cells_depend_on_column_names(tmp_path):
     pd = pytest.importorskip("pandas")
     fold = small_folds(1)[0]
 
@@ -694,20 +696,20 @@ def test_renamed_columns_are_other_data(tmp_path):
     assert columns[0] != columns[1]
 
 
-def test_parts_without_query_ids_can_be_kept(tmp_path):
+def test_cells_of_data_without_query_ids_can_be_stored(tmp_path):
     parts = [Dataset(part.X, part.y, None) for part in (lambda fold: (fold.train, fold.test))(small_folds(1)[0])]
     fold = Fold(parts[0], None, parts[1])
     kept = compare({"d": fold}, {"f": Feature()}, "map", results=tmp_path)
     same_numbers(kept, compare({"d": fold}, {"f": Feature()}, "map"))
 
 
-def test_a_measure_that_is_named_twice_is_one_column(tmp_path):
+def test_a_measure_named_twice_is_one_column(tmp_path):
     table = compare({"made": small_folds(1)}, {"f": Feature()}, ["map", "MAP"])
     assert table.measures == ["map"]
     table.to_report(tmp_path / "r.html")
 
 
-def test_names_are_told_apart_and_can_be_written(tmp_path):
+def test_duplicate_names_are_rejected_and_unusual_names_can_be_exported(tmp_path):
     fold = small_folds(1)[0]
     with pytest.raises(ValueError, match="two data sets are called '1'"):
         compare({1: fold, "1": fold}, {"f": Feature()})
@@ -720,7 +722,7 @@ def test_names_are_told_apart_and_can_be_written(tmp_path):
     assert r"{[}{*}] " in (tmp_path / "latex").read_text()
 
 
-def test_labels_that_start_at_one_need_no_zeros():
+def test_labels_may_start_at_one():
     fold = small_folds(1)[0]
     above = Fold(*(Dataset(part.X, part.y + 1, part.qid) for part in (fold.train, fold.validation, fold.test)))
     trainers = {"svm": StructRankSVM("map", relevant_from=2), "feature": Feature()}
@@ -730,7 +732,7 @@ def test_labels_that_start_at_one_need_no_zeros():
         compare({"d": above}, ["MAP"], Cs=[1.0])
 
 
-def test_an_interrupted_learner_is_no_finished_cell(tmp_path):
+def test_a_learner_that_reports_an_interruption_is_not_stored(tmp_path):
     class Interrupted(Feature):
         stop_reason_ = "interrupted"
 
@@ -739,25 +741,16 @@ def test_an_interrupted_learner_is_no_finished_cell(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_one_row_has_nothing_to_be_tested_against():
+def test_significance_of_a_single_row_is_empty():
     frame = compare({"made": small_folds(1)}, {"f": Feature()}, "map").significance()
     assert frame.empty
     assert "p_randomisation_holm" in frame.columns
 
 
-def test_a_single_C_is_not_a_list_of_them():
-    for call in (
-        lambda: compare({"d": small_folds(1)}, ["MAP"], Cs=1.0),
-        lambda: StructRankSVM().fit_path([[1.0]], [1], Cs=1.0),
-    ):
-        with pytest.raises(ValueError, match=r"Cs=1.0 is not valid: expected a list of values of C"):
-            call()
-
-
-def test_numbers_of_one_data_set_are_not_told_of_another():
+def test_notes_shared_by_data_sets_omit_the_numbers():
     parts = {name: [small_folds(1)[0].test] for name in ("a", "b")}
-    told = {"a": "It dominates: 93 % of the pull.", "b": "It dominates: 86 % of the pull."}
-    cells = [Cell(name, 0, "t", None, None, 0.0, (told[name],), parts[name][0].X[:, 0]) for name in parts]
+    notes = {"a": "It dominates: 93 % of |w|.", "b": "It dominates: 86 % of |w|."}
+    cells = [Cell(name, 0, "t", None, None, 0.0, (notes[name],), parts[name][0].X[:, 0]) for name in parts]
     text = str(CriterionTable(cells, parts, [metrics.MAP()]))
     assert "t on a, b: It dominates." in text
     assert "93" not in text.partition("Notes")[2]

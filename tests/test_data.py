@@ -1,4 +1,4 @@
-"""Grouping by query, scores and slopes of rows."""
+"""Grouping of rows by query, scores and slopes."""
 
 import numpy as np
 import pandas as pd
@@ -35,15 +35,15 @@ def test_rows_are_grouped_by_id_in_order_of_appearance(qid):
     assert [expected_ids[q] for q in grouping.query_of_row()] == values
 
 
-def test_no_ids_make_one_query():
+def test_rows_without_ids_form_one_query():
     grouping = group_by_query(None, 4)
     assert grouping.sizes.tolist() == [4]
 
 
 @pytest.mark.parametrize("kind", ["C", "F", "float32", "int", "csr", "rows of a larger array"])
-def test_any_matrix_is_scored_and_only_what_must_be_is_converted(kind, rng):
+def test_every_kind_of_matrix_is_scored(kind, rng):
     X = rng.integers(-3, 4, size=(20, 5)).astype(float)
-    given = {
+    matrix = {
         "C": X,
         "F": np.asfortranarray(X),
         "float32": X.astype(np.float32),
@@ -52,8 +52,8 @@ def test_any_matrix_is_scored_and_only_what_must_be_is_converted(kind, rng):
         "rows of a larger array": np.repeat(X, 2, axis=0)[::2],
     }[kind]
     w = rng.normal(size=5)
-    assert score_rows(given, w) == pytest.approx(X @ w)
-    assert (kernel_matrix(given) is None) == (kind in ("F", "int", "rows of a larger array"))
+    assert score_rows(matrix, w) == pytest.approx(X @ w)
+    assert (kernel_matrix(matrix) is None) == (kind in ("F", "int", "rows of a larger array"))
 
 
 @pytest.mark.parametrize("kind", ["dense", "csr"])
@@ -77,7 +77,7 @@ def test_slopes_are_sums_of_rows_query_by_query(kind, n_docs, rng):
     assert np.array_equal(out, before)
 
 
-def test_a_matrix_that_can_be_used_in_place_is_not_copied(tmp_path):
+def test_matrices_are_not_copied(tmp_path):
     X = np.ones((10, 3), dtype=np.float32)
     assert np.shares_memory(RankingData(X, np.arange(10)).X, X)
     assert kernel_matrix(X)[0] is X
@@ -88,7 +88,7 @@ def test_a_matrix_that_can_be_used_in_place_is_not_copied(tmp_path):
     assert RankingData(sparse, np.arange(10)).X.data is sparse.data
 
 
-def test_columns_are_compared_where_both_have_names():
+def test_column_names_are_compared_if_both_have_names():
     X = np.arange(6.0).reshape(2, 3)
 
     def data(columns=None):

@@ -1,9 +1,4 @@
-"""The embedded data sets: no leakage between parts, right labels, and the difficulty that was asked for."""
-
-import doctest
-import importlib
-import subprocess
-import sys
+"""The embedded data sets: no leakage between parts, correct labels, and the requested difficulty."""
 
 import numpy as np
 import pytest
@@ -33,7 +28,7 @@ def mean_over_queries(measure, dataset, scores):
 
 
 def separating_direction(dataset):
-    """A w that ranks every query without a mistake, or None: decided exactly, by a linear programme."""
+    """Return a w that ranks every query without error, or None if there is none, by a linear programme."""
     pairs = [(i, j) for rows in queries(dataset) for i in rows for j in rows if dataset.y[i] > dataset.y[j]]
     better, worse = np.transpose(pairs)
     differences = dataset.X[better] - dataset.X[worse]
@@ -52,7 +47,7 @@ def assert_same(first, second):
 # Containers
 
 
-def test_repr_tells_documents_queries_features_and_labels():
+def test_repr_shows_documents_queries_features_and_labels():
     d = Dataset(scipy.sparse.csr_array((5, 7)), y=np.array([0, 0, 2, 1, 0.0]), qid=np.array(list("aabbc")))
     assert repr(d) == "Dataset(5 documents, 3 queries, 7 features, labels 0: 3, 1: 1, 2: 1)"
 
@@ -63,11 +58,11 @@ def test_repr_stays_short_with_many_labels():
     assert "(100 values)" in repr(d)
 
 
-def test_length_is_the_number_of_rows_of_sparse_data_too():
+def test_the_length_of_sparse_data_is_the_number_of_rows():
     assert len(Dataset(scipy.sparse.csr_array((5, 7)), np.zeros(5), np.zeros(5))) == 5
 
 
-def test_construction_keeps_the_arrays_themselves():
+def test_construction_does_not_copy_arrays():
     X, y, qid = np.eye(2), np.array([0, 1]), np.array([1, 1])
     d = Dataset(X, y, qid)
     assert d.X is X
@@ -84,19 +79,6 @@ def test_containers_are_frozen():
         Fold(d, None, d).validation = d
 
 
-@pytest.mark.parametrize("name", ["containers", "digits", "synthetic"])
-def test_docstring_examples_run(name):
-    result = doctest.testmod(importlib.import_module(f"structrank.datasets.{name}"))
-    assert result.attempted > 0
-    assert result.failed == 0
-
-
-def test_import_loads_neither_scikit_learn_nor_scipy():
-    code = "import sys, structrank.datasets; print({'sklearn', 'scipy', 'numba'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "set()"
-
-
 # Digits
 
 
@@ -105,7 +87,7 @@ def digits():
     return load_digits_retrieval()
 
 
-def test_digits_have_the_sizes_asked_for():
+def test_digits_have_the_requested_sizes():
     fold = load_digits_retrieval(n_queries=(5, 3, 4), n_docs=9)
     for part, n_queries in zip(parts(fold), (5, 3, 4), strict=True):
         assert part.X.shape == (n_queries * 9, 64)
@@ -141,13 +123,13 @@ def test_every_digits_query_has_relevant_and_irrelevant_documents(n_docs):
             assert 0 < part.y[rows].sum() < n_docs
 
 
-def test_about_a_tenth_of_the_digits_documents_are_relevant(digits):
+def test_about_10_percent_of_the_digits_documents_are_relevant(digits):
     for part in parts(digits):
         assert 0.08 < share_relevant(part) < 0.13
 
 
-def test_row_order_of_digits_does_not_tell_the_label():
-    # Each query is forced to have a relevant document; it must not always come first.
+def test_the_row_order_of_digits_does_not_reveal_the_label():
+    # Each query is forced to have a relevant document; it must not always be the first row.
     part = load_digits_retrieval(n_queries=(300, 1, 1), n_docs=4).train
     share_by_position = part.y.reshape(-1, 4).mean(axis=0)
     assert np.ptp(share_by_position) < 0.15
@@ -162,7 +144,7 @@ def test_digits_are_learnable_but_not_solved_by_a_linear_model(digits):
     assert 0.6 < learned < 0.8
 
 
-def test_digits_seed_decides_everything(digits):
+def test_digits_are_reproducible_by_seed(digits):
     assert_same(digits, load_digits_retrieval())
     other = load_digits_retrieval(random_state=1)
     assert not np.array_equal(digits.train.qid, other.train.qid)
@@ -188,14 +170,14 @@ def test_digits_errors_name_argument_value_and_expectation(arguments, message):
 # Synthetic
 
 
-def test_synthetic_queries_are_split_by_the_shares_asked_for():
+def test_synthetic_queries_are_split_by_the_requested_shares():
     fold = make_ranking(n_queries=20, split=(0.5, 0.2, 0.3), random_state=0)
     found = [np.unique(part.qid).tolist() for part in parts(fold)]
     assert [len(ids) for ids in found] == [10, 4, 6]
     assert [q for ids in found for q in ids] == list(range(20))
 
 
-def test_synthetic_numbers_of_documents_fill_the_range():
+def test_synthetic_numbers_of_documents_cover_the_range():
     fold = make_ranking(n_docs=(3, 7), random_state=0)
     assert {len(rows) for part in parts(fold) for rows in queries(part)} == {3, 4, 5, 6, 7}
 
@@ -209,8 +191,7 @@ def test_synthetic_number_of_documents_can_be_fixed():
 @pytest.mark.parametrize("relevant_share", [0.1, 0.3, 0.8])
 @pytest.mark.parametrize("n_grades", [2, 5])
 def test_share_of_relevant_documents_is_near_the_request(relevant_share, n_grades):
-    asked = {"relevant_share": relevant_share, "n_grades": n_grades}
-    fold = make_ranking(n_queries=500, n_docs=(30, 50), random_state=0, **asked)
+    fold = make_ranking(n_queries=500, n_docs=(30, 50), random_state=0, relevant_share=relevant_share, n_grades=n_grades)
     assert share_relevant(fold.train) == pytest.approx(relevant_share, abs=0.02)
 
 
@@ -252,7 +233,7 @@ def test_with_noise_no_linear_ranker_is_perfect():
     assert separating_direction(make_ranking(n_features=5, noise=1.0, random_state=0).train) is None
 
 
-def test_more_noise_makes_the_hidden_utility_worse():
+def test_more_noise_lowers_the_auc_of_the_true_direction():
     made = [make_ranking(n_features=5, noise=noise, random_state=0).train for noise in (0, 0.3, 1, 3, 100)]
     w = separating_direction(made[0])
     aucs = [mean_over_queries(roc_auc_score, part, part.X @ w) for part in made]
@@ -267,7 +248,7 @@ def test_noise_changes_only_the_labels():
     assert not np.array_equal(quiet.y, loud.y)
 
 
-def test_synthetic_seed_decides_everything():
+def test_synthetic_data_are_reproducible_by_seed():
     assert_same(make_ranking(random_state=5), make_ranking(random_state=5))
     assert_same(make_ranking(random_state=5), make_ranking(random_state=np.random.default_rng(5)))
     assert not np.array_equal(make_ranking(random_state=5).train.X, make_ranking(random_state=6).train.X)

@@ -1,4 +1,4 @@
-"""A cluster gives the model of one machine, bit for bit, also when a worker is killed on the way."""
+"""Training on a cluster is bit-identical to training on one machine, even if a worker is killed."""
 
 import gc
 import itertools
@@ -35,7 +35,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def expected(rows):
-    """The model of one machine; trained first, so that the workers find the compiled functions on disk."""
+    """The model of one machine; trained first, so that workers find the compiled functions in the cache."""
     return train(cut_shards(**rows, docs_per_shard=DOCS_PER_SHARD))
 
 
@@ -43,7 +43,7 @@ def expected(rows):
 def client(expected, tmp_path_factory):
     with (
         distributed.LocalCluster(
-            n_workers=3,  # two will be killed, and one is enough: none of the tests waits for their return
+            n_workers=3,  # two are killed and not waited for; one is enough
             threads_per_worker=1,
             processes=True,
             dashboard_address=None,
@@ -65,7 +65,7 @@ def assert_same(model, expected):
     assert model.n_iter_ == expected.n_iter_
 
 
-def test_arrays_give_the_model_of_one_machine(client, rows, expected):
+def test_training_on_arrays_equals_one_machine(client, rows, expected):
     assert expected.n_iter_ > 3
     model = train(**rows, backend=DaskBackend(client, docs_per_shard=DOCS_PER_SHARD))
     assert_same(model, expected)
@@ -75,7 +75,7 @@ def test_arrays_give_the_model_of_one_machine(client, rows, expected):
     assert model.feature_names_in_.tolist() == list("abcdef")
 
 
-def test_a_run_that_was_killed_goes_on_there_or_on_one_machine(client, rows, expected, tmp_path, monkeypatch):
+def test_a_killed_run_resumes_on_the_cluster_or_on_one_machine(client, rows, expected, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
     backend = DaskBackend(client, docs_per_shard=DOCS_PER_SHARD)
 
@@ -87,16 +87,16 @@ def test_a_run_that_was_killed_goes_on_there_or_on_one_machine(client, rows, exp
         with pytest.raises(RuntimeError, match="killed"):
             train(**rows, backend=backend, checkpoint=folder, callback=killed)
 
-    begin(tmp_path / "there")
-    assert_same(train(**rows, backend=backend, checkpoint=tmp_path / "there"), expected)
-    begin(tmp_path / "here")
+    begin(tmp_path / "cluster")
+    assert_same(train(**rows, backend=backend, checkpoint=tmp_path / "cluster"), expected)
+    begin(tmp_path / "local")
     shards = cut_shards(**rows, docs_per_shard=DOCS_PER_SHARD)
-    assert_same(train(shards, checkpoint=tmp_path / "here"), expected)
+    assert_same(train(shards, checkpoint=tmp_path / "local"), expected)
     with pytest.raises(ValueError, match="another run: its digest of the data is"):
-        train(**rows | {"X": rows["X"] + 0.1}, backend=backend, checkpoint=tmp_path / "here")
+        train(**rows | {"X": rows["X"] + 0.1}, backend=backend, checkpoint=tmp_path / "local")
 
 
-def test_rows_in_any_order_and_ids_of_any_kind(client, rows):
+def test_rows_may_be_in_any_order_and_ids_of_any_type(client, rows):
     order = np.random.default_rng(0).permutation(rows["y"].size)
     mixed = {name: value[order] for name, value in rows.items()}
     mixed["qid"] = [("query", int(query)) for query in mixed["qid"]]
@@ -105,26 +105,24 @@ def test_rows_in_any_order_and_ids_of_any_kind(client, rows):
     assert_same(on_cluster, train(cut_shards(**mixed | {"qid": ids}, docs_per_shard=DOCS_PER_SHARD)))
 
 
-def test_files_give_the_model_of_one_machine(client, rows, expected, tmp_path):
+def test_training_on_files_equals_one_machine(client, rows, expected, tmp_path):
     shards = write_shards(tmp_path, **rows, docs_per_shard=DOCS_PER_SHARD)
     assert len(shards) > 4
     assert_same(train(shards, backend=DaskBackend(client)), expected)
 
 
-def test_a_path_on_the_cluster(client, rows):
+def test_a_path_on_the_cluster_equals_one_machine(client, rows):
     shards = cut_shards(**rows, docs_per_shard=DOCS_PER_SHARD)
     model = StructRankSVM(["auc", "mrr"], slack="shared")
-    here = model.fit_path(shards, Cs=[1.0, 20.0])
-    there = model.fit_path(shards, Cs=[1.0, 20.0], backend=DaskBackend(client))
-    for one, other in zip(there, here, strict=True):
-        assert_same(one, other)
+    local = model.fit_path(shards, Cs=[1.0, 20.0])
+    for found, expected in zip(model.fit_path(shards, Cs=[1.0, 20.0], backend=DaskBackend(client)), local, strict=True):
+        assert_same(found, expected)
 
 
-def test_the_ramp_bound_on_the_cluster(client, rows):
+def test_the_ramp_bound_on_the_cluster_equals_one_machine(client, rows):
     shards = cut_shards(**rows, docs_per_shard=DOCS_PER_SHARD)
-    here = StructRankSVM("mrr", bound="ramp", max_iter=200).fit(shards)
-    there = StructRankSVM("mrr", bound="ramp", max_iter=200).fit(shards, backend=DaskBackend(client))
-    assert_same(there, here)
+    local = StructRankSVM("mrr", bound="ramp", max_iter=200).fit(shards)
+    assert_same(StructRankSVM("mrr", bound="ramp", max_iter=200).fit(shards, backend=DaskBackend(client)), local)
 
 
 def frame_of(rows, partitions):
@@ -140,30 +138,30 @@ def columns_of(frame):
     return {"X": frame[list("abcdef")], "y": frame["label"], "qid": frame["query"], "sample_weight": frame["w"]}
 
 
-def test_a_dask_frame_gives_the_model_of_its_partitions(client, rows):
-    # The third partition is empty: it is left out.
+def test_training_on_a_dask_frame_equals_training_on_its_partitions(client, rows):
+    # The third partition is empty and skipped.
     partitions = [np.arange(20), np.arange(20, 45), np.array([], dtype=int), np.arange(45, 60)]
     filled = [{name: value[np.isin(rows["qid"], some)] for name, value in rows.items()} for some in partitions if some.size]
-    here = train(Shards([RowShard(**some, rows=slice(None), name="part") for some in filled]))
-    there = train(**columns_of(frame_of(rows, partitions)), backend=DaskBackend(client))
-    assert_same(there, here)
-    assert there.n_features_in_ == 6
-    assert there.feature_names_in_.tolist() == list("abcdef")
+    local = train(Shards([RowShard(**some, rows=slice(None), name="part") for some in filled]))
+    model = train(**columns_of(frame_of(rows, partitions)), backend=DaskBackend(client))
+    assert_same(model, local)
+    assert model.n_features_in_ == 6
+    assert model.feature_names_in_.tolist() == list("abcdef")
 
 
-def test_dask_arrays_give_the_model_of_their_chunks(client, rows):
+def test_training_on_dask_arrays_equals_training_on_their_chunks(client, rows):
     import dask.array as da
 
     cuts = np.searchsorted(rows["qid"], [0, 25, 60])
     chunks = tuple(np.diff(cuts).tolist())
     pieces = [slice(low, high) for low, high in itertools.pairwise(cuts)]
-    here = train(Shards([RowShard(**{k: v[s] for k, v in rows.items()}, rows=slice(None), name="part") for s in pieces]))
+    local = train(Shards([RowShard(**{k: v[s] for k, v in rows.items()}, rows=slice(None), name="part") for s in pieces]))
     arrays = {name: da.from_array(value, chunks=(chunks, (2, 4)) if name == "X" else chunks) for name, value in rows.items()}
-    assert_same(train(**arrays, backend=DaskBackend(client)), here)
+    assert_same(train(**arrays, backend=DaskBackend(client)), local)
 
 
 @pytest.mark.parametrize("kind", ["arrays", "files"])
-def test_a_killed_worker_is_survived(client, rows, expected, tmp_path, kind):
+def test_the_model_does_not_change_if_a_worker_is_killed(client, rows, expected, tmp_path, kind):
     backend = DaskBackend(client, docs_per_shard=DOCS_PER_SHARD)
     given = {"X": write_shards(tmp_path, **rows, docs_per_shard=DOCS_PER_SHARD)} if kind == "files" else rows
     killed = []
@@ -181,13 +179,13 @@ def test_a_killed_worker_is_survived(client, rows, expected, tmp_path, kind):
     assert_same(model, expected)
 
 
-def test_a_query_in_two_partitions_is_refused(client, rows):
+def test_a_query_in_two_partitions_is_rejected(client, rows):
     frame = frame_of(rows, [np.arange(30), np.arange(29, 60)])
     with pytest.raises(ValueError, match=r"query 29 is in partition 0 and in partition 1; .* shuffle\(on="):
         train(**columns_of(frame), backend=DaskBackend(client))
 
 
-def test_partitions_must_be_alike(client, rows):
+def test_partitions_of_X_y_and_qid_must_agree(client, rows):
     backend = DaskBackend(client)
     given = columns_of(frame_of(rows, [np.arange(30), np.arange(30, 60)]))
     with pytest.raises(ValueError, match=r"y is a ndarray but X is a dask collection of 2 partitions"):
@@ -203,7 +201,7 @@ def test_partitions_must_be_alike(client, rows):
         train(**empty, backend=backend)
 
 
-def test_what_is_wrong_on_a_worker_is_said_here(client, rows):
+def test_errors_on_a_worker_are_raised_in_the_caller(client, rows):
     X = rows["X"].copy()
     X[-1, 2] = np.nan
     with pytest.raises(ValueError, match=r"shard \d: X contains NaN at row \d+, column 2"):
@@ -214,19 +212,19 @@ def test_what_is_wrong_on_a_worker_is_said_here(client, rows):
         train(cut_shards(**rows), rows["y"], backend=DaskBackend(client))
 
 
-def test_settings_are_checked(client):
+def test_invalid_settings_are_rejected(client):
     with pytest.raises(ValueError, match="client='tcp://' is not valid"):
         DaskBackend("tcp://")
     with pytest.raises(ValueError, match="docs_per_shard=0 is not valid"):
         DaskBackend(client, docs_per_shard=0)
 
 
-def test_a_fit_that_fails_leaves_nothing_on_the_workers(client, rows):
-    spoilt = rows["X"].copy()
-    spoilt[-1, 0] = np.nan
+def test_a_failed_fit_leaves_no_data_on_the_workers(client, rows):
+    X = rows["X"].copy()
+    X[-1, 0] = np.nan
     for _ in range(2):
         with pytest.raises(ValueError, match="NaN"):
-            train(**{**rows, "X": spoilt}, backend=DaskBackend(client, docs_per_shard=DOCS_PER_SHARD))
+            train(**{**rows, "X": X}, backend=DaskBackend(client, docs_per_shard=DOCS_PER_SHARD))
     deadline = time.monotonic() + 30.0
     while any(client.has_what().values()) and time.monotonic() < deadline:
         gc.collect()
@@ -234,7 +232,7 @@ def test_a_fit_that_fails_leaves_nothing_on_the_workers(client, rows):
     assert not any(client.has_what().values())
 
 
-def test_a_closed_client_is_refused(rows):
+def test_a_closed_client_is_rejected(rows):
     with distributed.Client(processes=False, dashboard_address=None, n_workers=1) as closed:
         pass
     with pytest.raises(ValueError, match="client is closed; expected one that is connected"):

@@ -1,4 +1,4 @@
-"""Explanations: what features add is exact, as numbers, as a frame and as a picture."""
+"""Explanations: exact contributions of features, as numbers, as a frame and as a plot."""
 
 import matplotlib as mpl
 
@@ -46,18 +46,18 @@ def test_contributions_of_a_document_add_up_to_its_score(container, model, docum
 
 
 @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(feature_range=(-1, 2))])
-def test_scalers_are_explained_along(scaler, train, documents):
+def test_contributions_include_the_scaler_of_a_pipeline(scaler, train, documents):
     X = pd.DataFrame(train.X * 50.0 + 9.0, columns=NAMES)
     pipeline = make_pipeline(scaler, StructRankSVM("auc")).fit(X, train.y, structranksvm__qid=train.qid)
     found = explain(pipeline, documents)
     assert found.names == tuple(NAMES)
     assert found.scores == pytest.approx(pipeline.predict(documents), abs=1e-10)
-    assert np.array_equal(found.values, documents.to_numpy())  # as they were given, not as the model saw them
+    assert np.array_equal(found.values, documents.to_numpy())  # before scaling
     same = pipeline[-1].explain(documents, scaler=pipeline[0])
     assert np.array_equal(same.contributions, found.contributions)
 
 
-def test_a_pair_is_told_apart_by_what_changing_each_feature_does(model, documents):
+def test_contributions_to_a_pair_equal_the_effect_of_exchanging_each_feature(model, documents):
     why = model.explain(documents, pair=(2, 5))
     rows = documents.to_numpy()
     for place, name in enumerate(NAMES):
@@ -70,9 +70,9 @@ def test_a_pair_is_told_apart_by_what_changing_each_feature_does(model, document
     assert np.array_equal(model.explain(documents, pair=(5, 2)).contributions, -why.contributions)
 
 
-def test_frames_put_first_what_matters_most(model, documents):
+def test_frames_are_sorted_by_rank_or_by_contribution(model, documents):
     frame = model.explain(documents).to_frame()
-    assert list(frame.columns) == ["rank", "score", *NAMES]  # a feature of the same name stays
+    assert list(frame.columns) == ["rank", "score", *NAMES]  # a feature may be called rank, too
     assert frame.iloc[:, 0].tolist() == list(range(1, 9))
     assert frame["score"].is_monotonic_decreasing
     expected = (model.coef_ * documents.to_numpy())[np.argsort(-model.predict(documents))]
@@ -84,7 +84,7 @@ def test_frames_put_first_what_matters_most(model, documents):
     assert pair["below"].to_dict() == documents.iloc[1].to_dict()
 
 
-def test_sentences_say_which_way_round_documents_stand():
+def test_the_repr_of_a_pair_names_the_document_above():
     whole = Explanation(("a", "b"), np.zeros((3, 2)), np.array([[1.0, 0.5], [2.0, 0.0], [2.0, 0.0]]))
     assert repr(whole.pair(1, 0)) == "Document 1 is above document 0 by 0.5: a +1, b -0.5."
     assert repr(whole.pair(0, 1)) == "Document 0 is below document 1 by 0.5: a -1, b +0.5."
@@ -108,7 +108,7 @@ def test_the_bars_of_a_pair_add_up_to_the_difference(model, documents):
 
 
 @pytest.mark.usefixtures("pictures")
-def test_the_map_of_a_list_shows_documents_by_rank_against_their_mean(model, documents):
+def test_the_heat_map_shows_documents_by_rank_relative_to_their_mean(model, documents):
     found = model.explain(documents)
     display = ExplanationDisplay.from_estimator(model, documents, n_features=2)
     shown = np.asarray(display.ax_.images[0].get_array())
@@ -133,20 +133,20 @@ def test_the_map_of_a_list_shows_documents_by_rank_against_their_mean(model, doc
         ({"feature_names": ["one"]}, "feature_names has 1 entries"),
     ],
 )
-def test_wrong_arguments_are_named(options, message, model, documents):
+def test_invalid_arguments_are_rejected(options, message, model, documents):
     with pytest.raises(ValueError, match=message):
         model.explain(documents, **options)
 
 
-def test_wrong_documents_and_models_are_refused(model, documents):
+def test_invalid_documents_and_models_are_rejected(model, documents):
     with pytest.raises(ValueError, match="feature names should match"):
         model.explain(documents[["bm25", "age"]])
     with pytest.raises(ValueError, match="X has 2 features, but StructRankSVM is expecting 6"):
         model.explain(documents[["bm25", "age"]].to_numpy())
-    holed = documents.copy()
-    holed.iloc[3, 1] = np.nan
+    missing = documents.copy()
+    missing.iloc[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN at row 3, column 1"):
-        model.explain(holed)
+        model.explain(missing)
     with pytest.raises(ValueError, match="not fitted"):
         StructRankSVM().explain(documents)
     network = RankNet(hidden_units=1)
@@ -160,11 +160,11 @@ def test_wrong_documents_and_models_are_refused(model, documents):
 def test_columns_must_be_those_of_training_and_in_their_order(train):
     names = [f"f{number}" for number in range(train.X.shape[1])]
     frame = pd.DataFrame(train.X, columns=names)
-    turned = frame[names[::-1]]
+    reversed_columns = frame[names[::-1]]
     plain = StructRankSVM("auc").fit(frame, train.y, qid=train.qid)
     piped = make_pipeline(StandardScaler().set_output(transform="pandas"), StructRankSVM("auc"))
     piped = piped.fit(frame, train.y, structranksvm__qid=train.qid)
     for model in (plain, piped):
         np.testing.assert_allclose(explain(model, frame).scores, model.predict(frame))
         with pytest.raises(ValueError, match="feature names should match"):
-            explain(model, turned)
+            explain(model, reversed_columns)

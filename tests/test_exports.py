@@ -1,4 +1,4 @@
-"""Exports: other programs, which know nothing of this package, must rank as the model does."""
+"""Exports: the exported files alone rank as the model does, and invalid files are rejected on import."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ NUMBER_AS_TEXT = {"type": "string", "pattern": r"^-?\d+(\.\d+)?(e[-+]?\d+)?$"}
 
 
 def closed(properties, optional=()):
-    """Schema of an object that has these properties and no others."""
+    """Return the schema of an object that has these properties and no others."""
     required = [name for name in properties if name not in optional]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
@@ -33,7 +33,7 @@ def solr_norm(name, *parameters):
     )
 
 
-# After the reference guide of Solr and the Javadoc of LinearModel, StandardNormalizer and MinMaxNormalizer.
+# From the Solr reference guide and the Javadoc of LinearModel, StandardNormalizer and MinMaxNormalizer.
 SOLR = closed(
     {
         "class": {"const": "org.apache.solr.ltr.model.LinearModel"},
@@ -55,7 +55,7 @@ SOLR = closed(
         "params": closed({"weights": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "number"}}}),
     }
 )
-# After "Uploading a trained model" and "Creating a model with feature normalization" of the plugin's manual.
+# From "Uploading a trained model" and "Creating a model with feature normalization" in the plugin's manual.
 NUMBER = {"type": "number"}
 STANDARD = closed({"standard": closed({"mean": NUMBER, "standard_deviation": {"type": "number", "exclusiveMinimum": 0}})})
 MIN_MAX = closed({"min_max": closed({"minimum": NUMBER, "maximum": NUMBER})})
@@ -117,7 +117,7 @@ def score_by_elasticsearch(text, document):
 
 
 def ranks_of(scores, qid):
-    """Ranks within queries, in plain Python; ties in row order."""
+    """Return ranks within queries, in plain Python; ties keep the row order."""
     ranks = [0] * len(scores)
     for query in set(qid):
         rows = sorted((row for row in range(len(qid)) if qid[row] == query), key=lambda row: (-scores[row], row))
@@ -170,7 +170,7 @@ def fitted(parts):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("scaler", SCALERS)
 @pytest.mark.parametrize("shift", [0.0, 12.5])
-def test_the_exported_json_alone_ranks_held_out_queries_as_predict_does(engine, scaler, shift, parts, fitted):
+def test_the_exported_json_ranks_held_out_queries_like_predict(engine, scaler, shift, parts, fitted):
     export, score = ENGINES[engine]
     _, (X, _, qid) = parts
     text = json.dumps(export(fitted[scaler], shift=shift), allow_nan=False)
@@ -182,7 +182,7 @@ def test_the_exported_json_alone_ranks_held_out_queries_as_predict_does(engine, 
 
 @pytest.mark.parametrize("scaler", SCALERS)
 @pytest.mark.parametrize("shift", [0.0, 12.5])
-def test_exports_have_the_form_that_the_engines_document(scaler, shift, fitted):
+def test_exports_match_the_documented_schemas(scaler, shift, fitted):
     solr = json.loads(json.dumps(exports.to_solr(fitted[scaler], "mine", "store", shift=shift)))
     jsonschema.validate(solr, SOLR)
     assert [feature["name"] for feature in solr["features"]] == NAMES
@@ -196,14 +196,13 @@ def test_exports_have_the_form_that_the_engines_document(scaler, shift, fitted):
         assert not any("norm" in feature for feature in solr["features"])
         assert "feature_normalizers" not in plugin["model"]["model"]
     for normalizer in plugin["model"]["model"].get("feature_normalizers", {}).values():
-        if "min_max" in normalizer:  # the plugin refuses others
+        if "min_max" in normalizer:  # the plugin requires minimum < maximum, and checks it while reading, in this order
             assert normalizer["min_max"]["minimum"] < normalizer["min_max"]["maximum"]
-            # It compares each with what it knows of the other when it reads it.
             assert list(normalizer["min_max"]) == ["minimum", "maximum"]
 
 
 @pytest.mark.parametrize("scaler", SCALERS)
-def test_engines_that_compute_in_32_bits_give_nearly_the_same_scores(scaler, parts, fitted):
+def test_scores_in_32_bits_are_nearly_the_same(scaler, parts, fitted):
     _, (X, _, _) = parts
     model = exports.to_solr(fitted[scaler], "mine", "store", shift=12.5)
     single, scores = np.float32, np.zeros(len(X), dtype=np.float32)
@@ -215,11 +214,11 @@ def test_engines_that_compute_in_32_bits_give_nearly_the_same_scores(scaler, par
             value = (value - numbers[0]) / (numbers[1] if standard else numbers[1] - numbers[0])
         scores += value * single(model["params"]["weights"][feature["name"]])
     expected = fitted[scaler].predict(X) + 12.5
-    # One feature is ten thousand and varies by a hundred, which costs two digits of seven.
+    # One feature is near 10,000 and varies by 100, which loses two of seven digits.
     assert scores == pytest.approx(expected, abs=1e-3 * np.ptp(expected))
 
 
-def test_the_methods_of_a_model_are_the_exports_of_its_pipeline(fitted):
+def test_methods_of_a_model_equal_the_exports_of_its_pipeline(fitted):
     pipeline = fitted["standard"]
     scaler, model = pipeline[0], pipeline[-1]
     assert model.to_solr("m", "s", scaler=scaler, shift=1.0) == exports.to_solr(pipeline, "m", "s", shift=1.0)
@@ -237,13 +236,13 @@ def test_features_without_names_are_numbered_from_one_and_can_be_named(parts):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_scores_that_can_be_negative_are_announced_and_a_shift_cures_them(engine, parts, fitted):
+def test_negative_scores_warn_and_can_be_shifted(engine, parts, fitted):
     export, score = ENGINES[engine]
     _, (X, _, _) = parts
     model = fitted["standard"]
     with pytest.warns(StructRankWarning, match=r"can be negative.*shift="):
         plain = export(model)
-    assert plain == export(model, shift=0.0)  # and no warning: the test run turns those into errors
+    assert plain == export(model, shift=0.0)  # without a warning, which pytest would raise as an error
     lowest = min(score(json.dumps(plain), document) for document in X.to_dict("records"))
     assert lowest < 0
     shifted = json.dumps(export(model, shift=1.0 - lowest))
@@ -260,7 +259,7 @@ def test_no_warning_where_scores_cannot_be_negative():
         model.to_solr("m", "s", scaler=StandardScaler().fit([[0.0, 0.0], [1.0, 2.0]]))
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# --- invalid arguments ------------------------------------------------------------------------------------------------
 
 
 def with_weights(*weights):
@@ -289,12 +288,12 @@ def with_weights(*weights):
         ({"scaler": datasets.PerQueryScaler().fit(np.eye(2))}, "PerQueryScaler; expected"),
     ],
 )
-def test_wrong_arguments_are_named(options, message):
+def test_invalid_arguments_are_rejected(options, message):
     with pytest.raises(ValueError, match=message):
         with_weights(1.0, 2.0).to_solr(**{"name": "m", "store": "s", **options})
 
 
-def test_models_that_are_not_linear_or_not_fitted_are_refused(parts):
+def test_models_that_are_not_linear_or_not_fitted_are_rejected(parts):
     (X, y, qid), _ = parts
     with pytest.raises(ValueError, match="not fitted"):
         StructRankSVM().to_solr("m", "s")
@@ -312,7 +311,7 @@ def test_models_that_are_not_linear_or_not_fitted_are_refused(parts):
 
 
 @pytest.mark.parametrize("weight", [1e39, 1e-50, math.nan])
-def test_numbers_that_32_bits_cannot_hold_are_refused_with_the_feature(weight):
+def test_numbers_out_of_the_range_of_32_bits_are_rejected_with_the_feature(weight):
     with pytest.raises(ValueError, match=r"feature 'f2' has weight .* Solr computes in 32 bits"):
         with_weights(1.0, weight).to_solr("m", "s", shift=0.0)
     narrow = MinMaxScaler().fit([[0.0, 1e9], [1.0, 1e9 + 1]])  # equal as 32-bit numbers: division by zero
@@ -320,7 +319,7 @@ def test_numbers_that_32_bits_cannot_hold_are_refused_with_the_feature(weight):
         with_weights(1.0, 1.0).to_solr("m", "s", scaler=narrow, shift=0.0)
 
 
-def test_a_linear_ranknet_exports_too(parts, rng):
+def test_a_linear_ranknet_can_be_exported(parts, rng):
     _, (held_out, _, _) = parts
     model = RankNet(hidden_units=0)
     model.weights_, model.n_features_in_ = rng.normal(size=6), 6
@@ -347,7 +346,7 @@ def test_onnxruntime_gives_the_same_scores(scaler, parts, fitted, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
 
 
-def test_onnx_in_32_bits_takes_32_bits(train, tmp_path):
+def test_onnx_models_in_32_bits_accept_32_bits(train, tmp_path):
     pytest.importorskip("skl2onnx", reason="skl2onnx (extra 'onnx') is not installed")
     onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime (extra 'onnx') is not installed")
     model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
@@ -377,7 +376,7 @@ def raw_scores(tokens, X):
 
 
 @pytest.mark.parametrize("scaler", SCALERS)
-def test_svmrank_files_score_raw_features_as_the_model_does(scaler, parts, fitted, tmp_path):
+def test_svmrank_files_score_raw_features_like_the_model(scaler, parts, fitted, tmp_path):
     _, (X, _, qid) = parts
     exports.to_svmrank(fitted[scaler], tmp_path / "model.dat")
     lines = (tmp_path / "model.dat").read_text().splitlines()
@@ -392,7 +391,7 @@ def test_svmrank_files_score_raw_features_as_the_model_does(scaler, parts, fitte
     assert read.rank(X.to_numpy(), qid=qid).tolist() == ranks_of(expected.tolist(), qid.tolist())
 
 
-def test_svmrank_files_look_like_those_of_svm_rank_learn(tmp_path):
+def test_svmrank_files_have_the_format_of_svm_rank_learn(tmp_path):
     with_weights(0.5, 0.0, -2.0).to_svmrank(tmp_path / "model.dat")
     assert (tmp_path / "model.dat").read_text() == (
         "SVM-light Version V6.20\n"
@@ -413,7 +412,7 @@ SVMRANK = (
 )
 
 
-def test_support_vectors_are_added_up(tmp_path):
+def test_support_vectors_are_summed(tmp_path):
     (tmp_path / "model.dat").write_text(SVMRANK)
     model = imports.read_svmrank(tmp_path / "model.dat")
     assert model.coef_ == pytest.approx([1.0, 0.0, -2.075, 0.0, -0.5], abs=1e-15)
@@ -421,7 +420,7 @@ def test_support_vectors_are_added_up(tmp_path):
     assert np.array_equal(load_model(tmp_path / "m.structrank").predict(np.eye(5)), model.predict(np.eye(5)))
 
 
-def test_what_is_written_reads_back_bit_by_bit(tmp_path, rng):
+def test_weights_round_trip_bit_for_bit(tmp_path, rng):
     model = with_weights(*rng.normal(size=40) * 10.0 ** rng.integers(-300, 300, 40))
     model.to_svmrank(tmp_path / "model.dat")
     model.to_ranklib(tmp_path / "model.txt")
@@ -453,7 +452,7 @@ def test_what_is_written_reads_back_bit_by_bit(tmp_path, rng):
         ("1:2", "1:ä", "expected a model as text"),
     ],
 )
-def test_damaged_svmrank_files_are_refused_with_the_place(old, new, message, tmp_path):
+def test_damaged_svmrank_files_are_rejected_with_the_line(old, new, message, tmp_path):
     assert old in SVMRANK
     (tmp_path / "model.dat").write_text(SVMRANK.replace(old, new, 1), encoding="utf-8")
     if message is None:
@@ -463,7 +462,7 @@ def test_damaged_svmrank_files_are_refused_with_the_place(old, new, message, tmp
             imports.read_svmrank(tmp_path / "model.dat")
 
 
-def test_svmrank_files_cut_short_anywhere_are_refused(tmp_path):
+def test_truncated_svmrank_files_are_rejected(tmp_path):
     end = SVMRANK.rindex("#")
     for length in range(end + 1):
         (tmp_path / "model.dat").write_text(SVMRANK[:length])
@@ -472,7 +471,7 @@ def test_svmrank_files_cut_short_anywhere_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("scaler", SCALERS)
-def test_ranklib_files_rank_raw_features_as_the_model_does(scaler, parts, fitted, tmp_path):
+def test_ranklib_files_rank_raw_features_like_the_model(scaler, parts, fitted, tmp_path):
     _, (X, _, qid) = parts
     exports.to_ranklib(fitted[scaler], tmp_path / "model.txt")
     first, line = (tmp_path / "model.txt").read_text().splitlines()
@@ -483,7 +482,7 @@ def test_ranklib_files_rank_raw_features_as_the_model_does(scaler, parts, fitted
     assert read.rank(X.to_numpy(), qid=qid).tolist() == ranks_of(expected.tolist(), qid.tolist())
 
 
-def test_ranklib_files_of_other_makes_are_read(tmp_path):
+def test_ranklib_files_of_both_linear_learners_are_read(tmp_path):
     path = tmp_path / "model.txt"
     path.write_text("## Coordinate Ascent\n## Restart = 5\n## Slack = 0.001\n\n2:0.5 1:-1.5E-3")
     assert imports.read_ranklib(path).coef_.tolist() == [-0.0015, 0.5]
@@ -507,13 +506,13 @@ def test_ranklib_files_of_other_makes_are_read(tmp_path):
         ("## Coordinate Ascent\n3:1", {"n_features": "all"}, "n_features='all' is not valid"),
     ],
 )
-def test_other_ranklib_files_are_refused(text, options, message, tmp_path):
+def test_invalid_ranklib_files_are_rejected(text, options, message, tmp_path):
     (tmp_path / "model.txt").write_text(text)
     with pytest.raises(ValueError, match=message):
         imports.read_ranklib(tmp_path / "model.txt", **options)
 
 
-def test_a_file_that_cannot_be_written_leaves_the_earlier_one(tmp_path):
+def test_a_failed_export_keeps_the_earlier_file(tmp_path):
     with pytest.raises(OSError, match="cannot save the model"):
         with_weights(1.0).to_svmrank(tmp_path / "nowhere" / "model.dat")
     with_weights(1.0).to_ranklib(tmp_path / "model.txt")
@@ -539,7 +538,7 @@ def run_blocks(blocks, folder, monkeypatch):
 def test_the_readme_runs_from_top_to_bottom(tmp_path, monkeypatch):
     with gzip.open(tmp_path / "clicks.tsv.gz", "wt") as file:
         file.writelines(f"jaguar\tjaguar.com cats.org c{i % 5}.org\t{i % 2}\n" for i in range(200))
-    blocks = [block for block in python_of("README.md") if "tcp://scheduler" not in block]  # an address of nobody's
+    blocks = [block for block in python_of("README.md") if "tcp://scheduler" not in block]  # needs a cluster
     assert len(blocks) == 9
     names = run_blocks(blocks, tmp_path, monkeypatch)
     assert names["table"].notes.keys() == {("MRR (phi_mrr)", "digits", 0), ("DORM", "digits", 0)}
@@ -555,13 +554,13 @@ def test_the_page_on_production_runs_from_top_to_bottom(tmp_path, monkeypatch):
     new, qid = names["X_new"], names["qid_new"]
     text = (tmp_path / "solr.json").read_text()
     scores = [score_by_solr(text, document) for document in new.to_dict("records")]
-    assert min(scores) >= -1e-12  # the shift is that of these very documents
+    assert min(scores) >= -1e-12  # the shift was computed from these documents
     expected = ranks_of(names["pipeline"].predict(new).tolist(), qid.tolist())
     assert ranks_of(scores, qid.tolist()) == expected
     assert names["moved_over"].rank(new.to_numpy(), qid=qid).tolist() == expected
 
 
-def test_time_stamps_are_warned_of(rng):
+def test_features_of_large_mean_and_small_spread_warn(rng):
     X = np.column_stack([1.7e9 + 3600 * rng.random(200), rng.random(200)])
     y, qid = (X[:, 1] > 0.5).astype(int), np.repeat(np.arange(20), 10)
     model = make_pipeline(StandardScaler(), StructRankSVM("auc")).fit(X, y, structranksvm__qid=qid)

@@ -1,4 +1,4 @@
-"""What others add to the package: criteria, measures, feature maps, oracles, and what is said of parts that are missing."""
+"""Custom criteria, measures, feature maps and oracles, and the errors that name missing parts."""
 
 import itertools
 import json
@@ -26,7 +26,7 @@ from structrank.training.data import RankingData
 
 @dataclass(frozen=True, repr=False)
 class RBP(metrics.Discounted, metrics.Binary):
-    """Rank-biased precision over that of the ideal ranking, with a field of its own."""
+    """Rank-biased precision divided by that of the ideal ranking, with a custom field."""
 
     short: ClassVar[str] = "rbp"
     k: int | None = None
@@ -51,7 +51,7 @@ class Geometric(criteria.Discounted):
 
 @dataclass(frozen=True)
 class Discounts(criteria.Discounted):
-    """Discounts and credits of any kind."""
+    """Arbitrary discounts and credits."""
 
     table: tuple = (1.0,)
     weights: tuple = ()
@@ -79,7 +79,7 @@ class Short(criteria.MAP):
 
 
 def random_query(rng, n):
-    """Scores at scales where neither loss nor score decides alone; a third of the queries have ties."""
+    """Draw scores at scales where both loss and score matter, with ties in a third of the queries, and labels."""
     labels = np.zeros(n, int)
     labels[rng.permutation(n)[: rng.integers(1, n)]] = 1
     if rng.integers(3) == 0:
@@ -88,7 +88,7 @@ def random_query(rng, n):
 
 
 def brute_force(scores, relevant, criterion, feature_map):
-    """The largest value over all rankings."""
+    """Return the largest value over all rankings."""
     ideal = scores @ feature_map.ideal_coefficients(relevant)
     return max(
         scores @ feature_map.coefficients(ranking, relevant) - ideal + criterion.loss(ranking, relevant)
@@ -96,11 +96,11 @@ def brute_force(scores, relevant, criterion, feature_map):
     )
 
 
-# ---- What each role requires
+# ---- Requirements of each role
 
 
 @pytest.mark.parametrize("role", requirements.REQUIRED)
-def test_each_requirement_is_named_where_it_alone_is_missing(role):
+def test_each_missing_requirement_is_named(role):
     whole = {}
     for one in requirements.REQUIRED[role]:
         for option in one if isinstance(one, tuple) else (one,):
@@ -132,11 +132,11 @@ def test_the_message_reads_as_a_sentence():
         "and (oracles or graded_oracles). Missing: measure(relevant_from) and (oracles or graded_oracles). See notebook 07."
     )
     thing = SimpleNamespace(name="mine", loss=0.5, measure=len, graded_oracles={"po": len})
-    with pytest.raises(ValueError, match=r"Missing: loss\(ranking, relevant\)\.$"):  # it is there, but cannot be called
+    with pytest.raises(ValueError, match=r"Missing: loss\(ranking, relevant\)\.$"):  # an attribute, but not callable
         requirements.check(thing, "criterion")
 
 
-def test_a_class_in_place_of_an_object_is_refused():
+def test_a_class_in_place_of_an_object_is_rejected():
     with pytest.raises(ValueError, match=r"^SimpleNamespace is a class; expected an object of it, such as SimpleNamespace\(\)"):
         requirements.check(SimpleNamespace, "criterion")
 
@@ -145,7 +145,7 @@ def test_a_class_in_place_of_an_object_is_refused():
 
 
 @pytest.mark.parametrize("k", [None, 3])
-def test_a_measure_with_a_field_of_its_own_is_computed_by_it(rng, k):
+def test_a_custom_field_of_a_measure_enters_its_value(rng, k):
     for p in (0.5, 0.9):
         labels, scores = rng.integers(0, 3, 8), rng.normal(size=8)
         labels[0] = 2
@@ -156,7 +156,7 @@ def test_a_measure_with_a_field_of_its_own_is_computed_by_it(rng, k):
         assert metrics.evaluate(labels, scores, None, measure)[measure.name] == pytest.approx(expected)
 
 
-def test_a_field_of_its_own_shows_wherever_a_measure_is_shown(fold):
+def test_a_custom_field_is_shown_with_the_measure(fold):
     measure = RBP(k=5, p=0.5)
     assert (measure.name, repr(measure)) == ("rbp@5", "rbp@5(p=0.5)")
     assert measure.settings == "relevant_from=1, p=0.5"
@@ -169,18 +169,18 @@ def test_a_field_of_its_own_shows_wherever_a_measure_is_shown(fold):
         metrics.evaluate([1, 0], [2.0, 1.0], None, [RBP(), RBP(p=0.5)])
 
 
-def test_a_field_of_its_own_tells_stored_cells_apart(fold, tmp_path):
+def test_a_custom_field_distinguishes_stored_cells(fold, tmp_path):
     for n_cells, p in ((1, 0.5), (1, 0.5), (2, 0.9)):
         compare({"made": fold}, {"AUC": StructRankSVM("auc")}, "map", [1.0], tmp_path, select=RBP(p=p))
         assert len(list(tmp_path.iterdir())) == n_cells
 
 
-def test_the_fields_that_all_measures_share_are_still_checked():
+def test_the_standard_fields_of_a_custom_measure_are_checked():
     with pytest.raises(ValueError, match="k=0 is not valid"):
         RBP(k=0)
 
 
-def test_a_measure_says_what_it_lacks():
+def test_the_missing_methods_of_a_measure_are_named():
     @dataclass(frozen=True, repr=False)
     class Half(metrics.Measure):
         short: ClassVar[str] = "half"
@@ -233,7 +233,7 @@ def test_the_oracles_of_a_discounted_loss_are_exact(kind, feature_map):
         (Discounts((1.0, 0.5), (1.0, 2.0), k=2), "its discount is not 0 from rank k=2 on, or its credits differ"),
     ],
 )
-def test_where_an_oracle_would_not_be_exact_it_is_refused(criterion, reason):
+def test_an_oracle_that_would_not_be_exact_is_rejected(criterion, reason):
     scores, labels = np.array([0.3, 0.2, 0.1, 0.0]), np.array([0, 1, 0, 1])
     text = rf"^criterion 'any' has no exact oracle with feature_map 'po', as {reason}; use feature_map='dorm'\.$"
     with pytest.raises(ValueError, match=text):
@@ -260,7 +260,7 @@ def test_discounts_and_credits_are_checked(criterion, text):
 # ---- Registering
 
 
-def test_a_registered_criterion_is_known_by_its_name_everywhere(fold):
+def test_a_registered_criterion_can_be_used_by_name(fold):
     assert register(Geometric, RBP) is Geometric
     train = fold.train
     assert criteria.parse("geometric", k=3) == Geometric(k=3)
@@ -276,13 +276,13 @@ def test_a_registered_criterion_is_known_by_its_name_everywhere(fold):
     assert "geometric: po, dorm" in criteria.exact_pairs()
 
 
-def test_fields_that_criterion_and_measure_share_go_both_ways():
+def test_fields_shared_by_criterion_and_measure_are_passed_in_both_directions():
     register(Geometric, RBP)
     assert criteria.matched_criterion(RBP(4, 0.5)) == Geometric(4, 0.5)
     assert Geometric(4, 0.5).measure(2) == RBP(4, 0.5, relevant_from=2)
 
     class Finer(Geometric):
-        """Unregistered, and judged by the measure of its base class."""
+        """Unregistered; evaluated by the measure of its base class."""
 
     assert Finer(4).measure() == RBP(4)
 
@@ -306,7 +306,7 @@ def test_the_measure_of_a_registered_pair_can_be_polished_and_trained_for(noisy)
     assert trained.polish_.measure == "rbp@3"
 
 
-def test_a_line_search_sees_the_gains_of_the_measure(fold):
+def test_a_line_search_uses_the_gains_of_the_measure(fold):
     @dataclass(frozen=True, repr=False)
     class Squares(metrics.Discounted):
         short: ClassVar[str] = "squares"
@@ -330,7 +330,7 @@ def test_a_line_search_sees_the_gains_of_the_measure(fold):
     assert gain == pytest.approx(values[1] - values[0], abs=1e-9)
 
 
-def test_a_measure_whose_lines_cannot_be_searched_is_trained_for_all_the_same(fold):
+def test_train_for_accepts_a_measure_that_cannot_be_polished(fold):
     @dataclass(frozen=True, repr=False)
     class Opaque(metrics.Measure):
         short: ClassVar[str] = "opaque"
@@ -354,10 +354,10 @@ def test_a_criterion_with_a_measure_method_is_registered_alone():
 
     register(Half)
     assert criteria.parse("half") == Half()
-    assert criteria.matched_criterion(metrics.AUC()) == criteria.AUC(), "that of the package comes first"
+    assert criteria.matched_criterion(metrics.AUC()) == criteria.AUC(), "a criterion of the package takes precedence"
 
 
-def test_a_class_that_is_defined_anew_replaces_the_earlier_one():
+def test_a_redefined_class_replaces_the_earlier_one():
     def cell():
         @dataclass(frozen=True)
         class Cell(Geometric):
@@ -371,7 +371,7 @@ def test_a_class_that_is_defined_anew_replaces_the_earlier_one():
     assert criteria.registered() == {"cell": (second, RBP)}
 
 
-def test_names_that_are_taken_are_refused():
+def test_names_already_in_use_are_rejected():
     @dataclass(frozen=True)
     class Rank(Geometric):
         name: ClassVar[str] = "map"
@@ -391,13 +391,13 @@ def test_names_that_are_taken_are_refused():
 
 
 @pytest.mark.parametrize("name", ["NDCG@3", "my loss", "Geometric", "", 3])
-def test_names_that_could_not_be_written_are_refused(name):
+def test_invalid_names_are_rejected(name):
     Named = dataclass(frozen=True)(type("Named", (Geometric,), {"name": name}))
     with pytest.raises(ValueError, match=r"Named has the name .*; expected small letters, digits"):
         register(Named, RBP)
 
 
-def test_register_says_what_is_wrong_with_a_class():
+def test_register_rejects_invalid_classes():
     class Undecorated(Geometric):
         q: int = 3
 
@@ -411,7 +411,7 @@ def test_register_says_what_is_wrong_with_a_class():
 
     @dataclass(frozen=True)
     class Demanding(criteria.Discounted):
-        steepness: float
+        exponent: float
         name: ClassVar[str] = "demanding"
 
         def discounts(self, n):
@@ -427,7 +427,7 @@ def test_register_says_what_is_wrong_with_a_class():
         (Geometric, Geometric): r"^the class Geometric is not valid: expected a class derived from structrank.metrics.Measure",
         (Geometric, RBP()): r"^rbp\(p=0.8\) is not valid: expected a class derived from structrank.metrics.Measure\.$",
         (Undecorated, RBP): r"^Undecorated is not a frozen dataclass; write @dataclass\(frozen=True\) above the class\.$",
-        (Demanding, RBP): r"^Demanding has no default for 'steepness', which is needed to create it by name\.$",
+        (Demanding, RBP): r"^Demanding has no default for 'exponent', which is needed to create it by name\.$",
         (Bare, RBP): r"^Bare is not usable as a criterion\. It must have .* Missing: name, loss\(ranking, relevant\) and \(or",
         (Undiscounted, RBP): r"^Undiscounted is not usable as a discounted criterion.* Missing: discounts\(n\)\.$",
         (Geometric, Valueless): r"^Valueless is not usable as a measure.* Missing: values\(ranking\)\.$",
@@ -439,7 +439,7 @@ def test_register_says_what_is_wrong_with_a_class():
     assert not criteria.registered()
 
 
-def test_criteria_that_lack_something_are_refused_before_training(fold):
+def test_incomplete_criteria_are_rejected_before_training(fold):
     @dataclass(frozen=True)
     class Unjudged(criteria.Criterion):
         name: ClassVar[str] = "unjudged"
@@ -501,7 +501,7 @@ class Loud(Geometric):
     oracles: ClassVar[dict] = {LoudPairs(): loud_oracle, **criteria.Discounted.oracles}
 
 
-def test_a_feature_map_and_an_oracle_of_ones_own_train_exactly(fold):
+def test_a_custom_feature_map_and_oracle_train_exactly(fold):
     register(Loud, RBP)
     rng = np.random.default_rng(4)
     for _ in range(50):
@@ -516,10 +516,10 @@ def test_a_feature_map_and_an_oracle_of_ones_own_train_exactly(fold):
         for one in ("po", LoudPairs(0.0), "auto")
     )
     assert quiet.certificate_.primal == pytest.approx(plain.certificate_.primal, abs=1e-5)
-    assert loud.certificate_.primal < 0.95 * plain.certificate_.primal, "where phi is larger, a shorter w will do"
+    assert loud.certificate_.primal < 0.95 * plain.certificate_.primal, "for a larger phi a shorter w suffices"
 
 
-def test_a_feature_map_says_what_it_lacks(fold):
+def test_the_missing_methods_of_a_feature_map_are_named(fold):
     @dataclass(frozen=True)
     class Incomplete:
         name: ClassVar[str] = "po"
@@ -545,7 +545,7 @@ def test_a_feature_map_says_what_it_lacks(fold):
         ({"coefficients": 1, "losses": 1, "values": 0}, r"returned values of shape \(\d+,\); expected \(\d+,\): one per query"),
     ],
 )
-def test_what_an_oracle_returns_is_checked(fold, answer, text):
+def test_the_result_of_an_oracle_is_checked(fold, answer, text):
     def maker(criterion, feature_map, longest):
         def oracle(queries):
             lengths = {"coefficients": len(queries.scores), "losses": len(queries.n_good), "values": len(queries.n_good)}
@@ -560,7 +560,7 @@ def test_what_an_oracle_returns_is_checked(fold, answer, text):
         StructRankSVM(X()).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
 
 
-def test_an_oracle_maker_that_makes_no_oracle_and_compiled_oracles_without_discounts_are_refused():
+def test_makers_that_return_no_oracle_and_compiled_oracles_without_discounts_are_rejected():
     def nothing(criterion, feature_map, longest):
         return None
 
@@ -572,7 +572,7 @@ def test_an_oracle_maker_that_makes_no_oracle_and_compiled_oracles_without_disco
         most_violated([0.1, 0.2], [0, 1], Y())
 
 
-def test_any_object_with_the_three_results_is_an_answer():
+def test_any_object_with_the_three_result_arrays_is_accepted():
     def maker(criterion, feature_map, longest):
         found = auc_partial_order(criterion, feature_map, longest)
         return lambda queries: SimpleNamespace(
@@ -588,7 +588,7 @@ def test_any_object_with_the_three_results_is_an_answer():
 # ---- Comparisons
 
 
-def test_registered_criteria_are_rows_by_name_in_any_number_of_processes(fold):
+def test_registered_criteria_can_be_compared_by_name_with_any_n_jobs(fold):
     @dataclass(frozen=True)
     class Hits(criteria.Discounted):
         k: int = 5
@@ -619,7 +619,7 @@ def test_registered_criteria_are_rows_by_name_in_any_number_of_processes(fold):
     assert health_path(fold.train, ["hits"], [1.0]).index.tolist() == [("hits", 1.0)]
 
 
-def test_stored_cells_know_the_settings_of_a_criterion_that_is_given_by_name(fold, tmp_path):
+def test_stored_cells_depend_on_the_settings_of_a_criterion_passed_by_name(fold, tmp_path):
     def define(default):
         @dataclass(frozen=True)
         class Redefined(Geometric):
@@ -637,7 +637,7 @@ def test_stored_cells_know_the_settings_of_a_criterion_that_is_given_by_name(fol
 # ---- Files
 
 
-def test_models_of_a_registered_criterion_load_where_it_is_registered_and_nowhere_else(fold, tmp_path):
+def test_models_of_a_registered_criterion_load_only_while_it_is_registered(fold, tmp_path):
     register(Geometric, RBP)
     train = fold.train
     models = {
@@ -703,7 +703,7 @@ register(Precision, PossiblePrecision)
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch, noisy):
-    """A user's folder, with data and a module of their own; it is where commands run."""
+    """Working directory with data and a user module."""
     (tmp_path / "my_criteria.py").write_text(MODULE)
     (tmp_path / "made" / "Fold1").mkdir(parents=True)
     for name in ("train", "test"):
@@ -723,20 +723,19 @@ def run(folder, capsys):
 
     def run(command):
         code = cli.main(command.split())
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        return code, *capsys.readouterr()
 
     return run
 
 
 def test_a_module_named_by_import_is_used_by_every_command(run):
     train = "train made/Fold1/train.txt --criterion precision --k 3 -o m"
-    code, _, said = run(train)
+    code, _, message = run(train)
     assert code == 2
-    assert re.search(r"criterion='precision' is not known; .* --import\. \(--criterion\)\n", said)
+    assert re.search(r"criterion='precision' is not known; .* --import\. \(--criterion\)\n", message)
     assert run(f"{train} --import my_criteria")[0] == 0
     assert load_model("m").criterion == "precision"
-    assert sys.path.index(os.getcwd()) == len(sys.path) - 1, "no file of the folder takes the place of a library"
+    assert sys.path.index(os.getcwd()) == len(sys.path) - 1, "files of the folder must not shadow libraries"
     facts = json.loads(run("evaluate made/Fold1/test.txt m --measures possible_p@3 --json --import my_criteria")[1])
     data = datasets.load_letor("made/Fold1/test.txt")
     expected = metrics.evaluate(data.y, load_model("m").predict(data.X), data.qid, "possible_p@3")["possible_p@3"]
@@ -745,7 +744,7 @@ def test_a_module_named_by_import_is_used_by_every_command(run):
     assert run("predict m made/Fold1/test.txt --import my_criteria")[1].startswith("qid\tdocid\tscore\trank\n")
 
 
-def test_the_installed_command_imports_from_the_current_folder_also_in_its_processes(folder):
+def test_the_installed_command_and_its_workers_import_from_the_current_folder(folder):
     command = "compare made --trainers auc precision --measures possible_p@3 map --Cs 1 10 --jobs 2 --import my_criteria"
     script = pathlib.Path(sys.executable).parent / "structrank"
     done = subprocess.run([script, *command.split()], capture_output=True, text=True, cwd=folder, check=False)
@@ -754,14 +753,14 @@ def test_the_installed_command_imports_from_the_current_folder_also_in_its_proce
     assert "possible_p@3 (relevant_from=1)" in done.stdout
 
 
-def test_a_model_of_an_unregistered_criterion_is_refused_in_one_line(run):
+def test_a_model_of_an_unregistered_criterion_is_rejected_in_one_line(run):
     assert run("train made/Fold1/train.txt --criterion precision --import my_criteria -o m")[0] == 0
     del criteria.CRITERIA["precision"]
-    code, out, said = run("inspect m")
-    assert (code, out, said.count("\n")) == (2, "", 1)
-    assert "structrank.register(" in said
+    code, out, message = run("inspect m")
+    assert (code, out, message.count("\n")) == (2, "", 1)
+    assert "structrank.register(" in message
 
 
 def test_a_module_that_cannot_be_imported_is_an_error_in_one_line(run):
-    said = "structrank inspect: error: --import my_criterai: No module named 'my_criterai'.\n"
-    assert run("inspect m --import my_criterai") == (2, "", said)
+    message = "structrank inspect: error: --import my_criterai: No module named 'my_criterai'.\n"
+    assert run("inspect m --import my_criterai") == (2, "", message)

@@ -52,10 +52,10 @@ def true_pairs(made, log):
     return Preferences(log.queries, log.urls, *columns, np.ones(known.sum()))
 
 
-# --- what it computes -------------------------------------------------------------------------------------------------
+# --- scores and theta -------------------------------------------------------------------------------------------------
 
 
-def test_scores_are_the_weighted_sum_of_both_in_spreads_of_their_query(log, model):
+def test_scores_are_the_weighted_sum_of_both_standardised_scores(log, model):
     queries, urls = log.queries.values[log.query[:50]], log.urls.values[log.shown[:500:10]]
     query = log.queries.index(queries)
     counts = log.counts()
@@ -74,7 +74,7 @@ def test_scores_are_the_weighted_sum_of_both_in_spreads_of_their_query(log, mode
 
 
 @pytest.mark.parametrize(("theta", "part"), [(0.0, "collaborative_"), (1.0, "walk_")])
-def test_at_the_ends_it_ranks_as_one_of_them(theta, part, log):
+def test_theta_0_and_1_rank_like_a_single_model(theta, part, log):
     walk = RandomWalkRanker(tol=0)
     model = HybridRanker(CollaborativeRanker(factors=5, max_iter=5), walk, theta=theta).fit(log)
     pairs = preference_pairs(log)
@@ -83,14 +83,14 @@ def test_at_the_ends_it_ranks_as_one_of_them(theta, part, log):
     assert pair_accuracy(pairs, model) == pytest.approx(pair_accuracy(pairs, getattr(model, part)), abs=1e-3)
 
 
-def test_theta_is_chosen_where_the_curve_is_high(model):
+def test_the_chosen_theta_is_near_the_maximum_of_the_curve(model):
     thetas, accuracy = np.array(model.curve_).T
     assert tuple(thetas) == THETAS
     assert accuracy[thetas == model.theta_] > accuracy.max() - 0.02
     assert 0 < model.theta_ < 1
 
 
-def test_some_of_many_pairs_suffice_to_choose_by(log, model, monkeypatch):
+def test_theta_can_be_chosen_on_a_sample_of_the_pairs(log, model, monkeypatch):
     monkeypatch.setattr("structrank.clicks.hybrid._SELECTION_PAIRS", 200)
     some = HybridRanker().fit(log)
     (thetas, found), (_, expected) = np.array(some.curve_).T, np.array(model.curve_).T
@@ -100,14 +100,14 @@ def test_some_of_many_pairs_suffice_to_choose_by(log, model, monkeypatch):
     assert np.isfinite(some.predict(log.queries.values[log.query[:9]], log.urls.values[log.shown[:90:10]])).all()
 
 
-def test_repetition_gives_the_same_model(log, model):
+def test_repeated_fits_are_bit_identical(log, model):
     again = HybridRanker().fit(log)
     assert again.theta_ == model.theta_
     assert again.curve_ == model.curve_
     assert np.array_equal(again.collaborative_.url_factors_, model.collaborative_.url_factors_)
 
 
-def test_a_query_shown_one_url_is_normalised_by_the_spread_of_others():
+def test_a_query_with_one_url_is_normalised_by_the_spread_of_others():
     scale = QueryScale.measure(np.array([0, 0, 0, 1]), np.array([1.0, 2.0, 3.0, 9.0]), 3)
     assert scale.mean.tolist() == [2.0, 9.0, 0.0]
     assert scale.sd == pytest.approx(np.sqrt([(2 + 10 * 0.5) / 13, 10 * 0.5 / 11, 0.5]))
@@ -115,7 +115,7 @@ def test_a_query_shown_one_url_is_normalised_by_the_spread_of_others():
     assert constant.apply(np.array([0]), np.array([4.0])).tolist() == [0.0]
 
 
-def test_a_streamed_log_as_counts_and_pairs(made, log):
+def test_counts_and_pairs_of_a_stream_give_the_model_of_the_log(made, log):
     counts, pairs = ClickCounter(), PairCounter()
     for part in stream_sessions(made, chunk=100):
         counts.add(part)
@@ -129,7 +129,7 @@ def test_a_streamed_log_as_counts_and_pairs(made, log):
     assert len(HybridRanker(collaborative).fit(log.counts(), preference_pairs(log)).curve_) == len(THETAS)
 
 
-def test_the_walk_as_prior_is_what_the_factors_start_from(log):
+def test_with_combine_prior_tight_factors_rank_like_the_walk(log):
     weak = CollaborativeRanker(factors=3, query_mean=0.0, query_sd=1e-3, url_sd=1e-3, max_iter=3)
     model = HybridRanker(weak, RandomWalkRanker(), combine="prior", theta=2.0).fit(log)
     pairs = preference_pairs(log)
@@ -139,7 +139,7 @@ def test_the_walk_as_prior_is_what_the_factors_start_from(log):
     assert pair_accuracy(pairs, free) > pair_accuracy(pairs, model) + 0.05
 
 
-def test_the_strength_of_the_prior_is_chosen_too():
+def test_theta_of_the_prior_is_chosen_on_a_curve():
     made = datasets.make_clicks(n_queries=40, n_urls=80, n_topics=2, n_sessions=400, random_state=0)
     model = HybridRanker(CollaborativeRanker(factors=3), combine="prior", folds=2).fit(ClickLog.from_sessions(made))
     assert [theta for theta, _ in model.curve_] == [0.0, 0.25, 0.5, 1.0, 2.0]
@@ -154,7 +154,7 @@ def test_the_strength_of_the_prior_is_chosen_too():
     [({}, 0.02, 0.003), ({"model": "cascade", "bias": 2.0}, 0.02, 0.015)],
     ids=["position", "cascade"],
 )
-def test_the_hybrid_is_best_on_logs_with_bias_and_beats_click_through_against_the_truth(setting, by_pairs, by_sessions):
+def test_the_hybrid_is_best_on_logs_with_position_bias(setting, by_pairs, by_sessions):
     """Evaluate on the paper's split, where pairs of a session fall on both sides, and on a split of whole sessions."""
     ahead = []
     for seed in (100, 101, 102):
@@ -166,7 +166,7 @@ def test_the_hybrid_is_best_on_logs_with_bias_and_beats_click_through_against_th
         splits = (log, known, pairs), (train, preference_pairs(train), preference_pairs(test))
         ahead.append([])
         for hybrid, (clicks, pairs_to_learn, judges) in zip(hybrids, splits, strict=True):
-            others = [RandomWalkRanker(way).fit(clicks) for way in ("forward", "backward")]
+            others = [RandomWalkRanker(direction).fit(clicks) for direction in ("forward", "backward")]
             others.append(CollaborativeRanker().fit(pairs_to_learn))
             ahead[-1].append(pair_accuracy(judges, hybrid) - max(pair_accuracy(judges, other) for other in others))
             assert pair_accuracy(truth, hybrid) > pair_accuracy(truth, ClickThroughRate().fit(clicks)) + 0.03
@@ -174,7 +174,7 @@ def test_the_hybrid_is_best_on_logs_with_bias_and_beats_click_through_against_th
     assert (np.mean(ahead, axis=0) > (by_pairs, by_sessions)).all()
 
 
-def test_hubs_put_the_backward_walk_ahead_of_the_forward():
+def test_the_backward_walk_is_better_on_logs_with_hubs():
     """Hubs are clicked for their high rank, for any query; only the backward walk corrects for that."""
 
     def backward_ahead(hubs):
@@ -182,7 +182,7 @@ def test_hubs_put_the_backward_walk_ahead_of_the_forward():
         for seed in (100, 101, 102):
             log = ClickLog.from_sessions(datasets.make_clicks(hubs=hubs, authority=2.0, random_state=seed))
             train, test = log.split(0.25, seed)
-            walks = [RandomWalkRanker(way).fit(train) for way in ("forward", "backward")]
+            walks = [RandomWalkRanker(direction).fit(train) for direction in ("forward", "backward")]
             forward, backward = (pair_accuracy(preference_pairs(test), walk) for walk in walks)
             gains.append(backward - forward)
         return np.mean(gains)
@@ -209,12 +209,12 @@ def test_hubs_put_the_backward_walk_ahead_of_the_forward():
         ({"walk": RandomWalkRanker(steps=0)}, "steps=0 is not valid"),
     ],
 )
-def test_parameters_are_checked(parameters, message, log):
+def test_invalid_parameters_are_rejected(parameters, message, log):
     with pytest.raises(ValueError, match=message):
         HybridRanker(**parameters).fit(log)
 
 
-def test_logs_that_cannot_be_learned_from_are_refused(log):
+def test_logs_without_usable_pairs_are_rejected(log):
     with pytest.raises(ValueError, match="log is a list; expected a ClickLog, or ClickCounts together with pairs"):
         HybridRanker().fit([("q", ["a"], [0])])
     with pytest.raises(ValueError, match="log is ClickCounts, from which pairs cannot be extracted"):

@@ -1,4 +1,4 @@
-"""What SECURITY.md promises, and that the files which speak of the package agree with it."""
+"""The claims of SECURITY.md, and agreement of setup.cfg, type stubs, CITATION.cff and CHANGELOG.md with the package."""
 
 import ast
 import configparser
@@ -37,7 +37,7 @@ def setup():
 
 
 def imported(tree):
-    """Return the top-level names of what a file imports from anywhere."""
+    """Yield the top-level names of the modules that a file imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -45,11 +45,11 @@ def imported(tree):
             yield node.module.split(".")[0]
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             named = isinstance(node.args[0], ast.Constant)
-            yield node.args[0].value.split(".")[0] if named else "structrank"  # computed names are of its own modules
+            yield node.args[0].value.split(".")[0] if named else "structrank"  # computed names are modules of structrank
 
 
 def unsafe_places(tree):
-    """Name what a file must not do: run text, unpickle, talk to the network, start programs."""
+    """Yield the places where a file evaluates text, unpickles, uses the network or starts programs."""
     for name in imported(tree):
         if name in FORBIDDEN_MODULES:
             yield f"imports {name}"
@@ -73,16 +73,16 @@ def unsafe_places(tree):
         *("np.load(f, allow_pickle=flag)", "importlib.import_module('pickle')", "os.system('ls')"),
     ],
 )
-def test_the_search_finds_what_it_is_for(text):
+def test_unsafe_code_is_found(text):
     assert list(unsafe_places(ast.parse(text)))
 
 
-def test_nothing_runs_text_unpickles_or_talks_to_the_network():
+def test_the_package_contains_no_unsafe_code():
     assert len(TREES) > 50
     assert {path.name: places for path, tree in TREES if (places := list(unsafe_places(tree)))} == {}
 
 
-# What audit hooks see cannot be hidden from them by a library on the way.
+# Audit hooks also see the calls of libraries.
 WATCHED = """
 import sys
 
@@ -117,13 +117,13 @@ assert not events, events
     run(WATCHED + code, tmp_path / "m")
 
 
-def test_loading_a_model_executes_nothing_and_opens_nothing_else(tmp_path):
+def test_loading_a_model_executes_no_code_and_opens_no_other_file(tmp_path):
     path = tmp_path / "m"
     structrank.StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1]).save(path)
     code = """
 import os
 from structrank import load_model
-load_model(sys.argv[1])  # imports what it needs
+load_model(sys.argv[1])  # imports modules
 PREFIXES = (*PREFIXES, "exec", "compile", "import", "open", "ctypes.", "pickle.", "marshal.", "os.", "code.", "subprocess.")
 sys.addaudithook(watch)
 load_model(sys.argv[1])
@@ -134,7 +134,7 @@ assert repr(sys.argv[1]) in found[0][1], found
     run(WATCHED + code, path)
 
 
-# ---- What is installed
+# ---- Installation
 
 
 def requirements(setup):
@@ -151,9 +151,9 @@ def test_every_requirement_has_a_lower_bound_and_no_upper_one(setup):
         assert re.fullmatch(r"[A-Za-z0-9_-]+>=[0-9.]+", requirement), requirement
 
 
-def test_what_is_imported_is_required(setup):
+def test_every_imported_library_is_required(setup):
     names = {re.split(">=", line)[0].lower().replace("_", "-") for extra, line in requirements(setup) if extra != "test"}
-    names.add("joblib")  # scikit-learn's own, and of its public interface
+    names.add("joblib")  # a dependency of scikit-learn that is part of its public interface
     homes = importlib.metadata.packages_distributions()
     for path, tree in TREES:
         for name in set(imported(tree)) - set(sys.stdlib_module_names) - {"structrank"}:
@@ -223,14 +223,14 @@ def test_versions_agree(setup):
     assert headings[0] == version
 
 
-def test_the_citation_has_what_its_format_requires():
+def test_the_citation_has_the_required_fields():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert {"cff-version", "message", "title", "authors"} <= set(citation)
     for reference in citation["references"]:
         assert {"type", "title", "authors"} <= set(reference)
 
 
-def test_targets_that_are_promised_exist():
+def test_documented_make_targets_exist():
     makefile = (ROOT / "Makefile").read_text()
     text = "".join((ROOT / name).read_text() for name in ("SECURITY.md", "CHANGELOG.md", "README.md"))
     for target in set(re.findall(r"make (\w+)", text)) & {"table", "test", "types", "fuzz", "kills", "audit", "lowest"}:
@@ -238,8 +238,11 @@ def test_targets_that_are_promised_exist():
 
 
 def test_docstrings_are_in_the_imperative():
-    for path in sorted(path for folder in ("structrank", "solvers", "datasets") for path in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+    others = [
+        (path, ast.parse(path.read_text())) for folder in ("benchmarks", "tests") for path in (ROOT / folder).glob("*.py")
+    ]
+    for path, tree in TREES + others:
+        for node in ast.walk(tree):
             if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Module)):
                 first = (ast.get_docstring(node) or "").split(" ")[0]
                 assert first not in ("Give", "Gives", "Tell", "Tells", "Say", "Says"), f"{path}: {first} ..."

@@ -1,4 +1,4 @@
-"""Lambdas and swap gains, held against brute force: the measure evaluated again, and finite differences of the cost."""
+"""Lambdas and swap gains against brute force: re-evaluated measures and finite differences of the cost."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def random_queries(rng, n):
 
 
 def normaliser(labels, measure):
-    """Give Z, by which the measure divides."""
+    """Return Z, the divisor of the measure."""
     if isinstance(measure, metrics.MAP):
         return max(1, np.count_nonzero(labels >= measure.relevant_from))
     if isinstance(measure, metrics.MRR):
@@ -68,8 +68,8 @@ def pairs_of(construction, labels, order, measure):
         ranks = []
         for grade in np.unique(by_rank):
             free = [r for r in range(n) if ideal[r] == grade and by_rank[r] != grade]
-            homeless = [r for r in range(n) if by_rank[r] == grade and ideal[r] != grade]
-            ranks += list(zip(homeless, free, strict=True))
+            misplaced = [r for r in range(n) if by_rank[r] == grade and ideal[r] != grade]
+            ranks += list(zip(misplaced, free, strict=True))
     found = []
     for a, b in ranks:
         i, j = order[a], order[b]
@@ -100,7 +100,7 @@ def cost_of(construction, scores, pairs):
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
-def test_swap_gains_equal_the_measure_evaluated_again(measure, rng):
+def test_swap_gains_equal_differences_of_the_measure(measure, rng):
     for labels, _ in random_queries(rng, 15):
         gains, base = swap_gains(labels, measure), value_of(labels, measure)
         if np.isnan(base):
@@ -133,7 +133,7 @@ def test_lambdas_are_minus_the_gradient_of_the_implicit_cost_with_ranks_fixed(me
             assert lambdas[i] == pytest.approx(-slope, abs=1e-6)
 
 
-def test_ranknet_weighs_every_pair_of_different_label_alike(rng):
+def test_ranknet_weights_all_pairs_of_different_labels_equally(rng):
     for labels, scores in random_queries(rng, 20):
         better = labels[:, None] > labels[None, :]
         forces = better / (1 + np.exp(scores[:, None] - scores[None, :]))
@@ -141,7 +141,7 @@ def test_ranknet_weighs_every_pair_of_different_label_alike(rng):
 
 
 @pytest.mark.parametrize("cost", ["cross-entropy", "sigmoid"])
-def test_curvatures_are_second_derivatives_and_forces_first_ones(cost):
+def test_forces_are_first_and_curvatures_second_derivatives(cost):
     scores, labels = np.array([0.3, -0.4]), np.array([1.0, 0.0])
     plan = make_plan(metrics.NDCG(), labels, np.array([0, 2]), cost=cost, shift=0.7)
 
@@ -157,7 +157,7 @@ def test_curvatures_are_second_derivatives_and_forces_first_ones(cost):
     assert force(gap)[1] == pytest.approx((force(gap - step)[0] - force(gap + step)[0]) / (2 * step), abs=1e-9)
 
 
-def test_groups_and_documents_left_out_change_the_pairs(rng):
+def test_pairs_are_within_groups_and_skip_documents_without_labels(rng):
     labels = np.array([0.2, 0.9, np.nan, 0.5, 0.1])
     grades = np.array([1.0, 0.0, 1.0, 1.0, 0.0])
     scores = rng.normal(size=5)
@@ -168,7 +168,7 @@ def test_groups_and_documents_left_out_change_the_pairs(rng):
     assert lambdas[2] == 0
     assert lambdas[3] == pytest.approx(-lambdas[0], abs=1e-15)
     assert lambdas[1] == pytest.approx(-lambdas[4], abs=1e-15)
-    # The document without a label is not ranked either.
+    # The document without a label has no rank.
     known = [0, 1, 3, 4]
     order = np.argsort(-scores[known])
     gains = np.abs(swap_gains(labels[known][order], "cndcg"))
@@ -177,7 +177,7 @@ def test_groups_and_documents_left_out_change_the_pairs(rng):
     assert lambdas[3] == pytest.approx(gains[ranks[0], ranks[2]] / (1 + np.exp(scores[3] - scores[0])), abs=1e-12)
 
 
-def test_queries_are_worked_on_apart_and_weighted(rng):
+def test_queries_are_independent_and_weighted(rng):
     labels, scores = rng.integers(0, 4, 30).astype(float), rng.normal(size=30)
     indptr = np.array([0, 7, 8, 20, 30])
     plan = make_plan(metrics.NDCG(k=5), labels, indptr, query_weights=np.array([1.0, 1.0, 0.0, 2.0]))
@@ -189,7 +189,7 @@ def test_queries_are_worked_on_apart_and_weighted(rng):
         assert lambdas[part] == pytest.approx(expected, abs=1e-14)
 
 
-def test_effective_pairs_are_those_that_the_measure_sees():
+def test_effective_pairs_are_the_pairs_whose_swap_changes_the_measure():
     labels = np.array([0.0, 1, 0, 1, 0, 0])  # by rank
     scores, indptr = -np.arange(6.0), np.array([0, 6])
 
@@ -199,7 +199,7 @@ def test_effective_pairs_are_those_that_the_measure_sees():
 
     assert effective(None) == effective("ndcg") == effective("map") == 8
     assert effective("ndcg@1") == 2  # the first document with each relevant one
-    assert effective("mrr") == 2 + 3  # those, and the first relevant one with each bad one below
+    assert effective("mrr") == 2 + 3  # and the first relevant document with each irrelevant one below
     plan = make_plan(None, labels, indptr)
     assert kernels.count_pairs(plan).tolist() == [8]
 
@@ -212,7 +212,7 @@ def test_scaling_by_deviation_gives_each_query_deviation_one(rng):
     assert lambdas[8:].std() == pytest.approx(1.0)
 
 
-def test_large_score_differences_neither_overflow_nor_lose_the_sum():
+def test_large_score_differences_do_not_overflow():
     with np.errstate(all="raise"):
         lambdas = lambda_gradients([-1e4, 1e4, 0.0], [2, 0, 1], "ndcg")
     assert np.isfinite(lambdas).all()
@@ -234,7 +234,7 @@ def test_large_score_differences_neither_overflow_nor_lose_the_sum():
         ({"scores": [1.0, 2.0], "labels": [0, 2], "measure": "cndcg"}, "click labels must lie in"),
     ],
 )
-def test_bad_input_is_named(arguments, message):
+def test_invalid_input_is_rejected(arguments, message):
     with pytest.raises(ValueError, match=message):
         lambda_gradients(**arguments)
 

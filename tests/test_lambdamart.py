@@ -1,4 +1,4 @@
-"""LambdaMART: its lambdas by brute force, LightGBM's own lambdarank beside it, several measures at once, and manners."""
+"""LambdaMART: lambdas against brute force, accuracy against LightGBM's lambdarank, several objectives, and invalid input."""
 
 import sys
 
@@ -41,8 +41,8 @@ def clicks(fold):
 
 def fit(part, *arguments, labels=None, validation=None, callback=None, sample_weight=None, **parameters):
     model = LambdaMART(*arguments, **{"n_estimators": 10, **parameters})
-    given = {"labels": labels, "validation": validation, "callback": callback, "sample_weight": sample_weight}
-    return model.fit(part.X, part.y, qid=part.qid, **given)
+    options = {"labels": labels, "validation": validation, "callback": callback, "sample_weight": sample_weight}
+    return model.fit(part.X, part.y, qid=part.qid, **options)
 
 
 def ndcg(part, scores, per_query=False):
@@ -53,7 +53,7 @@ def ndcg(part, scores, per_query=False):
 
 
 def brute_force(scores, labels, qid, measure, margin, cost, equal=None):
-    """Lambdas and second derivatives pair by pair, the measure re-evaluated after each swap."""
+    """Compute lambdas and second derivatives pair by pair, re-evaluating the measure after each swap."""
     force, bend = np.zeros(len(scores)), np.zeros(len(scores))
     for query in np.unique(qid):
         rows = np.flatnonzero((qid == query) & ~np.isnan(labels))
@@ -101,7 +101,7 @@ def test_gradients_equal_brute_force_over_pairs(objective, cost, margin, rng):
 
 
 @pytest.mark.parametrize("margin", [None, 0.01])
-def test_graded_lambdas_are_of_pairs_that_are_equal_above_and_have_clicks(margin, rng):
+def test_lambdas_of_a_tier_are_of_pairs_tied_in_the_tiers_above(margin, rng):
     n, weight = 24, 0.3
     qid, labels, scores = np.repeat([0, 1], 12), rng.integers(0, 3, n).astype(float), rng.normal(size=n)
     clicks = np.where(rng.random(n) < 0.7, rng.integers(1, 5, n) / 4, np.nan)
@@ -122,7 +122,7 @@ def test_graded_lambdas_are_of_pairs_that_are_equal_above_and_have_clicks(margin
     assert gradient == pytest.approx(-(0.6 * first + weight * second + 0.1 * third), abs=1e-12)
 
 
-def test_normalised_lambdas_have_deviation_one_in_each_query_and_its_weight(fold, rng):
+def test_normalised_lambdas_have_the_weight_of_the_query_as_standard_deviation(fold, rng):
     data = RankingData(fold.train.X, fold.train.y, fold.train.qid, np.where(fold.train.qid % 2, 1.0, 3.0))
     scores = rng.normal(size=len(fold.train.y))
     gradient, second = _Lambdas(CrossEntropy(), data, {}, 1, False, None)(scores, 0)
@@ -175,7 +175,7 @@ def test_plain_lambdamart_is_as_accurate_as_lightgbms_lambdarank():
     assert abs(np.mean(differences)) < 0.005
 
 
-def test_the_graded_measure_raises_cndcg_and_leaves_ndcg_where_it_is():
+def test_the_graded_objective_raises_cndcg_without_lowering_ndcg():
     clicked = ([], [])
     graded = ([], [])
     for seed in range(3):
@@ -201,7 +201,7 @@ def test_every_objective_learns(objective, fold):
     assert model.score(fold.test.X, fold.test.y, qid=fold.test.qid) == ndcg(fold.test, model.predict(fold.test.X))
 
 
-def test_iteration_dependent_lambdas_go_from_the_early_to_the_late_objective(fold):
+def test_iteration_dependent_lambdas_interpolate_between_two_objectives(fold):
     def scores(objective):
         return fit(fold.train, objective, leaf_values="gradient").predict(fold.train.X)
 
@@ -248,7 +248,7 @@ def test_history_counts_pairs_and_a_callback_stops(fold):
     assert [entry.effective_pairs for entry in model.history_] == [pairs] * 3
 
 
-def test_ctrl_c_leaves_the_trees_so_far(fold):
+def test_ctrl_c_keeps_the_trees_so_far(fold):
     def interrupt(entry):
         if entry.round == 4:
             raise KeyboardInterrupt
@@ -259,12 +259,12 @@ def test_ctrl_c_leaves_the_trees_so_far(fold):
     assert np.array_equal(model.predict(fold.test.X), fit(fold.train, n_estimators=4).predict(fold.test.X))
 
 
-def test_stages_end_with_the_prediction(fold):
+def test_staged_predictions_equal_those_of_fewer_trees(fold):
     model = fit(fold.train)
-    stages = list(model.staged_predict(fold.test.X))
-    assert len(stages) == 10
-    assert stages[-1] == pytest.approx(model.predict(fold.test.X), abs=1e-12)
-    assert stages[3] == pytest.approx(fit(fold.train, n_estimators=4).predict(fold.test.X), abs=1e-12)
+    staged = list(model.staged_predict(fold.test.X))
+    assert len(staged) == 10
+    assert staged[-1] == pytest.approx(model.predict(fold.test.X), abs=1e-12)
+    assert staged[3] == pytest.approx(fit(fold.train, n_estimators=4).predict(fold.test.X), abs=1e-12)
 
 
 def test_the_order_of_rows_does_not_change_the_model(fold, rng):
@@ -275,7 +275,7 @@ def test_the_order_of_rows_does_not_change_the_model(fold, rng):
         np.testing.assert_allclose(model.predict(fold.test.X), expected, rtol=1e-9)
 
 
-def test_kinds_of_input_and_threads_do_not_change_the_model(fold):
+def test_containers_and_threads_do_not_change_the_model(fold):
     part = fold.train
     expected = fit(part).predict(fold.test.X)
     names = [f"f{i}" for i in range(5)]
@@ -286,12 +286,12 @@ def test_kinds_of_input_and_threads_do_not_change_the_model(fold):
     assert np.array_equal(sparse.predict(scipy.sparse.coo_matrix(fold.test.X)), expected)
     assert np.array_equal(fit(part, n_jobs=2).predict(fold.test.X), expected)
     rank = np.concatenate([np.arange(size) for size in np.unique(part.qid, return_counts=True)[1]])
-    order = np.lexsort((part.qid, rank))  # the first rows of all queries, then the second ones, ...
+    order = np.lexsort((part.qid, rank))  # the first row of every query, then the second, ...
     mixed = LambdaMART(n_estimators=10).fit(part.X[order], part.y[order], qid=part.qid[order])
     assert mixed.predict(fold.test.X) == pytest.approx(expected, abs=1e-6)
 
 
-def test_query_weights_count(fold):
+def test_query_weights_change_the_model(fold):
     part = fold.train
     plain = fit(part, reg_lambda=0.0, min_child_weight=0.0)
     double = fit(part, sample_weight=np.full(len(part.y), 2.0), min_child_weight=0.0)
@@ -301,13 +301,13 @@ def test_query_weights_count(fold):
     assert not np.allclose(uneven.predict(part.X), plain.predict(part.X))
 
 
-def test_seeds_decide_what_is_drawn(fold):
+def test_sampling_is_reproducible_by_seed(fold):
     drawn = [fit(fold.train, subsample=0.5, colsample_bytree=0.6, random_state=seed).predict(fold.test.X) for seed in (0, 0, 1)]
     assert np.array_equal(drawn[0], drawn[1])
     assert not np.array_equal(drawn[0], drawn[2])
 
 
-def test_nothing_is_printed_unless_asked(fold, capfd):
+def test_nothing_is_printed_unless_verbose(fold, capfd):
     fit(fold.train, validation=fold.validation)
     assert capfd.readouterr() == ("", "")
     fit(fold.train, verbose=1)
@@ -317,7 +317,7 @@ def test_nothing_is_printed_unless_asked(fold, capfd):
     assert err.endswith("n_estimators\n")
 
 
-def test_data_without_a_split_are_refused_or_warned_of(fold):
+def test_data_that_no_tree_can_split_raise_or_warn(fold):
     with pytest.raises(ValueError, match="X has no feature that could split its 3 documents into leaves of at least min_c"):
         LambdaMART().fit([[0.0], [1.0], [2.0]], [0, 1, 2])
     with pytest.raises(ValueError, match="X has no feature that could split"):
@@ -335,7 +335,7 @@ def test_data_without_a_split_are_refused_or_warned_of(fold):
     "objective",
     ["map", Graded((Tier("clicks", weight=0.2),)), IterationDependent(late=Sigmoid("ndcg@3", 0.5), schedule=Linear())],
 )
-def test_models_come_back_from_files(objective, fold, clicks, tmp_path):
+def test_loaded_models_equal_the_saved_models(objective, fold, clicks, tmp_path):
     labels = {"clicks": clicks} if isinstance(objective, Graded) else None
     model = fit(fold.train, objective, labels=labels)
     model.save(tmp_path / "m.structrank")
@@ -349,12 +349,12 @@ def test_models_come_back_from_files(objective, fold, clicks, tmp_path):
     assert np.array_equal(booster.predict(fold.test.X), model.predict(fold.test.X))
 
 
-def test_copies_are_untrained_and_have_the_same_parameters():
+def test_clones_have_the_same_parameters():
     model = LambdaMART(Graded(), measure="map", learning_rate=0.2)
     assert clone(model).get_params() == model.get_params()
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------
+# --- invalid arguments ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -377,7 +377,7 @@ def test_copies_are_untrained_and_have_the_same_parameters():
         ({"random_state": None}, "random_state=None is not valid"),
     ],
 )
-def test_wrong_parameters_are_named(parameters, message, fold):
+def test_invalid_parameters_are_rejected(parameters, message, fold):
     with pytest.raises(ValueError, match=message):
         fit(fold.train, **parameters)
 
@@ -399,7 +399,7 @@ def test_wrong_parameters_are_named(parameters, message, fold):
         (lambda: Graded((Tier(weight=0.6), Tier("b", weight=0.4))), "sum to 1; expected less than 1"),
     ],
 )
-def test_wrong_objectives_are_named(make, message):
+def test_invalid_objectives_are_rejected(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -425,17 +425,17 @@ def with_value(clicks, row, value):
         (lambda c: {"clicks": ["many"] * len(c)}, r"labels\['clicks'\] has 'many' at row 0"),
     ],
 )
-def test_wrong_label_sources_are_named(labels, message, fold, clicks):
+def test_invalid_label_sources_are_rejected(labels, message, fold, clicks):
     with pytest.raises(ValueError, match=message):
         fit(fold.train, Graded(), labels=labels(clicks))
 
 
-def test_a_plain_objective_refuses_labels_that_it_would_not_read(fold, clicks):
+def test_unused_label_sources_are_rejected(fold, clicks):
     with pytest.raises(ValueError, match="labels has 'clicks', which the objective does not read; it reads none"):
         fit(fold.train, labels={"clicks": clicks})
 
 
-def test_data_that_teach_nothing_and_wrong_validation_are_refused(fold):
+def test_data_without_training_signal_and_invalid_validation_are_rejected(fold):
     part = fold.train
     with pytest.raises(ValueError, match="no query carries a training signal"):
         LambdaMART().fit(part.X, np.ones(len(part.y)), qid=part.qid)
@@ -449,7 +449,7 @@ def test_data_that_teach_nothing_and_wrong_validation_are_refused(fold):
         fit(part).predict(part.X[:, :4])
 
 
-def test_a_refused_fit_leaves_the_model_alone(fold):
+def test_a_failed_fit_does_not_change_the_earlier_model(fold):
     model = fit(fold.train)
     before = model.predict(fold.test.X)
     with pytest.raises(ValueError, match="y contains NaN"):
@@ -468,7 +468,7 @@ def test_without_lightgbm_the_error_names_the_extra(fold, monkeypatch):
 
 @pytest.fixture(scope="module")
 def small():
-    """A few short queries and a model whose stages they are looked at."""
+    """A few short queries and a model trained on them."""
     part = datasets.make_ranking(
         n_queries=8, n_docs=8, n_features=3, n_grades=4, relevant_share=0.6, split=(0.5, 0.25, 0.25), random_state=2
     ).train
@@ -515,7 +515,7 @@ def test_contributions_equal_brute_force(small):
     assert found.loc[3].to_numpy() == pytest.approx(np.mean(shares, axis=0), abs=1e-12)
 
 
-def test_labels_at_top_are_counted(small):
+def test_shares_of_labels_at_the_top_are_exact(small):
     part, model = small
     found = labels_at_top(model, part.X, part.y, part.qid, k=2)
     scores = model.predict(part.X)
@@ -530,20 +530,20 @@ def test_displays_draw_a_line_for_each_column(small):
     plt.switch_backend("Agg")
     part, model = small
     clicks = datasets.make_click_labels(part.X, part.y, part.qid, random_state=0)
-    given = {"model": model, "X": part.X, "y": part.y, "qid": part.qid}
-    agreement = LambdaAgreementDisplay.from_estimator(**given, labels={"clicks": clicks})
+    arguments = {"model": model, "X": part.X, "y": part.y, "qid": part.qid}
+    agreement = LambdaAgreementDisplay.from_estimator(**arguments, labels={"clicks": clicks})
     assert list(agreement.lines_) == ["clicks, all pairs", "clicks, pairs equal above"]
-    contribution = LambdaContributionDisplay.from_estimator(**given)
+    contribution = LambdaContributionDisplay.from_estimator(**arguments)
     drawn = contribution.lines_[0.0].get_ydata()
     assert drawn == pytest.approx(100 * contribution.shares[0.0].to_numpy())
     _, ax = plt.subplots()
-    top = TopLabelsDisplay.from_estimator(**given, k=2, ax=ax)
+    top = TopLabelsDisplay.from_estimator(**arguments, k=2, ax=ax)
     assert top.ax_ is ax
     assert ax.get_ylabel() == "share of the first ranks (%)"
     plt.close("all")
 
 
-def test_diagnostics_refuse_what_they_cannot_use(small):
+def test_invalid_arguments_of_diagnostics_are_rejected(small):
     part, model = small
     with pytest.raises(ValueError, match="expected a Graded"):
         lambda_agreement(model, part.X, part.y, part.qid, objective=CrossEntropy())
@@ -555,7 +555,7 @@ def test_diagnostics_refuse_what_they_cannot_use(small):
         labels_at_top(model, part.X, part.y, part.qid, every=0)
 
 
-def test_agreement_knows_the_weights_of_the_first_tier(fold):
+def test_agreement_uses_the_schedule_of_the_first_tier(fold):
     part = fold.train
     clicks = {"clicks": datasets.make_click_labels(part.X, part.y, part.qid, random_state=0)}
     model = LambdaMART(n_estimators=4, min_child_samples=3).fit(part.X, part.y, qid=part.qid)
@@ -564,6 +564,6 @@ def test_agreement_knows_the_weights_of_the_first_tier(fold):
     assert found[0].equals(found[1])
 
 
-def test_the_first_tier_is_one():
+def test_graded_objectives_cannot_be_nested():
     with pytest.raises(ValueError, match="it has tiers itself; list all tiers in `tiers`"):
         Graded(first=Graded())

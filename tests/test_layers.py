@@ -1,4 +1,4 @@
-"""The tree: few names at the top, layers that import downwards only, no circle, no private module of another package."""
+"""Few names at the top of the package, imports only from lower layers, no import cycles, private modules stay private."""
 
 import ast
 import graphlib
@@ -7,8 +7,8 @@ import pathlib
 import pytest
 
 ROOT = pathlib.Path(__file__).parent.parent
-# From the ground up; a module may import its own layer and lower ones. The longest prefix decides. docs/architecture.md
-# describes the layers.
+# Lowest layer first; a module may import its own layer and lower ones. The longest prefix of a module decides its layer. See
+# docs/architecture.md.
 LAYERS = [
     {"", "_support"},
     {"_kernels", "solvers"},
@@ -62,13 +62,13 @@ def layer_of(module):
     return next(number for prefix in prefixes for number, layer in enumerate(LAYERS) if prefix in layer)
 
 
-def test_every_module_has_a_layer_of_its_own_choice():
+def test_every_module_belongs_to_a_layer():
     known = set().union(*LAYERS)
     assert {module.split(".")[0] for module in MODULES} <= {name.split(".")[0] for name in known}
 
 
-def test_there_is_no_circle():
-    graphlib.TopologicalSorter(GRAPH).prepare()  # raises CycleError with the circle
+def test_there_is_no_import_cycle():
+    graphlib.TopologicalSorter(GRAPH).prepare()  # raises CycleError with the cycle
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))

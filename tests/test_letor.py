@@ -1,10 +1,8 @@
-"""LETOR readers: what a file says is what arrives, and what cannot be read is refused with its place."""
+"""LETOR readers: exact values, folder layouts, the cache, and rejection of malformed files with file and line."""
 
 import bz2
-import doctest
 import functools
 import gzip
-import importlib
 import lzma
 import os
 import random
@@ -31,7 +29,7 @@ needs_webis = pytest.mark.skipif(
 )
 quick = settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
 
-zipped = functools.partial(gzip.compress, mtime=0)  # the same bytes, and so the same test names, every time
+zipped = functools.partial(gzip.compress, mtime=0)  # reproducible bytes, so that test names are the same in every run
 
 LINES = [
     b"2 qid:10 1:0.5 2:0.25 3:-1e-3 #docid = GX1 inc = 1 prob = 0.08",
@@ -54,7 +52,7 @@ def write(tmp_path):
 
 
 def same(a, b):
-    """Return whether two data sets hold the same bits."""
+    """Return whether two data sets are bit-identical."""
     dense = [d.X.toarray() if hasattr(d.X, "toarray") else d.X for d in (a, b)]
     names = [None if d.docid is None else d.docid.tolist() for d in (a, b)]
     return np.array_equal(*dense) and np.array_equal(a.y, b.y) and a.qid.tolist() == b.qid.tolist() and names[0] == names[1]
@@ -86,11 +84,11 @@ def check_number(token):
         ),
     )
 )
-def test_every_decimal_is_the_nearest_double_or_left_to_float(token):
+def test_every_decimal_is_read_as_the_nearest_double_or_left_to_float(token):
     check_number(token)
 
 
-def test_values_as_files_have_them_are_all_settled_in_compiled_code():
+def test_decimals_of_up_to_17_digits_are_read_by_compiled_code():
     rng = random.Random(0)
     for digits in range(1, 18):
         for _ in range(500):
@@ -107,14 +105,14 @@ def test_doubles_half_way_between_neighbours_round_to_even():
 
 
 @pytest.mark.parametrize("token", ["nan", "inf", "", "-", "+", ".", "-.", "e5", "1e", "1e+", "NaN", "_1"])
-def test_what_is_no_decimal_is_not_read(token):
+def test_tokens_that_are_not_decimals_are_not_read(token):
     assert number(token)[2] == 0
 
 
-# What files say
+# Contents of files
 
 
-def test_a_file_arrives_as_written(write):
+def test_all_fields_of_a_file_are_read(write):
     d = datasets.load_letor(write(SMALL))
     assert d.X.tolist() == X
     assert d.X.dtype == np.float64
@@ -152,7 +150,7 @@ def test_a_file_arrives_as_written(write):
         "float-label",
     ],
 )
-def test_spelling_does_not_change_the_data(write, change):
+def test_equivalent_notations_give_the_same_data(write, change):
     changed = change(SMALL)
     assert changed != SMALL
     assert same(datasets.load_letor(write(changed)), datasets.load_letor(write(SMALL, "plain.txt")))
@@ -173,7 +171,7 @@ def test_sparse_and_float32_hold_the_same_values(write):
     assert np.array_equal(datasets.load_letor(path, dtype="float32").X, np.float32(X))
 
 
-def test_number_of_features_can_be_given(write):
+def test_n_features_sets_the_width(write):
     path = write(SMALL)
     assert datasets.load_letor(path, n_features=5).X.shape == (3, 5)
     assert datasets.load_letor(path, n_features=5, sparse=True).X.shape == (3, 5)
@@ -206,7 +204,7 @@ def test_later_rows_may_have_more_features(write):
         (["\u00e9t\u00e9", "a"], ["\u00e9t\u00e9", "a"]),
     ],
 )
-def test_query_ids_are_integers_or_stay_text(write, ids, expected):
+def test_query_ids_are_integers_or_text(write, ids, expected):
     d = datasets.load_letor(write("".join(f"0 qid:{name} 1:1\n" for name in ids).encode()))
     assert d.qid.tolist() == expected
 
@@ -234,12 +232,12 @@ def test_comments_become_document_names(write, comment, name):
     assert d.docid[1:].tolist() == [str(n) for n in range(20)]
 
 
-def test_no_comment_means_no_names(write):
+def test_files_without_comments_have_no_document_names(write):
     assert datasets.load_letor(write(b"0 qid:1 1:1\n0 qid:1 1:2 #\n")).docid is None
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_null_policies(write, sparse):
+def test_null_values_follow_the_policy(write, sparse):
     path = write(b"0 qid:1 1:NULL 2:5\n0 qid:2 1:9 2:NULL\n0 qid:1 1:3 2:NULL\n0 qid:1 1:-2 2:6 3:1\n")
 
     def load(policy):
@@ -269,7 +267,7 @@ def test_the_largest_double_is_a_missing_value_as_istella_writes_it(write, marke
         load()
 
 
-def test_missing_values_of_the_tab_separated_variant(write):
+def test_missing_values_in_tab_separated_files_follow_the_policy(write):
     path = write(b"10\tA\t1.79769313486e+308\t1\t2\n10\tB\t4\t2\t0\n10\tC\t3\tNULL\t0\n")
     assert datasets.load_letor(path, null="min").X.tolist() == [[3, 1], [4, 2], [3, 1]]
     path = write(b"10\tA\t1.79769313486e+308\t1\t2\n")
@@ -277,7 +275,7 @@ def test_missing_values_of_the_tab_separated_variant(write):
         datasets.load_letor(path)
 
 
-def test_values_short_of_the_largest_double_are_values(write):
+def test_values_below_the_largest_double_are_not_missing(write):
     assert datasets.load_letor(write(b"0 qid:1 1:1.78e308 2:-1.78e308\n")).X.tolist() == [[1.78e308, -1.78e308]]
     with pytest.raises(ValueError, match="a value that float64 holds"):
         datasets.load_letor(write(b"0 qid:1 1:1e400\n"))
@@ -290,7 +288,7 @@ def test_missing_features_count_as_zero_in_the_minimum(write):
         assert (X.toarray() if sparse else X)[0, 0] == 0
 
 
-def test_tab_separated_letor_2(write):
+def test_tab_separated_files_of_letor_2_are_read(write):
     d = datasets.load_letor(write(b"10\tGX1\t0.5\t 2.5e1 \t2\r\n10\tGX 2\t0\t-1\t0\n7\tGX3\t1\t2\t1"))
     assert d.X.tolist() == [[0.5, 25], [0, -1], [1, 2]]
     assert d.y.tolist() == [2, 0, 1]
@@ -299,7 +297,7 @@ def test_tab_separated_letor_2(write):
 
 
 @pytest.mark.parametrize("name", ["rank.train", "rank.train.gz"])
-def test_lightgbm_side_file_gives_the_queries(write, name):
+def test_queries_are_read_from_the_query_file_of_lightgbm(write, name):
     lines = b"1 1:0.5\n0 2:1\n0 1:2\n"
     write(b"2\n1\n", "rank.train.query")
     d = datasets.load_letor(write(zipped(lines) if name.endswith("gz") else lines, name))
@@ -316,21 +314,21 @@ def test_lightgbm_side_file_gives_the_queries(write, name):
         (b"-3\n", r"query:1: found '-3'"),
     ],
 )
-def test_wrong_group_sizes_are_refused(write, sizes, message):
+def test_invalid_group_sizes_are_rejected(write, sizes, message):
     path = write(b"1 1:0.5\n0 2:1\n0 1:2\n")
     write(sizes, "train.txt.query")
     with pytest.raises(ValueError, match=message):
         datasets.load_letor(path)
 
 
-def test_tab_separated_values_beside_group_sizes_are_refused(write):
+def test_tab_separated_values_with_group_sizes_are_rejected(write):
     path = write(b"1\t0.5\t0.25\t3\n")
     write(b"1\n", "train.txt.query")
     with pytest.raises(ValueError, match="tab-separated values, and group sizes"):
         datasets.load_letor(path)
 
 
-# What is refused
+# Malformed files
 
 
 @pytest.mark.parametrize(
@@ -373,7 +371,7 @@ def test_tab_separated_values_beside_group_sizes_are_refused(write):
         (b"1 qid:1 1:1 ", "a zero byte", "text"),
     ],
 )
-def test_a_bad_line_is_named_with_what_was_expected(write, line, found, expected):
+def test_a_malformed_line_is_reported_with_what_was_expected(write, line, found, expected):
     zero = b"\0" if found == "a zero byte" else b""
     path = write(SMALL + b"\n# remark\n" + line + zero + b"\n" + SMALL)
     message = rf"{re.escape(str(path))}:6: found .*{found}.*expected .*{expected}"
@@ -395,7 +393,7 @@ def test_a_bad_line_is_named_with_what_was_expected(write, line, found, expected
         (b"10\tGX2\t1\t2\t-1", "'-1'", "a label: an integer"),
     ],
 )
-def test_a_bad_tab_separated_line_is_named(write, line, found, expected):
+def test_a_malformed_tab_separated_line_is_reported(write, line, found, expected):
     path = write(b"10\tGX1\t0.5\t2\t2\n" + line + b"\n")
     with pytest.raises(ValueError, match=rf"train.txt:2: found {found}, expected {expected}"):
         datasets.load_letor(path)
@@ -427,12 +425,12 @@ def test_a_bad_tab_separated_line_is_named(write, line, found, expected):
         (SMALL.replace(b"\n", b"\r"), "train.txt:1: found a return"),
     ],
 )
-def test_files_that_are_not_letor_text_are_refused(write, content, message):
+def test_files_that_are_not_letor_text_are_rejected(write, content, message):
     with pytest.raises(ValueError, match=message):
         datasets.load_letor(write(content))
 
 
-def test_a_pipe_is_refused_as_it_cannot_be_read_twice():
+def test_a_pipe_is_rejected_because_it_cannot_be_read_twice():
     reading, writing = os.pipe()
     os.close(writing)
     with pytest.raises(ValueError, match=f"/dev/fd/{reading} is a pipe; write its content to a file first"):
@@ -441,7 +439,7 @@ def test_a_pipe_is_refused_as_it_cannot_be_read_twice():
 
 
 @pytest.mark.parametrize("cut", range(1, 27))
-def test_a_file_cut_in_its_last_line_is_refused(write, cut):
+def test_a_file_truncated_in_its_last_line_is_rejected(write, cut):
     line = b"1 qid:1 1:0.25 2:0.125 #docid = A\n"
     with pytest.raises(ValueError, match=r"train.txt:13: "):
         datasets.load_letor(write(line * 12 + line[:-cut][: len(line) - 11]))
@@ -453,21 +451,21 @@ def test_a_complete_last_line_needs_no_newline(write):
     assert len(datasets.load_letor(write(line * 12 + b"1 qid:1 1:0.25\n"))) == 13
 
 
-def test_values_beyond_float32_are_refused_there_only(write):
+def test_values_beyond_float32_are_rejected_only_for_float32(write):
     path = write(b"1 qid:1 1:1e39\n")
     assert datasets.load_letor(path).X[0, 0] == 1e39
     with pytest.raises(ValueError, match="a value that float32 holds"):
         datasets.load_letor(path, dtype=np.float32)
 
 
-def test_a_mistyped_feature_id_does_not_fill_the_memory(write):
+def test_a_mistyped_feature_id_is_rejected_before_memory_is_allocated(write):
     path = write(SMALL + b"1 qid:12 200000000:1\n")
     with pytest.raises(ValueError, match=r"train.txt:4: found '200000000:1', which makes X 200000000 columns wide"):
         datasets.load_letor(path)
     assert datasets.load_letor(path, sparse=True).X.shape == (4, 200000000)
 
 
-def test_a_wide_row_then_many_short_ones_do_not_fill_the_memory(write, monkeypatch):
+def test_many_short_rows_after_a_wide_one_are_rejected_before_memory_is_allocated(write, monkeypatch):
     monkeypatch.setattr(text_files, "BLOCK_BYTES", 1000)
     path = write(b"1 qid:1 1000000:1\n" + b"0 qid:1 1:1\n" * 5000)
     with pytest.raises(ValueError, match=r"train.txt:1: found '1000000:1', which makes X"):
@@ -482,7 +480,7 @@ def test_a_wide_row_then_many_short_ones_do_not_fill_the_memory(write, monkeypat
         ({"n_features": 0}, "n_features=0 is not valid"),
     ],
 )
-def test_unknown_options_are_refused_before_the_file_is_opened(options, message):
+def test_invalid_options_are_rejected_before_the_file_is_opened(options, message):
     with pytest.raises(ValueError, match=message):
         datasets.load_letor("no-such-file", **options)
 
@@ -492,7 +490,7 @@ def test_a_missing_file_is_named(tmp_path):
         datasets.load_letor(tmp_path / "nothing-here")
 
 
-# Any bytes at all: a slow and simple reader is the judge
+# Arbitrary bytes, against a slow reference reader
 
 NUMBER = rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 LETOR_LINE = re.compile(
@@ -554,7 +552,7 @@ def reference_table_row(line, n_columns):
 
 
 def reference(content):
-    """Read the documented format, one step after the other; RefusedError where it is broken."""
+    """Read the documented format step by step; raise RefusedError if the content is malformed."""
     if content.startswith(b"\xef\xbb\xbf"):
         content = content[3:]
     if b"\0" in content or re.search(rb"\r(?!\n|\Z)", content):
@@ -634,20 +632,20 @@ PIECES = [
 
 @quick
 @given(content=st.binary(max_size=400))
-def test_any_bytes_are_read_right_or_refused(any_path, content):
+def test_arbitrary_bytes_are_read_like_the_reference(any_path, content):
     assume(not content.startswith(COMPRESSED_OR_ARCHIVE))
     agrees_with_reference(content, any_path)
 
 
 @quick
 @given(pieces=st.lists(st.sampled_from(PIECES), max_size=30))
-def test_any_pieces_of_letor_are_read_right_or_refused(any_path, pieces):
+def test_arbitrary_pieces_of_letor_are_read_like_the_reference(any_path, pieces):
     agrees_with_reference(b"".join(pieces), any_path)
 
 
 @quick
 @given(data=st.data())
-def test_damaged_files_are_read_right_or_refused(any_path, data):
+def test_damaged_files_are_read_like_the_reference(any_path, data):
     table = b"".join(b"%d\tA%d\t0.5\t%d\t1\n" % (n // 5, n, n) for n in range(14))
     content = data.draw(st.sampled_from([SMALL, SMALL * 5, table]))
     for _ in range(data.draw(st.integers(1, 4))):
@@ -661,7 +659,7 @@ def test_damaged_files_are_read_right_or_refused(any_path, data):
 
 @quick
 @given(content=st.binary(max_size=200), compress=st.sampled_from([zipped, bz2.compress, lzma.compress]))
-def test_damaged_compressed_files_are_refused(any_path, content, compress):
+def test_damaged_compressed_files_are_rejected(any_path, content, compress):
     packed = compress(SMALL * 20)
     any_path.write_bytes(packed[: len(packed) // 2] + content)
     with pytest.raises(ValueError, match=re.escape(str(any_path))):
@@ -674,7 +672,7 @@ def test_damaged_compressed_files_are_refused(any_path, content, compress):
         st.tuples(
             st.integers(0, 4),
             st.integers(-5, 5),
-            # Numbers further out stand for missing values.
+            # Larger numbers are read as missing values.
             st.dictionaries(st.integers(1, 30), st.floats(min_value=-1.78e308, max_value=1.78e308), max_size=8),
         ),
         min_size=1,
@@ -682,7 +680,7 @@ def test_damaged_compressed_files_are_refused(any_path, content, compress):
     ),
     block=st.sampled_from([8, 30, 200, 1 << 20]),
 )
-def test_what_is_written_is_read_whatever_the_block_size(any_path, rows, block):
+def test_rows_are_read_like_the_reference_for_any_block_size(any_path, rows, block):
     assume(any(values for _, _, values in rows))
     lines = [f"{y} qid:{q} {' '.join(f'{j}:{v!r}' for j, v in values.items())}\n" for y, q, values in rows]
     content = "".join(lines).encode()
@@ -715,7 +713,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts(write, tmp_path, layout):
+def test_folds_of_every_layout_are_found(write, tmp_path, layout):
     folder, names = LAYOUTS[layout]
     for fold in (1, 2, 10):
         for name, queries in zip(names, ([fold, fold + 20], [fold + 40], [fold + 60]), strict=True):
@@ -734,7 +732,7 @@ def test_layouts(write, tmp_path, layout):
     assert list(dict.fromkeys(whole.qid)) == [1, 21, *[41] * bool(names[1]), 61]
 
 
-def test_letor_3_is_read_scaled_unless_a_version_is_named(write, tmp_path):
+def test_letor_3_defaults_to_the_query_level_normalised_version(write, tmp_path):
     for version, query in (("Feature-null", 1), ("QueryLevelNorm", 2), ("Feature-min", 3)):
         for name in ("trainingset.txt", "testset.txt"):
             write(part([query]), f"OHSUMED/{version}/Fold1/{name}")
@@ -754,7 +752,7 @@ def test_all_parts_have_the_same_features_and_type_of_query_ids(write, tmp_path,
     assert fold.train.X[0].sum() == 1 * 3 + 1 + 2 + 3 + 3
 
 
-def test_lightgbm_folder(write, tmp_path):
+def test_lightgbm_folders_are_read(write, tmp_path):
     for name, sizes in (("train", b"1\n2\n"), ("test", b"3\n")):
         write(b"1 1:1\n0 1:2\n0 1:3\n", f"rank.{name}")
         write(sizes, f"rank.{name}.query")
@@ -764,7 +762,7 @@ def test_lightgbm_folder(write, tmp_path):
     assert datasets.load_letor(tmp_path).qid.tolist() == [0, 1, 1, 2, 2, 2]
 
 
-def test_a_folder_whose_parts_share_queries_is_not_one_data_set(write, tmp_path):
+def test_parts_that_share_queries_cannot_be_read_as_one_data_set(write, tmp_path):
     write(part([1, 2]), "Fold1/train.txt")
     write(part([2, 3]), "Fold1/test.txt")
     with pytest.raises(ValueError, match=r"query '2' is in .*train.txt and in .*test.txt"):
@@ -781,14 +779,14 @@ def test_a_folder_whose_parts_share_queries_is_not_one_data_set(write, tmp_path)
         (["A/Fold1/train.txt", "B/Fold1/train.txt"], "holds 2 data sets; name one of: .*A, .*B"),
     ],
 )
-def test_folders_that_do_not_say_what_to_read(write, tmp_path, files, message):
+def test_ambiguous_or_incomplete_folders_are_rejected(write, tmp_path, files, message):
     for name in files:
         write(part([1]), name)
     with pytest.raises(ValueError, match=message):
         datasets.load_letor_folds(tmp_path)
 
 
-# The user's data sets, by name
+# Data sets by name
 
 
 def test_data_sets_are_found_by_name(write, tmp_path, monkeypatch):
@@ -804,7 +802,7 @@ def test_data_sets_are_found_by_name(write, tmp_path, monkeypatch):
     assert datasets.load("td2003", data_home=tmp_path / "Gov", sparse=True)[0].train.X.nnz == 4
 
 
-def test_a_missing_data_set_says_where_it_is_expected_and_who_has_it(tmp_path, monkeypatch):
+def test_the_error_for_a_missing_data_set_names_its_folder_and_its_source(tmp_path, monkeypatch):
     monkeypatch.setenv("STRUCTRANK_DATA", str(tmp_path))
     assert datasets.available() == []
     expected = re.escape(str(tmp_path / "OHSUMED" / "Fold1" / "train.txt"))
@@ -816,7 +814,7 @@ def test_a_missing_data_set_says_where_it_is_expected_and_who_has_it(tmp_path, m
         datasets.load("my own")
 
 
-def test_a_name_that_is_there_twice_is_refused(write, tmp_path):
+def test_an_ambiguous_name_is_rejected(write, tmp_path):
     for version in ("LETOR2", "LETOR3"):
         write(part([1]), f"{version}/OHSUMED/Fold1/train.txt")
     with pytest.raises(ValueError, match="'ohsumed' exists 2 times"):
@@ -838,7 +836,7 @@ def no_parsing(monkeypatch):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_the_second_load_is_not_parsed(write, tmp_path, no_parsing, sparse):
+def test_the_second_load_is_read_from_the_cache(write, tmp_path, no_parsing, sparse):
     path, cache = write(SMALL), tmp_path / "deep" / "cache"
     first = datasets.load_letor(path, cache=cache, sparse=sparse)
     no_parsing()
@@ -855,7 +853,7 @@ def test_writing_to_mapped_data_does_not_change_the_cache(write, tmp_path):
     assert datasets.load_letor(path, cache=tmp_path / "cache").X.tolist() == X
 
 
-def test_other_content_or_options_are_parsed(write, tmp_path):
+def test_the_cache_depends_on_content_and_options(write, tmp_path):
     path, cache = write(SMALL), tmp_path / "cache"
     datasets.load_letor(path, cache=cache)
     assert datasets.load_letor(path, cache=cache, dtype=np.float32).X.dtype == np.float32
@@ -871,7 +869,7 @@ def test_other_content_or_options_are_parsed(write, tmp_path):
 
 @pytest.mark.parametrize("file", ["X.npy", "y.npy", "docid.npy", "manifest.json"])
 @pytest.mark.parametrize("damage", ["cut", "flip", "garbage", "gone"])
-def test_a_damaged_entry_is_parsed_and_written_again(write, tmp_path, no_parsing, file, damage):
+def test_a_damaged_cache_entry_is_rewritten(write, tmp_path, no_parsing, file, damage):
     path, cache = write(SMALL), tmp_path / "cache"
     datasets.load_letor(path, cache=cache)
     first = datasets.load_letor(path)
@@ -892,7 +890,7 @@ def test_a_damaged_entry_is_parsed_and_written_again(write, tmp_path, no_parsing
 
 
 @pytest.mark.parametrize(("module", "function"), [("np", "save"), ("tempfile", "mkdtemp")])
-def test_an_entry_is_there_whole_or_not_at_all(module, function, write, tmp_path, monkeypatch):
+def test_a_failed_write_leaves_no_cache_entry(module, function, write, tmp_path, monkeypatch):
     def full_disk(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
@@ -903,7 +901,7 @@ def test_an_entry_is_there_whole_or_not_at_all(module, function, write, tmp_path
     assert list(cache.iterdir()) == []
 
 
-def test_nothing_is_written_unless_a_cache_is_named(write, tmp_path):
+def test_nothing_is_written_without_a_cache(write, tmp_path):
     path = write(SMALL)
     datasets.load_letor(path)
     assert list(tmp_path.iterdir()) == [path]
@@ -913,7 +911,7 @@ def test_nothing_is_written_unless_a_cache_is_named(write, tmp_path):
 
 
 @pytest.mark.parametrize(("verbose", "shown"), [(1, True), (0, False), (None, False)])
-def test_progress_shows_for_large_files_when_asked(write, monkeypatch, capfd, verbose, shown):
+def test_progress_is_shown_for_large_files_if_verbose(write, monkeypatch, capfd, verbose, shown):
     path = write(SMALL)
     datasets.load_letor(path, verbose=1)
     assert capfd.readouterr() == ("", "")
@@ -935,7 +933,7 @@ def dense_rows(n_rows, n_features=46):
     ).encode()
 
 
-def test_dense_rows_are_read_as_scikit_learn_reads_them(write):
+def test_dense_rows_are_read_like_scikit_learn(write):
     from sklearn.datasets import load_svmlight_file
 
     path = write(dense_rows(1000))
@@ -946,8 +944,8 @@ def test_dense_rows_are_read_as_scikit_learn_reads_them(write):
     assert np.array_equal(queries, ours.qid)
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from Linux's /proc")
-def test_memory_stays_below_one_and_a_half_times_the_array(write):
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc on Linux")
+def test_peak_memory_is_below_1_5_times_the_array(write):
     path = write(dense_rows(2000) * 60)
     script = f"""
 import re
@@ -955,7 +953,7 @@ from pathlib import Path
 from structrank import datasets
 def kilobytes(what):
     return int(re.search(what + r":\\s*(\\d+)", Path("/proc/self/status").read_text())[1])
-datasets.load_letor({str(write(SMALL, "small.txt"))!r})  # compiled code is loaded
+datasets.load_letor({str(write(SMALL, "small.txt"))!r})  # load the compiled code
 before = kilobytes("VmRSS")
 d = datasets.load_letor({str(path)!r})
 print(1024 * (kilobytes("VmHWM") - before) / d.X.nbytes, d.X.nbytes)
@@ -966,18 +964,11 @@ print(1024 * (kilobytes("VmHWM") - before) / d.X.nbytes, d.X.nbytes)
     assert ratio < 1.5
 
 
-@pytest.mark.parametrize("name", ["letor", "library", "cache", "queries"])
-def test_docstring_examples_run(name):
-    result = doctest.testmod(importlib.import_module(f"structrank.datasets.{name}"))
-    assert result.attempted > 0
-    assert result.failed == 0
-
-
 # Real data
 
 
 @needs_webis
-def test_webis_is_read_whole():
+def test_all_documents_of_webis_are_read():
     folds = datasets.load("webis-clueweb09", data_home=SHARED)
     assert len(folds) == 5
     tests = [set(fold.test.qid) for fold in folds]

@@ -8,7 +8,7 @@ from structrank.lambdas import LambdaRank, LocalOptimalityDisplay, SmoothnessDis
 from structrank.lambdas.networks import Network
 from structrank.lambdas.optimality import LocalOptimality
 
-# Of documents at least so good there are few, so that no model ranks them perfectly.
+# Few documents reach these labels, so that no model ranks them perfectly.
 MEASURES = {"ndcg@10": "ndcg@10", "map": metrics.MAP(relevant_from=2), "mrr": metrics.MRR(relevant_from=3)}
 
 
@@ -23,7 +23,7 @@ def test_trained_weights_pass_and_random_weights_fail(measure, hidden_units, par
     model = LambdaRank(MEASURES[measure], hidden_units=hidden_units)
     model.fit(part.X, part.y, qid=part.qid)
     found = local_optimality(model, part.X, part.y, part.qid, steps=(0.2, 0.5, 1.0))
-    assert found.value < 0.99  # at 1 there would be nothing to pass
+    assert found.value < 0.99  # the test would be trivial at 1
     assert found.passed
     assert found.confidence > 0.99
     assert not found.better_weights.size
@@ -33,7 +33,7 @@ def test_trained_weights_pass_and_random_weights_fail(measure, hidden_units, par
     assert failed.n_better > 5
 
 
-def test_one_weight_that_leads_up_refutes_the_optimum():
+def test_an_optimum_is_refuted_by_a_single_weight():
     around = metrics.MAP(), 0.5, np.array([0.1]), np.array([[0.4]]), np.array([-0.1, 0.1])
     found = LocalOptimality(*around, np.array([[0.4, 0.5], [0.3, 0.6]]))
     assert not found.passed
@@ -43,11 +43,11 @@ def test_one_weight_that_leads_up_refutes_the_optimum():
 
 
 @pytest.mark.parametrize("hidden_units", [0, 3])
-def test_the_verdict_does_not_depend_on_the_length_of_weights(hidden_units, fold):
+def test_the_result_does_not_depend_on_the_norm_of_the_weights(hidden_units, fold):
     train = fold.train
     model = LambdaRank("ndcg", hidden_units=hidden_units, max_epochs=2).fit(train.X, train.y, qid=train.qid)
     found = local_optimality(model, train.X, train.y, train.qid, n_directions=20)
-    model.weights_[-(hidden_units or 6) :] *= 8.0  # the last layer; a power of 2 rounds nothing
+    model.weights_[-(hidden_units or 6) :] *= 8.0  # the last layer; scaling by a power of 2 is exact
     longer = local_optimality(model, train.X, train.y, train.qid, n_directions=20)
     assert longer.curves == pytest.approx(found.curves, abs=1e-12)
     assert longer.weight_curves == pytest.approx(found.weight_curves, abs=1e-12)
@@ -78,7 +78,7 @@ def test_curves_are_the_measure_at_the_moved_weights(fold):
     assert np.array_equal(again.curves, found.curves)
 
 
-def test_459_directions_give_99_percent(fold):
+def test_459_directions_give_99_percent_confidence(fold):
     train = fold.train
     model = LambdaRank("map", hidden_units=0, max_epochs=1).fit(train.X, train.y, qid=train.qid)
     enough = local_optimality(model, train.X, train.y, train.qid, steps=[1.0], each_weight=False)
@@ -101,7 +101,7 @@ def test_smoothness_grows_with_the_number_of_queries(part):
     model = LambdaRank("ndcg", hidden_units=0, max_epochs=5).fit(part.X, part.y, qid=part.qid)
     found = smoothness(model, part.X, part.y, part.qid, n_queries=[2, 20, 200], n_shifts=41)
     assert found.roughness(2) > found.roughness(20) > found.roughness(200)
-    middle = found.curves[200][:, 20]  # the weights as they are
+    middle = found.curves[200][:, 20]  # the unchanged weights
     assert middle == pytest.approx(model.score(part.X, part.y, qid=part.qid), abs=1e-12)
     assert np.abs(model.weights_[found.weights]).min() >= np.sort(np.abs(model.weights_))[-5]
 
@@ -134,14 +134,14 @@ def test_displays_draw_the_curves(fold):
         ({"random_state": None}, "random_state=None"),
     ],
 )
-def test_bad_settings_are_named(settings, message, fold):
+def test_invalid_settings_are_rejected(settings, message, fold):
     train = fold.train
     model = LambdaRank("map", hidden_units=0, max_epochs=0).fit(train.X, train.y, qid=train.qid)
     with pytest.raises(ValueError, match=message):
         local_optimality(model, train.X, train.y, train.qid, **settings)
 
 
-def test_bad_models_and_data_are_named(fold):
+def test_invalid_models_and_data_are_rejected(fold):
     from sklearn.dummy import DummyRegressor
 
     train = fold.train
@@ -160,7 +160,7 @@ def test_bad_models_and_data_are_named(fold):
 
 
 @pytest.mark.parametrize("hidden_units", [0, 3])
-def test_equal_documents_stay_equal_along_a_path(hidden_units):
+def test_identical_documents_stay_tied_along_a_path(hidden_units):
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((3, 17))
     which = rng.integers(0, 3, 1003)
@@ -170,7 +170,7 @@ def test_equal_documents_stay_equal_along_a_path(hidden_units):
         assert all(np.unique(scores[which == number]).size == 1 for number in range(3))
 
 
-def test_samples_without_a_value_are_refused(fold):
+def test_samples_on_which_the_measure_is_undefined_are_rejected(fold):
     y = np.zeros_like(fold.train.y)
     y[fold.train.qid == fold.train.qid[-1]] = fold.train.y[fold.train.qid == fold.train.qid[-1]]
     model = LambdaRank("map", hidden_units=0, max_epochs=1).fit(fold.train.X, y, qid=fold.train.qid)

@@ -17,21 +17,21 @@ def attraction(made):
 
 
 @pytest.mark.parametrize("bias", [0.0, 1.0, 2.0])
-def test_the_position_model_looks_at_ranks_as_stated(bias):
+def test_the_position_model_examines_ranks_with_the_stated_probability(bias):
     made = make_clicks(200, 400, 20_000, bias=bias, random_state=0)
-    looked_at = made.clicked.mean(axis=0) / attraction(made).mean(axis=0)
-    assert looked_at == pytest.approx((1.0 + np.arange(10)) ** -bias, abs=0.05)
+    examined = made.clicked.mean(axis=0) / attraction(made).mean(axis=0)
+    assert examined == pytest.approx((1.0 + np.arange(10)) ** -bias, abs=0.05)
 
 
-def test_who_looks_clicks_with_the_probability_of_the_relevance():
+def test_examined_urls_are_clicked_with_probability_relevance():
     made = make_clicks(200, 400, 20_000, bias=0.0, random_state=0)
     true, clicked = attraction(made).ravel(), made.clicked.ravel()
     for low in np.arange(0.0, 1.0, 0.2):
-        there = (true >= low) & (true < low + 0.2)
-        assert clicked[there].mean() == pytest.approx(true[there].mean(), abs=0.02)
+        inside = (true >= low) & (true < low + 0.2)
+        assert clicked[inside].mean() == pytest.approx(true[inside].mean(), abs=0.02)
 
 
-def test_the_cascade_stops_as_stated():
+def test_the_cascade_stops_with_the_stated_probability():
     made = make_clicks(200, 400, 20_000, model="cascade", bias=0.0, stop=1.0, random_state=0)
     assert made.clicked.sum(axis=1).max() == 1
     true = attraction(made)
@@ -40,12 +40,12 @@ def test_the_cascade_stops_as_stated():
 
     made = make_clicks(200, 400, 20_000, model="cascade", bias=1.0, stop=0.5, random_state=0)
     true = attraction(made)
-    goes_on = (1 - 0.5 * true) * ((1.0 + np.arange(10)) / (2.0 + np.arange(10)))
-    reached = np.cumprod(np.column_stack([np.ones(len(true)), goes_on[:, :-1]]), axis=1)
+    continues = (1 - 0.5 * true) * ((1.0 + np.arange(10)) / (2.0 + np.arange(10)))
+    reached = np.cumprod(np.column_stack([np.ones(len(true)), continues[:, :-1]]), axis=1)
     assert made.clicked.mean(axis=0) == pytest.approx((reached * true).mean(axis=0), abs=0.01)
 
 
-def test_a_patient_cascade_is_the_position_model_without_bias():
+def test_a_cascade_that_never_stops_is_the_position_model_without_bias():
     made = make_clicks(200, 400, 20_000, model="cascade", bias=0.0, stop=0.0, random_state=0)
     assert made.clicked.mean(axis=0) == pytest.approx(attraction(made).mean(axis=0), abs=0.015)
 
@@ -61,14 +61,14 @@ def utilities(made):
 @pytest.mark.parametrize(("similarity", "low", "high"), [(0.0, -0.1, 0.1), (0.8, 0.6, 0.9), (1.0, 0.999, 1.001)])
 def test_queries_of_a_topic_are_as_similar_as_specified(similarity, low, high):
     made = make_clicks(60, 60, 100, n_topics=3, n_docs=20, similarity=similarity, random_state=1)
-    matrix, alike = utilities(made), []
+    matrix, correlations = utilities(made), []
     for one in range(60):
         for other in range(one):
             common = ~np.isnan(matrix[one]) & ~np.isnan(matrix[other])
             assert common.sum() in (0, 20), "topics do not share urls"
             if common.any():
-                alike.append(np.corrcoef(matrix[one, common], matrix[other, common])[0, 1])
-    assert low < np.mean(alike) < high
+                correlations.append(np.corrcoef(matrix[one, common], matrix[other, common])[0, 1])
+    assert low < np.mean(correlations) < high
 
 
 def test_the_engine_ranks_by_relevance_as_well_as_specified():
@@ -98,7 +98,7 @@ def test_a_share_of_the_candidates_is_relevant():
     assert ((documents.y > 0) & (documents.y < 1)).all()
 
 
-def test_hubs_are_candidates_of_every_topic_and_no_better_than_others():
+def test_hubs_are_candidates_of_every_topic_and_not_more_relevant():
     documents = make_clicks(300, 1000, 300, n_topics=10, hubs=0.25, random_state=0).documents
     uses = np.bincount(documents.docid, minlength=1000)
     hubs = np.argsort(-uses)[:20]
@@ -131,7 +131,7 @@ def test_every_query_occurs_and_some_more_often():
     assert (sparse == 1).all()
 
 
-def test_features_sum_to_the_utility_but_for_noise():
+def test_features_sum_to_the_utility_up_to_noise():
     def correlation(noise):
         documents = make_clicks(100, 400, 100, feature_noise=noise, random_state=0).documents
         return np.corrcoef(documents.X.sum(axis=1), np.log(documents.y / (1 - documents.y)))[0, 1]
@@ -140,7 +140,7 @@ def test_features_sum_to_the_utility_but_for_noise():
     assert 0.4 < correlation(0.5) < 0.8
 
 
-def test_a_log_takes_them_as_they_are():
+def test_synthetic_clicks_can_be_read_as_a_log():
     made = make_clicks(50, 400, 300, random_state=0)
     log = ClickLog.from_sessions(made)
     assert (len(log), log.report.shown, log.report.clicks) == (300, 3000, made.clicked.sum())
@@ -153,7 +153,7 @@ def test_a_log_takes_them_as_they_are():
     }
 
 
-def test_seeds_repeat():
+def test_synthetic_clicks_are_reproducible_by_seed():
     one, same, other = (make_clicks(20, 400, 50, random_state=seed) for seed in (1, 1, 2))
     assert np.array_equal(one.clicked, same.clicked)
     assert np.array_equal(one.shown, same.shown)
@@ -162,7 +162,7 @@ def test_seeds_repeat():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         ({"n_queries": 0}, "n_queries=0 is not valid: expected an integer of at least 1"),
         ({"n_queries": 5}, "n_topics=20 is not valid: expected at most n_queries=5"),
@@ -180,6 +180,6 @@ def test_seeds_repeat():
     ],
     ids=str,
 )
-def test_bad_parameters_are_refused(given, message):
+def test_invalid_parameters_are_rejected(arguments, message):
     with pytest.raises(ValueError, match=message):
-        make_clicks(**given)
+        make_clicks(**arguments)

@@ -44,7 +44,7 @@ def settings():
 
 
 def test_plain_scores_are_expected_grades_of_lightgbms_classifier(fold):
-    grades = fold.train.y * 2.5  # any numbers will do
+    grades = fold.train.y * 2.5  # grades need not be integers
     model = McRank(n_estimators=10).fit(fold.train.X, grades, qid=fold.train.qid)
     classifier = lightgbm.LGBMClassifier(**settings()).fit(fold.train.X, fold.train.y)
     expected = classifier.predict_proba(fold.test.X) @ (2.5 * classifier.classes_)
@@ -75,7 +75,7 @@ def test_validation_keeps_the_rounds_up_to_the_best_and_patience_stops(classific
 
 
 @BOTH
-def test_models_come_back_from_files_and_do_not_depend_on_threads(classification, fold, tmp_path):
+def test_loaded_models_threads_and_sparse_input_give_the_same_scores(classification, fold, tmp_path):
     model = fit(fold.train, classification, subsample=0.8)
     model.save(tmp_path / "m.structrank")
     loaded = load_model(tmp_path / "m.structrank")
@@ -89,7 +89,7 @@ def test_models_come_back_from_files_and_do_not_depend_on_threads(classification
 
 
 @BOTH
-def test_query_weights_count(classification, fold):
+def test_query_weights_change_the_model(classification, fold):
     part = fold.train
     weight = np.where(part.qid < np.median(part.qid), 1.0, 1e-9)
     model = McRank(classification, n_estimators=10).fit(part.X, part.y, qid=part.qid, sample_weight=weight)
@@ -99,7 +99,7 @@ def test_query_weights_count(classification, fold):
     assert not np.allclose(scores, fit(part, classification).predict(part.X))
 
 
-def test_a_callback_stops(fold):
+def test_a_callback_stops_training(fold):
     assert fit(fold.train, callback=lambda entry: entry.round == 3).n_iter_ == 3
 
 
@@ -112,12 +112,12 @@ def test_a_callback_stops(fold):
         ({"colsample_bytree": 0}, "colsample_bytree=0 is not valid"),
     ],
 )
-def test_wrong_parameters_are_named(parameters, message, fold):
+def test_invalid_parameters_are_rejected(parameters, message, fold):
     with pytest.raises(ValueError, match=message):
         fit(fold.train, **parameters)
 
 
-def test_labels_that_are_no_grades_are_refused(fold, rng):
+def test_too_few_or_too_many_different_labels_are_rejected(fold, rng):
     X, qid = fold.train.X, fold.train.qid
     with pytest.raises(ValueError, match=r"y has 1 different label\(s\); McRank .* accepts 2 to 64"):
         McRank().fit(X, np.ones(len(X)), qid=qid)
@@ -133,7 +133,7 @@ def test_without_lightgbm_the_error_names_the_extra(fold, monkeypatch):
         fit(fold.train)
 
 
-def test_thresholds_that_fall_behind_are_cut_where_they_were():
+def test_the_best_round_is_restored_if_thresholds_have_different_numbers_of_trees():
     rng = np.random.default_rng(3)
     X, qid = rng.normal(size=(120, 3)), np.repeat(np.arange(12), 10)
     y = np.clip(np.round(X[:, 0] + 0.5 * rng.normal(size=120) + 0.5), 0, 3)
@@ -143,7 +143,7 @@ def test_thresholds_that_fall_behind_are_cut_where_they_were():
     assert model.score(X[60:], y[60:], qid=qid[60:]) == pytest.approx(reached, abs=1e-12)
 
 
-def test_what_lightgbm_fails_at_is_an_error_with_advice(rng, monkeypatch):
+def test_errors_of_lightgbm_are_raised_with_advice(rng, monkeypatch):
     def fail(self):
         raise lightgbm.basic.LightGBMError("Check failed:\nleft_count")
 

@@ -1,3 +1,5 @@
+"""Measures against their definitions: ties, undefined queries, settings, names and invalid input."""
+
 import functools
 import itertools
 import math
@@ -7,37 +9,40 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from structrank import metrics
 from structrank.datasets.queries import group_by_query
 from structrank.metrics import AUC, CNDCG, MAP, MRR, NDCG, P, PairAccuracy, evaluate, parse
 
 NAN = math.nan
 
 
-# The judge: every measure from its definition, for the labels of one query in ranked order.
+# Every measure from its definition, for the labels of one query in ranked order.
+
+
+def relevant_ranks(labels, m):
+    return [r for r, label in enumerate(labels) if label >= m.relevant_from]
 
 
 def plain_auc(labels, m):
-    good = [r for r, label in enumerate(labels) if label >= m.relevant_from]
-    bad = [r for r, label in enumerate(labels) if label < m.relevant_from]
-    return np.mean([g < b for g in good for b in bad]) if good and bad else NAN
+    relevant = relevant_ranks(labels, m)
+    irrelevant = [r for r in range(len(labels)) if r not in relevant]
+    return np.mean([i < j for i in relevant for j in irrelevant]) if relevant and irrelevant else NAN
 
 
 def plain_map(labels, m):
-    good = [r for r, label in enumerate(labels) if label >= m.relevant_from]
-    return np.mean([(1 + i) / (1 + r) for i, r in enumerate(good)]) if good else NAN
+    relevant = relevant_ranks(labels, m)
+    return np.mean([(1 + i) / (1 + r) for i, r in enumerate(relevant)]) if relevant else NAN
 
 
 def plain_mrr(labels, m):
-    good = [r for r, label in enumerate(labels) if label >= m.relevant_from]
-    if not good:
+    relevant = relevant_ranks(labels, m)
+    if not relevant:
         return NAN
-    return 1 / (1 + good[0]) if m.k is None or good[0] < m.k else 0.0
+    return 1 / (1 + relevant[0]) if m.k is None or relevant[0] < m.k else 0.0
 
 
 def plain_p(labels, m):
-    good = [label >= m.relevant_from for label in labels]
-    return sum(good[: m.k]) / m.k if any(good) else NAN
+    relevant = relevant_ranks(labels, m)
+    return sum(r < m.k for r in relevant) / m.k if relevant else NAN
 
 
 def plain_discounted(labels, m, gain):
@@ -80,7 +85,7 @@ PLAIN = {
 
 @functools.cache
 def possible_orders(labels, scores):
-    """Give the labels in every order that the scores allow, and how often each comes up."""
+    """Return a Counter of the labels in every order that the scores allow."""
     groups = [
         [label for label, s in zip(labels, scores, strict=True) if s == score] for score in sorted(set(scores), reverse=True)
     ]
@@ -89,14 +94,14 @@ def possible_orders(labels, scores):
 
 
 def brute_force(labels, scores, measure):
-    """Give the mean over all orders that the scores allow."""
+    """Return the mean over all orders that the scores allow."""
     counts = possible_orders(tuple(labels), tuple(scores))
     values = [PLAIN[type(measure)](list(order), measure) for order in counts]
     return np.average(values, weights=list(counts.values()))
 
 
 def random_queries(rng, n_queries, labels, max_docs=6):
-    """Give y, scores, qid of small queries with many ties, rows of different queries mixed."""
+    """Return y, scores and qid of small queries with many ties, in random row order."""
     sizes = rng.integers(1, max_docs + 1, n_queries)
     qid = rng.permutation(np.repeat(np.arange(n_queries), sizes))
     n_levels = rng.integers(1, 5, n_queries)
@@ -151,24 +156,24 @@ def test_stable_ties_keep_the_row_order(measure, labels):
 
 
 @every_measure
-def test_row_order_does_not_matter_to_the_last_bit(measure, labels):
+def test_values_are_bit_identical_for_any_row_order(measure, labels):
     rng = np.random.default_rng(2)
     y, scores, qid = random_queries(rng, 50, labels, max_docs=60)
     if not isinstance(measure, CNDCG):
-        y = y + rng.choice([0.1, 0.2, 0.7], y.size)  # sums of such gains depend on their order
+        y = y + rng.choice([0.1, 0.2, 0.7], y.size)  # rounded sums of such gains depend on their order
     weights = rng.random(50)[qid]
     shuffled = rng.permutation(y.size)
     expected = evaluate(y, scores, qid, measure, sample_weight=weights)
     found = evaluate(y[shuffled], scores[shuffled], qid[shuffled], measure, sample_weight=weights[shuffled])
     assert dict(found) == dict(expected)
     assert found.undefined == expected.undefined
-    # The comparison is not blind to the order: with ties broken by rows it shows.
+    # The row order matters if ties are broken by it.
     if measure.name not in ("auc", "pair_accuracy"):
         stable = [evaluate(y[rows], scores[rows], qid[rows], measure, ties="stable") for rows in (np.arange(y.size), shuffled)]
         assert stable[0] != stable[1]
 
 
-def test_hand_computed_example():
+def test_values_of_a_small_example_computed_by_hand():
     # Ranked labels of query a: 0 2 1 0; of query b: 1 0.
     y, qid = [2, 0, 1, 0, 1, 0], ["a", "a", "b", "b", "a", "a"]
     scores = [3, 4, 9, 8, 2, 1]
@@ -184,7 +189,7 @@ def test_hand_computed_example():
     assert result["pair_accuracy"] == pytest.approx([3 / 5, 1.0])
 
 
-def test_kdd08_discount_counts_the_first_two_ranks_fully():
+def test_the_kdd08_discount_of_the_first_two_ranks_is_1():
     measure = NDCG(gain="linear", discount="kdd08")
     y = np.eye(5)
     values = [evaluate(row, [5, 4, 3, 2, 1], None, measure)["ndcg"] for row in y]
@@ -196,17 +201,6 @@ def test_cndcg_has_the_gain_of_the_paper_and_skips_documents_without_clicks():
     log3 = math.log2(3)
     assert evaluate(y, scores, None, "cndcg@2")["cndcg@2"] == pytest.approx((3 + 15 / log3) / (15 + 3 / log3))
     assert math.isnan(evaluate([NAN, NAN], [1, 2], None, "cndcg")["cndcg"])
-
-
-@pytest.mark.parametrize("k", [None, 10])
-@pytest.mark.parametrize("n_levels", [5, 10**9])
-def test_ndcg_agrees_with_sklearn(k, n_levels):
-    ndcg_score = pytest.importorskip("sklearn.metrics").ndcg_score
-    rng = np.random.default_rng(3)
-    y, scores = rng.integers(0, 5, (40, 30)), rng.integers(0, n_levels, (40, 30)).astype(float)
-    found = evaluate(y.ravel(), scores.ravel(), np.repeat(np.arange(40), 30), NDCG(k, "linear"), per_query=True)
-    expected = [ndcg_score(y[i : i + 1], scores[i : i + 1], k=k) for i in range(40)]
-    np.testing.assert_allclose(next(iter(found.values())), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +254,7 @@ def test_fractional_labels_do_not_lift_a_measure_above_one(measure):
 
 @pytest.fixture
 def three_queries():
-    """Only bad documents in query a, both in b, only good ones in c."""
+    """Only irrelevant documents in query a, both kinds in b, only relevant documents in c."""
     return [0, 0, 1, 0, 1, 1], [6.0, 5.0, 3.0, 4.0, 2.0, 1.0], ["a", "a", "b", "b", "c", "c"]
 
 
@@ -359,7 +353,7 @@ def test_types_and_memory_of_the_input_do_not_matter(dtype):
     assert evaluate(table[:, 0], table[:, 1], qid, names) == evaluate(y, scores, qid, names)
 
 
-def test_data_frames_are_read_and_input_is_left_alone():
+def test_data_frames_are_accepted_and_not_changed():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"y": [0, 1, 1], "s": [1.0, 1.0, 0.0], "q": ["b", "a", "b"]}, index=[7, 8, 9])
     before = frame.copy()
@@ -372,7 +366,7 @@ def test_infinite_scores_rank_first_and_last():
     assert evaluate(y, scores, None, "map")["map"] == (1 / 3 + 2 / 4) / 2
 
 
-def test_measures_compute_from_a_grouping_as_estimators_do():
+def test_per_query_values_of_a_grouping_equal_evaluate():
     y, scores, qid = random_queries(np.random.default_rng(10), 30, GRADES)
     grouping = group_by_query(qid, qid.size)
     for ties in ("average", "stable"):
@@ -446,7 +440,7 @@ CHOICES = "choose one of: auc, map, mrr[@k], ndcg[@k], p@k, cndcg[@k], pair_accu
         (lambda: AUC(relevant_from=NAN), "relevant_from=nan is not valid: expected a number."),
     ],
 )
-def test_wrong_measures_are_refused_by_name(make, message):
+def test_invalid_measures_are_rejected(make, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         make()
 
@@ -483,32 +477,18 @@ def test_wrong_measures_are_refused_by_name(make, message):
         ({"y": [0, NAN, 1], "measures": ["cndcg", "map"]}, "y contains NaN at row 1"),
     ],
 )
-def test_wrong_input_is_refused_with_its_place(changed, message):
-    given = {"y": [0, 1, 0], "scores": [3, 2, 1], "qid": ["a", "a", "b"], "measures": ["ndcg", "map"], **changed}
+def test_invalid_input_is_rejected_with_its_place(changed, message):
+    arguments = {"y": [0, 1, 0], "scores": [3, 2, 1], "qid": ["a", "a", "b"], "measures": ["ndcg", "map"], **changed}
     with pytest.raises(ValueError, match=re.escape(message)):
-        evaluate(**given)
+        evaluate(**arguments)
 
 
-def test_per_query_names_labels_that_do_not_fit_the_grouping():
+def test_per_query_rejects_labels_that_do_not_match_the_grouping():
     with pytest.raises(ValueError, match="y has 2 entries but qid has 3 rows"):
         MAP().per_query([0, 1], [1.0, 2.0, 3.0], group_by_query(None, 3))
 
 
-def test_large_labels_are_fine_where_nothing_overflows():
+def test_large_labels_are_accepted_unless_gains_overflow():
     y, scores = [1000, 999, 5000], [3.0, 2.0, 1.0]
     assert evaluate(y[:2], scores[:2], None, "ndcg")["ndcg"] == 1.0
     assert evaluate(y, scores, None, ["ndcg@1", "map"], gain="linear") == {"ndcg@1": 0.2, "map": 1.0}
-
-
-def test_importing_metrics_loads_neither_pandas_nor_sklearn():
-    import subprocess
-    import sys
-
-    code = "import sys, structrank.metrics; print([m for m in ('pandas', 'sklearn') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_every_public_name_has_a_docstring_with_an_example():
-    for name in metrics.__all__:
-        assert ">>>" in getattr(metrics, name).__doc__, name

@@ -1,4 +1,4 @@
-"""Model files: what is loaded is what was saved, and nothing but a whole, unaltered file of this format loads."""
+"""Model files: models round-trip, and damaged, forged or foreign files are rejected."""
 
 import contextlib
 import dataclasses
@@ -46,7 +46,7 @@ def path(tmp_path):
 
 
 def forge(path, header, values=b""):
-    """Write a file that is whole, whatever its header says."""
+    """Write a file with a valid checksum and any header."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     content = b"structrank-model 1 %d %d\n%s%s" % (len(text), len(values), text, values)
     path.write_bytes(content + hashlib.sha256(content).digest())
@@ -60,7 +60,7 @@ def same(a, b):
     return a == b
 
 
-# ---- What is loaded is what was saved
+# ---- Round trips
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def same(a, b):
     ids=lambda parameters: ", ".join(parameters) or "defaults",
 )
 @pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
-def test_a_loaded_model_is_the_saved_one(parameters, fold, path):
+def test_a_loaded_model_equals_the_saved_model(parameters, fold, path):
     train, test = fold.train, fold.test
     model = StructRankSVM(**parameters).fit(train.X, train.y, qid=train.qid)
     model.save(path)
@@ -100,7 +100,7 @@ def test_a_loaded_model_is_the_saved_one(parameters, fold, path):
     assert loaded.history_.to_frame().equals(model.history_.to_frame())
 
 
-def test_a_loaded_model_can_be_trained_on_and_saved_again(fold, path, tmp_path):
+def test_a_loaded_model_can_be_trained_and_saved_again(fold, path, tmp_path):
     train = fold.train
     StructRankSVM("map", warm_start=True).fit(train.X, train.y, qid=train.qid).save(path)
     loaded = load_model(path)
@@ -110,7 +110,7 @@ def test_a_loaded_model_can_be_trained_on_and_saved_again(fold, path, tmp_path):
     assert loaded.coef_.flags.writeable
 
 
-def test_feature_names_are_kept_and_checked(fold, path):
+def test_feature_names_are_stored_and_checked(fold, path):
     frame = pd.DataFrame(fold.train.X, columns=["bm25", "längd", *"cdef"])
     StructRankSVM().fit(frame, fold.train.y, qid=fold.train.qid).save(str(path))
     loaded = load_model(str(path))
@@ -121,7 +121,7 @@ def test_feature_names_are_kept_and_checked(fold, path):
         loaded.predict(frame.rename(columns={"bm25": "tf"}))
 
 
-def test_numbers_that_json_lacks_are_kept(small, path):
+def test_numbers_that_json_lacks_round_trip(small, path):
     model = load_and_change(small, path, tol=float("inf"), verbose=np.int8(3), decay=(-0.0, float("nan")))
     assert model.tol == float("inf")
     assert type(model.verbose) is int
@@ -130,7 +130,7 @@ def test_numbers_that_json_lacks_are_kept(small, path):
 
 
 @pytest.mark.parametrize("dtype", ["?", "b", "<u2", ">i4", "<f2", ">f8"])
-def test_arrays_of_any_type_and_order_are_kept(small, path, dtype):
+def test_arrays_of_any_type_and_order_round_trip(small, path, dtype):
     array = np.arange(6).reshape(2, 3).astype(dtype)[:, ::-1]
     loaded = load_and_change(small, path, decay=array).decay
     assert loaded.dtype == array.dtype.newbyteorder("=")
@@ -144,7 +144,7 @@ def load_and_change(model, path, **parameters):
     return load_model(path)
 
 
-def test_the_header_tells_people_what_is_in_the_file(small, path):
+def test_the_header_is_readable_json(small, path):
     small.save(path)
     first_line, rest = path.read_bytes().split(b"\n", 1)
     assert first_line.split()[:2] == [b"structrank-model", b"1"]
@@ -158,8 +158,8 @@ def test_the_header_tells_people_what_is_in_the_file(small, path):
     assert {"structrank", "python", "numpy", "osqp"} <= set(header["versions"])
 
 
-def test_version_1_keeps_loading():
-    # Written by structrank 0.1.0; see test_a_loaded_model_is_the_saved_one for what such a file must give.
+def test_files_of_version_1_load():
+    # Written by structrank 0.1.0; see test_a_loaded_model_equals_the_saved_model for the requirements.
     model = load_model(DATA / "model-v1.structrank")
     frame = pd.DataFrame([[0.5, 0.25, 1.0], [0.0, 1.0, 0.75]], columns=["bm25", "pagerank", "length"])
     assert model.predict(frame) == pytest.approx([0.30424235195478133, 0.12337021175915207], rel=1e-14)
@@ -172,10 +172,10 @@ def test_version_1_keeps_loading():
     assert list(model.health_.parts) == ["map (po)", "ndcg-nc (dorm)", "mrr (po)"]
 
 
-# ---- What cannot be saved
+# ---- Models that cannot be saved
 
 
-def test_a_function_as_decay_is_refused_before_anything_is_written(small, path, tmp_path):
+def test_a_function_as_decay_is_rejected_before_anything_is_written(small, path, tmp_path):
     small.save(path)
     before = path.read_bytes()
     for parameters, where in (
@@ -189,7 +189,7 @@ def test_a_function_as_decay_is_refused_before_anything_is_written(small, path, 
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_an_untrained_model_and_strangers_are_refused(path):
+def test_untrained_models_and_unregistered_classes_are_rejected(path):
     with pytest.raises(NotFittedError):
         StructRankSVM().save(path)
     with pytest.raises(ValueError, match="LinearRegression is not a learner that model files know"):
@@ -203,7 +203,7 @@ def test_an_untrained_model_and_strangers_are_refused(path):
     assert not path.exists()
 
 
-def test_classes_of_ones_own_can_be_registered(small, path, monkeypatch):
+def test_custom_classes_can_be_registered(small, path, monkeypatch):
     monkeypatch.setattr(files, "_registered", {})
 
     @dataclasses.dataclass(frozen=True)
@@ -228,15 +228,15 @@ def test_classes_of_ones_own_can_be_registered(small, path, monkeypatch):
         files.register(type("Plain", (), {}))
 
 
-# ---- Nothing but a whole, unaltered file loads
+# ---- Damaged and foreign files
 
 
-def test_no_flipped_bit_goes_unnoticed(small, path):
+def test_every_flipped_bit_is_detected(small, path):
     small.save(path)
     content = path.read_bytes()
     with open(path, "r+b", buffering=0) as file:
         for position, byte in enumerate(content):
-            # In the first line, which is read before the checksum, every value that a byte can have.
+            # The first line is read before the checksum, so all byte values are tried there.
             for mask in range(1, 256) if position <= content.index(b"\n") else (1 << position % 8, 0xFF):
                 file.seek(position)
                 file.write(bytes([byte ^ mask]))
@@ -247,7 +247,7 @@ def test_no_flipped_bit_goes_unnoticed(small, path):
     assert load_model(path).coef_.tobytes() == small.coef_.tobytes()
 
 
-def test_no_truncation_goes_unnoticed(small, path):
+def test_every_truncation_is_detected(small, path):
     small.save(path)
     content = path.read_bytes()
     for length in reversed(range(len(content))):
@@ -277,13 +277,13 @@ def test_no_truncation_goes_unnoticed(small, path):
         (b"structrank-model 12 in some new way\n", "format version 12; structrank 0.1.0 reads version 1"),
     ],
 )
-def test_files_that_are_not_readable_models_are_named_for_what_they_are(content, message, path):
+def test_files_that_are_not_models_are_rejected_with_the_reason(content, message, path):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=re.escape(message)):
         load_model(path)
 
 
-def test_missing_files_and_folders_are_the_systems_own_errors(tmp_path):
+def test_missing_files_and_folders_raise_the_errors_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_model(tmp_path / "none")
     with pytest.raises(IsADirectoryError):
@@ -291,7 +291,7 @@ def test_missing_files_and_folders_are_the_systems_own_errors(tmp_path):
 
 
 class TestForgedFiles:
-    """Files with a good checksum whose header was not written by this package: nothing in them is executed."""
+    """Files with a valid checksum whose header was not written by this package; nothing in them is executed."""
 
     @pytest.fixture
     def header(self, small, path):
@@ -321,7 +321,7 @@ class TestForgedFiles:
             ({"fitted": {"coef_": 1.0, "n_features_in_": 1}}, "coef_ or n_features_in_ has the wrong type"),
         ],
     )
-    def test_content_that_makes_no_sense_is_refused(self, header, change, message, path):
+    def test_invalid_content_is_rejected(self, header, change, message, path):
         forge(path, header | change, b"\0" * 16)
         with pytest.raises(ValueError, match=re.escape(message)) as caught:
             load_model(path)
@@ -331,14 +331,14 @@ class TestForgedFiles:
     @pytest.mark.parametrize(
         "text", [b"{", b"\xff", b"[" * 100_000, b"1" * 5000, b"null", b"[]", b'"x"', b"{}", b'{"versions": []}']
     )
-    def test_headers_that_are_no_header_are_refused(self, text, path):
+    def test_invalid_headers_are_rejected(self, text, path):
         forge(path, text)
         with pytest.raises(ValueError, match=r"is a model file whose (header is not JSON|content .* not understand)"):
             load_model(path)
 
     @settings(max_examples=100, deadline=None)
     @given(data=st.data())
-    def test_any_change_of_the_header_is_refused_or_gives_a_model(self, saved, data):
+    def test_any_change_of_the_header_is_rejected_or_gives_a_model(self, saved, data):
         path, content = saved
         path.write_bytes(content)
         header, values = files._read(path)
@@ -370,7 +370,7 @@ def _put(value, place, new):
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_failed_write_leaves_the_earlier_file_and_nothing_else(small, path, tmp_path, monkeypatch, step):
+def test_a_failed_write_keeps_the_earlier_file_and_leaves_no_other(small, path, tmp_path, monkeypatch, step):
     small.save(path)
     before = path.read_bytes()
 
@@ -389,7 +389,7 @@ def test_a_missing_folder_is_named(small, tmp_path):
         small.save(tmp_path / "none" / "m.structrank")
 
 
-def test_links_and_permissions_are_those_of_any_new_file(small, path, tmp_path):
+def test_links_are_followed_and_permissions_are_the_default(small, path, tmp_path):
     link = tmp_path / "current"
     link.symlink_to(path)
     small.save(link)
@@ -399,7 +399,7 @@ def test_links_and_permissions_are_those_of_any_new_file(small, path, tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)
 
 
-def test_a_large_model_takes_its_arrays_and_little_more(path):
+def test_the_size_of_a_large_file_is_nearly_that_of_its_arrays(path):
     data = datasets.make_ranking(n_queries=5, n_docs=6, n_features=20_000, random_state=0).train
     model = StructRankSVM("auc", C=1e-3).fit(data.X, data.y, qid=data.qid)
     model.save(path)
@@ -429,7 +429,7 @@ def clicks():
 
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
-def test_every_learner_is_saved_and_loaded(name, train, clicks, path, tmp_path):
+def test_every_learner_round_trips(name, train, clicks, path, tmp_path):
     model = files._class_named(name)(**QUICK.get(name, {}))
     if files._HOMES[name].startswith("structrank.clicks"):
         pairs = structrank.clicks.preference_pairs(clicks)
@@ -447,7 +447,7 @@ def test_every_learner_is_saved_and_loaded(name, train, clicks, path, tmp_path):
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
-def test_every_learner_of_the_package_can_be_saved():
+def test_every_learner_of_the_package_is_registered_for_model_files():
     rankers = set()
     for package in (structrank.lambdas, structrank.clicks):
         found = (getattr(package, name) for name in package.__all__)

@@ -1,4 +1,4 @@
-"""Cross-validation: queries stay whole, nobody is measured on what it has seen."""
+"""Cross-validation: no query is split, and models are evaluated on held-out queries only."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from structrank import StructRankSVM, cross_validate, datasets, metrics
 
 
 class Witness(BaseEstimator):
-    """Remembers what it was trained on, and scores a document by its first feature."""
+    """Records the queries it was trained on, and scores documents by their first feature."""
 
     def fit(self, X, y, qid=None):
         self.seen_ = set(np.asarray(X)[:, 1].tolist())
@@ -26,7 +26,7 @@ class Witness(BaseEstimator):
 
 
 def witnessed(n_queries, rng):
-    """Documents whose second feature is the number of their query, in random order, with ids of mixed kinds."""
+    """Make documents in random order, with ids of mixed types, whose second feature is the number of the query."""
     query = rng.permutation(np.repeat(np.arange(n_queries), rng.integers(1, 9, n_queries)))
     X = np.column_stack([rng.normal(size=query.size), query])
     ids = [int(q) if q % 2 else f"query {q}" for q in query]
@@ -34,7 +34,7 @@ def witnessed(n_queries, rng):
 
 
 @pytest.mark.parametrize("n_splits", [2, 5, 23])
-def test_no_query_is_ever_split(n_splits, rng):
+def test_no_query_is_split(n_splits, rng):
     X, y, qid, query = witnessed(23, rng)
     found = cross_validate(Witness(), X, y, qid, "ndcg", n_splits=n_splits)
     held_out = [set(query.tolist()) - {int(q) for q in model.seen_} for model in found.models]
@@ -50,10 +50,10 @@ def test_no_query_is_ever_split(n_splits, rng):
     assert found.means["ndcg"] == pytest.approx(np.nanmean(expected))
 
 
-def test_it_equals_training_by_hand(train):
+def test_cross_validation_equals_a_loop_over_folds(train):
     model = StructRankSVM("map", C=10.0)
     found = cross_validate(model, train.X, train.y, train.qid, ["map", "mrr@3"], n_splits=4)
-    fold_of_row = found.folds[np.unique(train.qid, return_inverse=True)[1]]  # ids come in ascending order
+    fold_of_row = found.folds[np.unique(train.qid, return_inverse=True)[1]]  # ids are in ascending order
     for fold in range(4):
         learn, check = fold_of_row != fold, fold_of_row == fold
         by_hand = StructRankSVM("map", C=10.0).fit(train.X[learn], train.y[learn], qid=train.qid[learn])
@@ -67,7 +67,7 @@ def test_it_equals_training_by_hand(train):
     assert not hasattr(model, "coef_")
 
 
-def test_seeds_repeat_and_differ(train):
+def test_folds_are_reproducible_by_seed(train):
     def run(seed):
         return cross_validate(StructRankSVM("auc"), train.X, train.y, train.qid, "auc", n_splits=3, random_state=seed)
 
@@ -103,7 +103,7 @@ def test_sparse_matrices_stay_sparse(train):
     assert found.scores == pytest.approx(train.X.sum(axis=1))
 
 
-def test_pipelines_get_qid_where_a_step_asks_for_it(train):
+def test_pipeline_steps_that_request_qid_receive_it(train):
     scaled = datasets.scale_per_query(train.X, train.y, train.qid)[0]
     expected = cross_validate(StructRankSVM("map"), scaled, train.y, train.qid, "map", n_splits=3)
     pipeline = make_pipeline(datasets.PerQueryScaler(), StructRankSVM("map"))
@@ -111,11 +111,11 @@ def test_pipelines_get_qid_where_a_step_asks_for_it(train):
     assert np.array_equal(found.scores, expected.scores)
     plain = cross_validate(make_pipeline(StandardScaler(), StructRankSVM("map")), train.X, train.y, train.qid, n_splits=3)
     means = {model[0].mean_[0] for model in plain.models}
-    assert len(means) == 3  # each scaler has seen its own training part only
+    assert len(means) == 3  # each scaler is fitted on its own training part
     assert set(plain.means) == {"map", "ndcg@10"}
 
 
-def test_the_line_of_progress_is_all_that_is_printed(train, capsys):
+def test_only_the_progress_line_is_printed(train, capsys):
     cross_validate(StructRankSVM("auc"), train.X, train.y, train.qid, "auc", n_splits=2)
     assert capsys.readouterr() == ("", "")
     found = cross_validate(StructRankSVM("auc"), train.X, train.y, train.qid, "auc", n_splits=2, verbose=1)
@@ -139,7 +139,7 @@ def test_the_line_of_progress_is_all_that_is_printed(train, capsys):
         ({"X": np.full((6, 2), np.nan)}, "NaN at row 0"),
     ],
 )
-def test_wrong_arguments_are_named_before_anything_is_trained(changed, message):
+def test_invalid_arguments_are_rejected_before_training(changed, message):
     class Untrained(Witness):
         def fit(self, X, y, qid=None):
             raise AssertionError("trained")
@@ -156,19 +156,12 @@ def test_wrong_arguments_are_named_before_anything_is_trained(changed, message):
         cross_validate(**{**arguments, **changed})
 
 
-def test_an_interrupted_fold_is_no_result(train):
-    class Interrupted(Witness):
-        stop_reason_ = "interrupted"
-
-    with pytest.raises(KeyboardInterrupt):
-        cross_validate(Interrupted(), train.X, train.y, train.qid)
-
-
-def test_an_interrupted_pipeline_is_no_result_either(train):
+def test_an_interrupted_fold_interrupts_cross_validation(train):
     class Interrupted(Witness):
         stop_reason_ = "interrupted"
 
     with sklearn.config_context(enable_metadata_routing=True):
         pipeline = make_pipeline(StandardScaler(), Interrupted().set_fit_request(qid=True))
-    with pytest.raises(KeyboardInterrupt):
-        cross_validate(pipeline, train.X, train.y, train.qid)
+    for model in (Interrupted(), pipeline):
+        with pytest.raises(KeyboardInterrupt):
+            cross_validate(model, train.X, train.y, train.qid)

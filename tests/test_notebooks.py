@@ -1,4 +1,4 @@
-"""Every notebook runs, on the embedded data and on a user's LETOR folder; what is stored is what readers should see."""
+"""Every notebook runs on the embedded data and on a LETOR folder, and is stored with its outputs."""
 
 import re
 import sys
@@ -20,14 +20,14 @@ each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path
 
 
 def executed(path, workplace, monkeypatch, folder=None):
-    """Run a notebook in its quick mode, in an empty folder, and give it back with its outputs."""
+    """Run a notebook in quick mode in an empty folder; return it with its outputs."""
     notebook = nbformat.read(path, as_version=4)
     (cell,) = (cell for cell in notebook.cells if cell.source == PARAMETERS)
     cell.source = f"folder = {None if folder is None else str(folder)!r}\nquick = True"
     monkeypatch.setenv("IPYTHONDIR", str(workplace / "ipython"))
     with tempfile.TemporaryDirectory() as sockets:
-        # Sockets in place of ports, which two kernels that start at the same time could take from each other. Their
-        # names must be short, and the same seen from here and from the notebook's folder.
+        # Sockets rather than ports, because two kernels that start at the same time may choose the same port. Socket names
+        # must be short, and absolute because the kernel runs in another folder.
         settings = {} if sys.platform == "win32" else {"transport": "ipc", "ip": f"{sockets}/kernel"}
         NotebookClient(
             notebook,
@@ -53,7 +53,7 @@ def write_letor(path, part):
 
 @pytest.fixture
 def letor_folder(tmp_path):
-    """Two folds in LETOR format, with graded labels and no validation part, as some sets come."""
+    """Two folds in LETOR format, with graded labels and no validation part."""
     folder = tmp_path / "MINE"
     for number in (1, 2):
         fold = datasets.make_ranking(n_queries=40, n_docs=(6, 14), n_features=5, n_grades=3, noise=0.5, random_state=number)
@@ -67,8 +67,8 @@ def letor_folder(tmp_path):
 def test_notebook_runs_on_the_embedded_data(path, tmp_path, monkeypatch):
     notebook = executed(path, tmp_path, monkeypatch)
     shown = [output.text for output in outputs(notebook) if output.get("name") == "stderr"]
-    assert not shown, "a notebook that warns should show and explain it"
-    assert [entry.name for entry in tmp_path.iterdir()] == ["ipython"], "notebooks leave nothing behind"
+    assert not shown, "notebooks must not print uncaught warnings"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["ipython"], "notebooks leave no files"
 
 
 @each_notebook
@@ -78,7 +78,7 @@ def test_notebook_runs_on_a_letor_folder(path, letor_folder, tmp_path, monkeypat
 
 
 @each_notebook
-def test_stored_notebook_shows_results_and_nothing_of_the_machine(path):
+def test_stored_notebook_has_outputs_and_no_machine_paths(path):
     assert path.stat().st_size < 300_000
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
@@ -91,7 +91,7 @@ def test_stored_notebook_shows_results_and_nothing_of_the_machine(path):
     assert not [output.text for output in outputs(notebook) if output.get("name") == "stderr"]
     text = path.read_text(encoding="utf-8")
     found = re.findall(r"/(?:work|tmp|home|root|Users|usr)/[^\"\\ ]*|\bat 0x[0-9a-f]{6,}", text)
-    assert not found, "absolute paths and addresses mean nothing to readers"
+    assert not found, "absolute paths or memory addresses"
 
 
 def test_the_readme_has_a_line_for_each_notebook():

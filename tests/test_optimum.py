@@ -29,33 +29,33 @@ def tiny_problem(seed):
 
 
 def all_rankings(X, y, criterion, feature_map):
-    """phi(y*) - phi(y) and Delta of every ranking of one query, from the definitions."""
-    good, bad = np.flatnonzero(y > 0), np.flatnonzero(y == 0)
+    """Return phi(y*) - phi(y) and Delta of every ranking of one query, from the definitions."""
+    relevant, irrelevant = np.flatnonzero(y > 0), np.flatnonzero(y == 0)
     n = len(y)
     decay = 1 / np.sqrt(1 + np.arange(n))
-    mean_decay = np.where(y > 0, decay[: len(good)].mean(), decay[len(good) :].mean())
+    mean_decay = np.where(y > 0, decay[: len(relevant)].mean(), decay[len(relevant) :].mean())
     rows = set()
     for ranking in itertools.permutations(range(n)):
         ranks = np.argsort(ranking)
-        good_ranks = np.sort(ranks[good])
+        relevant_ranks = np.sort(ranks[relevant])
         if criterion == "auc":
-            loss = (ranks[good][:, None] > ranks[bad][None, :]).mean()
+            loss = (ranks[relevant][:, None] > ranks[irrelevant][None, :]).mean()
         elif criterion == "map":
-            loss = 1 - ((1 + np.arange(len(good))) / (1 + good_ranks)).mean()
+            loss = 1 - ((1 + np.arange(len(relevant))) / (1 + relevant_ranks)).mean()
         elif criterion == "mrr":
-            loss = 1 - (1 / (1 + good_ranks[0]) if good_ranks[0] < K else 0)
+            loss = 1 - (1 / (1 + relevant_ranks[0]) if relevant_ranks[0] < K else 0)
         else:
             discount = 1 / np.log2(np.maximum(1 + np.arange(n), 2))
             discount[n if criterion == "ndcg-nc" else K :] = 0
-            loss = 1 - discount[good_ranks].sum() / discount[: len(good)].sum()
+            loss = 1 - discount[relevant_ranks].sum() / discount[: len(relevant)].sum()
         c = np.zeros(n)  # phi(y) - phi(y*) = sum c_i x_i
         if feature_map == "po":
-            for g, b in itertools.product(good, bad):
+            for g, b in itertools.product(relevant, irrelevant):
                 if ranks[b] < ranks[g]:
-                    c[[g, b]] += np.array([-2.0, 2.0]) / (len(good) * len(bad))
+                    c[[g, b]] += np.array([-2.0, 2.0]) / (len(relevant) * len(irrelevant))
         elif feature_map == "mrr":
-            first = good[np.argmin(ranks[good])]
-            ahead = bad[ranks[bad] < ranks[first]]
+            first = relevant[np.argmin(ranks[relevant])]
+            ahead = irrelevant[ranks[irrelevant] < ranks[first]]
             c[ahead] += 1
             c[first] -= len(ahead)
         else:
@@ -140,7 +140,7 @@ def test_query_weights_enter_the_objective():
 @pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
 @pytest.mark.parametrize("tol", [0.5, 0.1, 1e-2])
 @pytest.mark.parametrize("criterion", SINGLE)
-def test_the_certificate_encloses_the_optimum_at_loose_tolerances_too(criterion, tol):
+def test_the_certificate_encloses_the_optimum_at_loose_tolerances(criterion, tol):
     for seed in range(3):
         X, y, qid = tiny_problem(seed + 10)
         best, _ = optimum(X, y, qid, [criterion], [10.0], "separate")

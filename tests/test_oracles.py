@@ -1,4 +1,4 @@
-"""The oracles against exhaustive search over all permutations, and against plain programmes on longer lists."""
+"""The oracles against exhaustive search over all permutations, and against simple dynamic programmes on longer lists."""
 
 import itertools
 from contextlib import closing
@@ -31,7 +31,7 @@ PAIRS = [
 CLIPPED = {"ndcg", "mrr", "dorm"}
 
 
-# --- the definitions, written again from the paper, for many rankings at once; ranks[y, i] is the rank of document i ---
+# --- the definitions of the paper, for many rankings at once; ranks[y, i] is the rank of document i -------------------
 
 
 def discounts(n, name, k):
@@ -41,36 +41,36 @@ def discounts(n, name, k):
 
 
 def losses_of(criterion, ranks, labels, k, discount_name, gain=None):
-    good = labels > 0
-    good_ranks = np.sort(ranks[:, good], axis=1)
-    n_good, n = good.sum(), len(labels)
+    relevant = labels > 0
+    relevant_ranks = np.sort(ranks[:, relevant], axis=1)
+    n_relevant, n = relevant.sum(), len(labels)
     if criterion == "auc":
-        return (ranks[:, good][:, :, None] > ranks[:, ~good][:, None, :]).mean(axis=(1, 2))
+        return (ranks[:, relevant][:, :, None] > ranks[:, ~relevant][:, None, :]).mean(axis=(1, 2))
     if criterion == "map":
-        return 1 - ((1 + np.arange(n_good)) / (1 + good_ranks)).mean(axis=1)
+        return 1 - ((1 + np.arange(n_relevant)) / (1 + relevant_ranks)).mean(axis=1)
     if criterion == "mrr":
-        first = good_ranks[:, 0]
+        first = relevant_ranks[:, 0]
         return 1 - np.where(first < (n if k is None else k), 1 / (1 + first), 0.0)
     table = discounts(n, discount_name, None if criterion == "ndcg-nc" else k)
-    gain = good.astype(float) if gain is None else gain
+    gain = relevant.astype(float) if gain is None else gain
     return 1 - table[ranks] @ gain / (np.sort(gain)[::-1] @ table)
 
 
 def phis_of(feature_map, ranks, labels, scores, decay):
-    """w.phi of each ranking."""
-    good = labels > 0
+    """Compute w.phi of each ranking."""
+    relevant = labels > 0
     if feature_map == "po":
-        signs = np.where(ranks[:, good][:, :, None] < ranks[:, ~good][:, None, :], 1.0, -1.0)
-        return (signs * (scores[good][:, None] - scores[~good][None, :])).mean(axis=(1, 2))
+        signs = np.where(ranks[:, relevant][:, :, None] < ranks[:, ~relevant][:, None, :], 1.0, -1.0)
+        return (signs * (scores[relevant][:, None] - scores[~relevant][None, :])).mean(axis=(1, 2))
     if feature_map == "mrr":
-        first_rank = ranks[:, good].min(axis=1)[:, None]
-        first_score = (np.where(good, ranks == first_rank, False) * scores).sum(axis=1)[:, None]
-        return (((ranks < first_rank) & ~good) * (scores - first_score)).sum(axis=1)
+        first_rank = ranks[:, relevant].min(axis=1)[:, None]
+        first_score = (np.where(relevant, ranks == first_rank, False) * scores).sum(axis=1)[:, None]
+        return (((ranks < first_rank) & ~relevant) * (scores - first_score)).sum(axis=1)
     return decay[ranks] @ scores
 
 
 def phi_ideal(feature_map, labels, scores, decay):
-    """w.phi of the ideal ranking; for the permutation map the mean over all ideal rankings."""
+    """Compute w.phi of the ideal ranking; for the permutation map, the mean over all ideal rankings."""
     if feature_map != "dorm":
         ranks = np.argsort(np.argsort(-labels, kind="stable"))
         return phis_of(feature_map, ranks[None], labels, scores, decay)[0]
@@ -86,7 +86,7 @@ ALL_RANKS = {n: np.array(list(itertools.permutations(range(n)))) for n in range(
 
 
 def judge(ranking, criterion, feature_map, labels, scores, k, discount_name, decay, gain=None):
-    """The best value over all permutations, and value and loss of the ranking that was found."""
+    """Return the best value over all permutations, and the value and loss of the given ranking."""
 
     def values(ranks):
         losses = losses_of(criterion, ranks, labels, k, discount_name, gain)
@@ -104,7 +104,7 @@ def decay_values(n, cut=None):
 
 
 def random_query(rng, n):
-    """Scores at scales where neither loss nor score decides alone; a third of the queries have ties."""
+    """Draw scores at scales where both loss and score matter, with ties in a third of the queries, and labels."""
     labels = np.zeros(n, int)
     labels[rng.permutation(n)[: rng.integers(1, n)]] = 1
     kind = rng.integers(3)
@@ -120,7 +120,7 @@ def random_query(rng, n):
 def test_the_oracle_equals_exhaustive_search(criterion, feature_map, discount_name):
     rng = np.random.default_rng(sum(map(ord, criterion + feature_map + discount_name)))
     if criterion in ("auc", "map", "mrr") and discount_name == "log2":
-        pytest.skip("this criterion has no discount to choose")
+        pytest.skip("this criterion has no discount")
     sizes = [2, 3, 4, 5] * 150 + [6] * 150 + [7] * 40
     for n in sizes:
         scores, labels = random_query(rng, n)
@@ -177,44 +177,44 @@ def test_graded_auc_is_the_pairwise_hinge():
 
 
 def full_table(scores, labels, criterion, k, discount_name):
-    """The generic dynamic programme of the paper's Figure 2, with the true recurrence, for any additive loss and map po."""
-    good, bad = np.sort(scores[labels > 0])[::-1], np.sort(scores[labels == 0])[::-1]
-    n_good, n_bad = len(good), len(bad)
-    bad_sums = np.concatenate([[0], np.cumsum(bad)])
-    b = np.arange(n_bad + 1)
+    """Run the dynamic programme of Figure 2 of the paper, with a corrected recurrence, for an additive loss and phi_po."""
+    relevant, irrelevant = np.sort(scores[labels > 0])[::-1], np.sort(scores[labels == 0])[::-1]
+    n_relevant, n_irrelevant = len(relevant), len(irrelevant)
+    irrelevant_sums = np.concatenate([[0], np.cumsum(irrelevant)])
+    b = np.arange(n_irrelevant + 1)
     k = None if criterion in ("ndcg-nc", "map", "auc") else k
     if criterion == "map":
-        credit = lambda g: (1 + g) / (1 + g + b) / n_good  # noqa: E731
+        credit = lambda g: (1 + g) / (1 + g + b) / n_relevant  # noqa: E731
     elif criterion == "auc":
-        credit = lambda g: (1 - b / n_bad) / n_good  # noqa: E731
+        credit = lambda g: (1 - b / n_irrelevant) / n_relevant  # noqa: E731
     elif criterion == "mrr":
         credit = lambda g: np.where((g == 0) & (b < k), 1 / (1 + b), 0.0)  # noqa: E731
     else:
-        table = discounts(n_good + n_bad + 1, discount_name, k)
-        credit = lambda g: table[g + b] / table[:n_good].sum()  # noqa: E731
-    best = np.zeros(n_bad + 1)
-    for g in range(n_good):
-        cell = 2 * (bad_sums - b * good[g]) / (n_good * n_bad) - credit(g)
+        table = discounts(n_relevant + n_irrelevant + 1, discount_name, k)
+        credit = lambda g: table[g + b] / table[:n_relevant].sum()  # noqa: E731
+    best = np.zeros(n_irrelevant + 1)
+    for g in range(n_relevant):
+        cell = 2 * (irrelevant_sums - b * relevant[g]) / (n_relevant * n_irrelevant) - credit(g)
         best = cell + (np.maximum.accumulate(best) if g else 0)
     return best.max() + 1
 
 
 @pytest.mark.parametrize(
-    ("n_good", "n_bad", "few"),
+    ("n_relevant", "n_irrelevant", "few"),
     [(1, 9, True), (6, 11, True), (300, 5, True), (60, 200, False), (201, 61, False), (600, 650, False)],
 )
-def test_auc_counts_pairs_closer_than_a_half_one_by_one_or_by_search(n_good, n_bad, few, rng):
-    assert are_few(n_good, n_bad) == few
-    labels = rng.permutation(np.repeat([1, 0], [n_good, n_bad]))
-    X = np.round(rng.normal(size=(n_good + n_bad, 2)), 1)  # with ties
+def test_both_ways_to_count_wrong_pairs_of_auc_are_exact(n_relevant, n_irrelevant, few, rng):
+    assert are_few(n_relevant, n_irrelevant) == few
+    labels = rng.permutation(np.repeat([1, 0], [n_relevant, n_irrelevant]))
+    X = np.round(rng.normal(size=(n_relevant + n_irrelevant, 2)), 1)  # with ties
     w = np.array([0.5 * np.pi, 0.1 * np.sqrt(2)])  # no pair is a half apart
-    good, bad = X[labels > 0], X[labels == 0]
-    wrong = (good @ w)[:, None] - (bad @ w)[None] < 0.5
+    relevant, irrelevant = X[labels > 0], X[labels == 0]
+    wrong = (relevant @ w)[:, None] - (irrelevant @ w)[None] < 0.5
     part = Part(parse("auc"), *find_oracle(parse("auc"), "po"))
     with closing(Risk(sources_of(X, labels), Objective((part,)))) as risk:
         plane = risk.plane(w)
     assert plane.offset == pytest.approx([wrong.mean()])
-    assert plane.slope[0] == pytest.approx(2 * (wrong.sum(axis=1) @ good - wrong.sum(axis=0) @ bad) / wrong.size)
+    assert plane.slope[0] == pytest.approx(2 * (wrong.sum(axis=1) @ relevant - wrong.sum(axis=0) @ irrelevant) / wrong.size)
     assert plane.value == pytest.approx(plane.offset - plane.slope @ w)
     assert most_violated(X @ w, labels, "auc").value == pytest.approx(plane.value[0])
 
@@ -253,7 +253,7 @@ def test_the_lattice_equals_the_assignment_problem(cut, criterion):
             assert graded.value == pytest.approx(assigned.value, abs=1e-9)
 
 
-def test_the_assignment_problem_can_be_trained_on_and_is_refused_where_it_is_not_exact(train):
+def test_the_assignment_oracle_trains_the_same_model_and_is_rejected_where_not_exact(train):
     by_lattice, by_assignment = (
         StructRankSVM("dorm", feature_map=Permutation(cut=30, assignment=assignment), tol=1e-5).fit(
             train.X, train.y, qid=train.qid
@@ -268,7 +268,7 @@ def test_the_assignment_problem_can_be_trained_on_and_is_refused_where_it_is_not
 
 
 @pytest.mark.parametrize(("criterion", "feature_map"), PAIRS)
-def test_value_and_coefficients_ignore_row_order_and_shifts(criterion, feature_map):
+def test_values_and_coefficients_are_invariant_to_row_order_and_shifts(criterion, feature_map):
     rng = np.random.default_rng(9)
     for _ in range(50):
         scores, labels = random_query(rng, 12)
@@ -281,15 +281,15 @@ def test_value_and_coefficients_ignore_row_order_and_shifts(criterion, feature_m
 
 
 @pytest.mark.parametrize(("criterion", "feature_map"), PAIRS)
-def test_tied_documents_of_one_label_share_their_coefficients(criterion, feature_map):
-    found = most_violated(np.zeros(9), [1, 0, 1, 0, 0, 1, 0, 0, 0], criterion, 4, feature_map)
-    good = np.array([1, 0, 1, 0, 0, 1, 0, 0, 0], bool)
-    assert np.ptp(found.coefficients[good]) < 1e-15
-    assert np.ptp(found.coefficients[~good]) < 1e-15
+def test_tied_documents_of_one_label_have_equal_coefficients(criterion, feature_map):
+    labels = np.array([1, 0, 1, 0, 0, 1, 0, 0, 0])
+    found = most_violated(np.zeros(9), labels, criterion, 4, feature_map)
+    for label in (0, 1):
+        assert np.ptp(found.coefficients[labels == label]) < 1e-15
 
 
 @pytest.mark.parametrize(("criterion", "feature_map"), PAIRS)
-def test_ranking_explains_loss_and_coefficients_through_the_public_objects(criterion, feature_map):
+def test_loss_and_coefficients_are_those_of_the_ranking(criterion, feature_map):
     rng = np.random.default_rng(10)
     for _ in range(50):
         scores, labels = rng.normal(size=10), (rng.random(10) < 0.4).astype(int)
@@ -301,33 +301,33 @@ def test_ranking_explains_loss_and_coefficients_through_the_public_objects(crite
         assert found.loss == pytest.approx(parse(criterion, k=5).loss(found.ranking, labels), abs=1e-12)
 
 
-def test_one_kind_of_document_violates_nothing():
+def test_queries_with_one_kind_of_document_have_no_violation():
     for labels in ([1, 1, 1], [0, 0, 0]):
         found = most_violated([0.1, 0.3, 0.2], labels, "ndcg")
         assert (found.loss, found.value, found.ranking.tolist()) == (0.0, 0.0, [1, 2, 0])
 
 
-@pytest.mark.parametrize("bad", [[3.0, 1.0, 2.0], [1.0, -1.0], lambda r: 1.0 + r, "cube", "sqrt@0", "sqrt@x"])
-def test_a_decay_that_rises_or_is_unknown_is_refused(bad):
+@pytest.mark.parametrize("decay", [[3.0, 1.0, 2.0], [1.0, -1.0], lambda r: 1.0 + r, "cube", "sqrt@0", "sqrt@x"])
+def test_a_decay_that_rises_or_is_unknown_is_rejected(decay):
     with pytest.raises(ValueError, match="decay"):
-        most_violated([0.1, 0.2, 0.3], [1, 0, 0], "dorm", decay=bad)
+        most_violated([0.1, 0.2, 0.3], [1, 0, 0], "dorm", decay=decay)
 
 
 @pytest.mark.parametrize("decay", [1 / np.sqrt(1 + np.arange(40)), lambda r: 1 / np.sqrt(1 + r)], ids=["array", "callable"])
-def test_decays_as_array_and_callable_mean_what_the_name_means(decay):
+def test_decays_as_array_and_callable_equal_the_named_decay(decay):
     rng = np.random.default_rng(11)
     scores, labels = random_query(rng, 20)
     assert most_violated(scores, labels, "dorm", decay=decay).value == most_violated(scores, labels, "dorm").value
 
 
 @pytest.mark.parametrize("criterion", ["auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm"])
-def test_scores_whose_sums_overflow_are_refused(criterion):
+def test_scores_whose_sums_overflow_are_rejected(criterion):
     with pytest.raises(ValueError, match=r"scores has a number beyond 1e\+300"):
         most_violated([1e308, 1.5e308, 1.7e308], [0, 1, 0], criterion)
     assert np.isfinite(most_violated([1e300, -1e300, 0.0], [0, 1, 0], criterion).value)
 
 
-def test_a_pair_without_exact_oracle_is_refused_with_the_list_of_pairs():
+def test_a_pair_without_exact_oracle_is_rejected_with_the_list_of_pairs():
     with pytest.raises(ValueError, match=r"'auc' with feature_map 'dorm' has no exact oracle.*mrr: mrr, po"):
         most_violated([1.0, 2.0], [0, 1], "auc", feature_map="dorm")
     with pytest.raises(ValueError, match=r"graded labels.*relevant_from=None.*auc: po"):
@@ -337,7 +337,7 @@ def test_a_pair_without_exact_oracle_is_refused_with_the_list_of_pairs():
 @pytest.mark.parametrize(
     ("criterion", "feature_map"), [("auc", "po"), ("map", "po"), ("ndcg-nc", "po"), ("mrr", "po"), ("mrr", "mrr")]
 )
-def test_a_document_far_off_leaves_the_others_their_digits(criterion, feature_map):
+def test_an_outlying_score_does_not_reduce_precision(criterion, feature_map):
     rng = np.random.default_rng(5)
     for n in range(3, 30):
         scores, labels = random_query(rng, n)
@@ -345,7 +345,7 @@ def test_a_document_far_off_leaves_the_others_their_digits(criterion, feature_ma
         if (labels == 0).sum() == 1:
             continue
         near, far = np.array(scores), np.array(scores)
-        near[place], far[place] = -1e3, -1e16  # last in either case, and in every ranking that violates the most
+        near[place], far[place] = -1e3, -1e16  # last in both cases, also in every most violated ranking
         expected = most_violated(near, labels, criterion, 10, feature_map)
         found = most_violated(far, labels, criterion, 10, feature_map)
         assert found.value == pytest.approx(expected.value, abs=1e-9)
@@ -353,7 +353,7 @@ def test_a_document_far_off_leaves_the_others_their_digits(criterion, feature_ma
 
 
 @pytest.mark.parametrize("feature_map", ["po", "mrr"])
-def test_oracles_of_mrr_serve_other_discounts(feature_map):
+def test_oracles_of_mrr_are_exact_for_other_discounts(feature_map):
     @dataclass(frozen=True)
     class Halved(MRR):
         def discounts(self, n):

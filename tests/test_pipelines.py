@@ -1,4 +1,4 @@
-"""The learners as steps of scikit-learn's Pipeline: qid arrives, names stay, parameters are reached."""
+"""The learners as steps of a scikit-learn Pipeline: routing of qid, feature names, nested parameters."""
 
 import numpy as np
 import pandas as pd
@@ -34,7 +34,7 @@ def per_query(model):
 
 @pytest.mark.usefixtures("routed")
 @pytest.mark.parametrize("learner", [StructRankSVM(), RankNet(), LambdaMART(), LightGBMRanker()])
-def test_every_learner_asks_for_qid(learner):
+def test_every_learner_requests_qid(learner):
     requests = get_routing_for_object(learner)
     assert requests.consumes("fit", ["qid", "sample_weight"]) == {"qid"}
     assert requests.consumes("score", ["qid"]) == ({"qid"} if hasattr(learner, "score") else set())
@@ -42,9 +42,9 @@ def test_every_learner_asks_for_qid(learner):
 
 
 @pytest.mark.usefixtures("routed")
-def test_qid_is_routed_to_the_model_without_being_asked(fold):
+def test_qid_is_routed_to_the_model_by_default(fold):
     train, test, learner = fold.train, fold.test, StructRankSVM("map")
-    order = np.random.default_rng(1).permutation(len(train.y))  # without qid this would train another model
+    order = np.random.default_rng(1).permutation(len(train.y))  # without qid the model would differ
     pipeline = standard(clone(learner)).fit(train.X[order], train.y[order], qid=train.qid[order])
     scaler = StandardScaler().fit(train.X[order])
     by_hand = clone(learner).fit(scaler.transform(train.X[order]), train.y[order], qid=train.qid[order])
@@ -56,7 +56,7 @@ def test_qid_is_routed_to_the_model_without_being_asked(fold):
 
 
 @pytest.mark.usefixtures("routed")
-def test_scaling_within_queries_gets_qid_in_training_and_in_use(fold):
+def test_the_per_query_scaler_receives_qid_in_fit_and_predict(fold):
     train, test = fold.train, fold.test
     pipeline = per_query(StructRankSVM("map")).fit(train.X, train.y, qid=train.qid)
     by_hand = StructRankSVM("map").fit(datasets.scale_per_query(train.X, train.y, train.qid)[0], train.y, qid=train.qid)
@@ -67,7 +67,7 @@ def test_scaling_within_queries_gets_qid_in_training_and_in_use(fold):
         pipeline.predict(test.X)
 
 
-def test_without_routing_the_step_is_named(train):
+def test_without_routing_qid_is_passed_by_step_name(train):
     named = standard(StructRankSVM("auc")).fit(train.X, train.y, rank__qid=train.qid)
     with sklearn.config_context(enable_metadata_routing=True):
         routed = standard(StructRankSVM("auc")).fit(train.X, train.y, qid=train.qid)
@@ -75,7 +75,7 @@ def test_without_routing_the_step_is_named(train):
 
 
 @pytest.mark.usefixtures("routed")
-def test_weights_are_routed_once_they_are_asked_for(train):
+def test_weights_are_routed_if_requested(train):
     weights = 1.0 + (train.qid % 3)
     model = StructRankSVM("auc").set_fit_request(sample_weight=True)
     pipeline = Pipeline([("scale", StandardScaler().set_fit_request(sample_weight=False)), ("rank", model)])
@@ -97,7 +97,7 @@ def test_a_search_over_a_pipeline_never_splits_a_query(train):
     assert search.cv_results_["mean_test_score"][1] == pytest.approx(np.mean(expected))
 
 
-def test_parameters_are_reached_through_the_pipeline(train):
+def test_parameters_can_be_set_through_the_pipeline(train):
     pipeline = standard(StructRankSVM("map", C=3.0))
     assert pipeline.get_params()["rank__C"] == 3.0
     pipeline.set_params(rank__C=0.5, rank__criterion="auc", scale__with_mean=False)
@@ -110,7 +110,7 @@ def test_parameters_are_reached_through_the_pipeline(train):
         pipeline.set_params(rank__K=5)
 
 
-def test_names_of_features_go_through(train):
+def test_feature_names_are_passed_through(train):
     X = pd.DataFrame(train.X, columns=NAMES)
     pipeline = standard(StructRankSVM("auc")).set_output(transform="pandas").fit(X, train.y, rank__qid=train.qid)
     assert pipeline.feature_names_in_.tolist() == NAMES

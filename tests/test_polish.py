@@ -1,4 +1,4 @@
-"""Direct polish: the line search is exact, and nothing is kept that validation queries do not like."""
+"""Polish: the line search is exact, and only steps that improve the measure on validation queries are kept."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def mean_of(measure, part, scores):
 
 
 @pytest.mark.parametrize("name", MEASURES)
-def test_the_profile_of_a_line_is_the_measure_at_every_place(name):
+def test_the_profile_of_a_line_equals_the_measure_along_it(name):
     rng = np.random.default_rng(1)
     for _ in range(30):
         part = random_part(rng, n_queries=4)
@@ -47,7 +47,7 @@ def test_the_profile_of_a_line_is_the_measure_at_every_place(name):
 
 
 @pytest.mark.parametrize("name", MEASURES)
-def test_no_place_of_a_dense_grid_is_better(name):
+def test_no_point_of_a_dense_grid_is_better_than_the_line_search(name):
     rng = np.random.default_rng(2)
     gains = []
     for _ in range(5):
@@ -67,7 +67,7 @@ def test_no_place_of_a_dense_grid_is_better(name):
     assert max(gains) > 0.01
 
 
-def test_documents_that_cannot_come_above_the_cut_are_left_out_without_harm():
+def test_skipping_documents_that_cannot_reach_the_cutoff_changes_nothing():
     rng = np.random.default_rng(3)
     part = random_part(rng, n_queries=5, longest=60)
     scores, slopes = rng.normal(size=(2, len(part.y)))
@@ -111,7 +111,7 @@ def test_rows_in_any_order_and_sparse_matrices_give_the_same_line():
         assert other == pytest.approx(gain, abs=1e-12)
 
 
-def test_a_feature_that_is_the_same_within_each_query_is_left_alone():
+def test_a_direction_constant_within_each_query_is_not_searched():
     rng = np.random.default_rng(6)
     part = random_part(rng, n_queries=10)
     X = np.column_stack([part.X, (rng.normal(size=10) * 1e3 + 0.1)[part.qid]])
@@ -123,7 +123,7 @@ def test_a_feature_that_is_the_same_within_each_query_is_left_alone():
 
 @pytest.fixture(scope="module")
 def noisy():
-    """Few training queries, so that polish has something to gain and something to lose."""
+    """A fold with few training queries, on which polish can improve and overfit."""
     return datasets.make_ranking(n_queries=60, n_docs=12, n_features=6, noise=1.0, random_state=3)
 
 
@@ -132,7 +132,7 @@ def model(noisy):
     return StructRankSVM("auc", C=0.01).fit(noisy.train.X, noisy.train.y, qid=noisy.train.qid)
 
 
-def test_polish_raises_the_measure_and_leaves_the_model_alone(noisy, model):
+def test_polish_raises_the_measure_and_does_not_change_its_input(noisy, model):
     before = model.coef_.copy()
     polished = polish(model, noisy.train, noisy.validation, "ndcg@5")
     record, measure = polished.polish_, metrics.NDCG(k=5, gain="binary", discount="kdd08")
@@ -148,10 +148,10 @@ def test_polish_raises_the_measure_and_leaves_the_model_alone(noisy, model):
     assert str(record).startswith("ndcg@5: train 0.")
 
 
-def test_polish_keeps_the_model_where_validation_queries_do_not_like_what_it_finds(noisy, model):
+def test_polish_keeps_the_model_if_no_step_improves_validation(noisy, model):
     part = noisy.validation
-    liked = Dataset(part.X, (model.rank(part.X, qid=part.qid) <= 3).astype(float), part.qid)  # the model is perfect there
-    polished = polish(model, noisy.train, liked, "map")
+    perfect = Dataset(part.X, (model.rank(part.X, qid=part.qid) <= 3).astype(float), part.qid)
+    polished = polish(model, noisy.train, perfect, "map")
     assert polished.polish_.tried > 0
     assert np.array_equal(polished.coef_, model.coef_)
     assert polished.polish_.steps == 0
@@ -167,7 +167,7 @@ def test_polish_is_the_same_for_the_same_seed_and_survives_a_file(noisy, model, 
     assert np.array_equal(loaded.predict(noisy.test.X), first.predict(noisy.test.X))
 
 
-def test_what_polish_refuses(noisy, model):
+def test_invalid_arguments_of_polish_are_rejected(noisy, model):
     for measure in ("auc", "p@5", metrics.PairAccuracy()):
         with pytest.raises(ValueError, match=r"'map', 'mrr\[@k\]', 'ndcg\[@k\]'"):
             polish(model, noisy.train, noisy.validation, measure)
@@ -193,6 +193,6 @@ def test_the_measure_never_falls_where_scores_tie():
         part = random_part(rng, n_queries=8, n_features=4, n_grades=2)
         part = Dataset((part.X > 0).astype(float), part.y, part.qid)
         search = LineSearch(RankingData(part.X, part.y, part.qid), metrics.MAP())
-        way = [np.ones(4), *search.moves(np.ones(4), rng)]
-        values = [mean_of(metrics.MAP(), part, part.X @ w) for w in way]
+        points = [np.ones(4), *search.moves(np.ones(4), rng)]
+        values = [mean_of(metrics.MAP(), part, part.X @ w) for w in points]
         assert (np.diff(values) > 0).all()

@@ -1,4 +1,4 @@
-"""The data graded by a random polynomial."""
+"""Synthetic data graded by a random polynomial."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from structrank import datasets
 
 
-def test_grades_have_the_shares_asked_for_and_follow_one_function_of_the_features():
+def test_grades_have_the_requested_shares_and_data_are_reproducible():
     fold = datasets.make_polynomial_ranking(n_queries=100, n_docs=30, n_features=6, random_state=0)
     y = np.concatenate([fold.train.y, fold.validation.y, fold.test.y])
     assert np.bincount(y) / len(y) == pytest.approx([0.52, 0.32, 0.13, 0.02, 0.01], abs=1e-3)
@@ -47,6 +47,6 @@ def test_a_cubic_polynomial_explains_the_order_and_a_linear_one_most_of_it():
         ({"split": (1, 0, 0)}, "split"),
     ],
 )
-def test_bad_settings_are_named(settings, name):
+def test_invalid_settings_are_rejected(settings, name):
     with pytest.raises(ValueError, match=f"{name}="):
         datasets.make_polynomial_ranking(**settings)

@@ -49,7 +49,7 @@ def as_counts(pairs):
 # --- rules ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_papers_example():
+def test_pairs_of_the_papers_example():
     assert as_counts(preference_pairs(FIGURE_2)) == {
         ("A", "url 3", "url 2"): 1,
         ("C", "url 3", "url 2"): 1,
@@ -59,7 +59,7 @@ def test_the_papers_example():
     }
 
 
-def test_the_other_rules_on_the_papers_example():
+def test_pairs_of_the_other_rules_on_the_papers_example():
     assert set(as_counts(preference_pairs(FIGURE_2, "last-click>skipped-above"))) == {
         ("A", "url 3", "url 2"),
         ("C", "url 3", "url 2"),
@@ -86,7 +86,7 @@ def test_rules_equal_their_definition(rule, rng):
     assert max(counts.values()) > 1, "the sessions must repeat some pairs"
 
 
-def test_the_order_of_clicks_matters_where_the_rule_says_so():
+def test_the_order_of_clicks_matters_for_rules_on_the_order_only():
     one, other = [("q", URLS, [0, 2])], [("q", URLS, [2, 0])]
     for rule in RULES:
         same = as_counts(preference_pairs(one, rule)) == as_counts(preference_pairs(other, rule))
@@ -114,13 +114,13 @@ def test_a_stream_gives_the_same_pairs(rule, name, rng, monkeypatch):
             assert np.array_equal(getattr(pairs, column), getattr(whole, column)), column
 
 
-def test_a_log_without_preferences_gives_none():
+def test_a_log_without_preferences_gives_no_pairs():
     pairs = preference_pairs([("q", URLS, [0]), ("q", URLS, [])])
     assert len(pairs) == 0
     assert (len(pairs.queries), len(pairs.urls)) == (1, 3)
 
 
-def test_unknown_rules_and_empty_logs_are_refused():
+def test_unknown_rules_and_empty_logs_are_rejected():
     with pytest.raises(ValueError, match=r"rule='clicked' is not known; choose one of: 'clicked>skipped-above', "):
         preference_pairs(FIGURE_2, "clicked")
     with pytest.raises(ValueError, match="has no sessions"):
@@ -140,7 +140,7 @@ def test_pairs_of_held_out_sessions_share_their_ids(rng):
 # --- splits -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_split_deals_every_pair_to_one_side(rng):
+def test_a_split_puts_every_pair_in_one_part(rng):
     pairs = preference_pairs(random_sessions(rng))
     train, test = pairs.split(test_size=0.2, random_state=3)
     assert len(test) == round(0.2 * len(pairs))

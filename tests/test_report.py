@@ -1,4 +1,4 @@
-"""The HTML report: what it holds, that it needs nothing else, that names from the data do nothing, how it behaves."""
+"""The HTML report: contents, self-containedness, escaping of names, writing, and behaviour in a browser."""
 
 import base64
 import hashlib
@@ -24,7 +24,7 @@ MEASURES = [metrics.parse(name, gain="binary", discount="kdd08") for name in ("m
 
 
 class Feature:
-    """A trainer that is not ours: ranks by one feature, and has no C."""
+    """A trainer from outside the package: ranks by one feature, and has no C."""
 
     def __init__(self, column=0):
         self.column = column
@@ -37,7 +37,7 @@ class Feature:
 
 
 def named(fold, prefix="doc-"):
-    """Give a fold whose test documents have names; one query of it has no relevant document."""
+    """Return a fold with named test documents and one test query without a relevant document."""
     test = fold.test
     y = np.where(test.qid == test.qid[0], 0, test.y)
     docid = np.array([f"{prefix}{row}" for row in range(len(y))])
@@ -75,7 +75,7 @@ def page(path):
 
 
 def small_table(scores, y, qid, docid=None, dataset="d", trainers=None, notes=()):
-    """Give a table of one fold from the scores of each trainer, and its folds."""
+    """Return a table of one fold from the scores of each trainer, and its folds."""
     part = Dataset(np.zeros((len(y), 2)), np.asarray(y), np.asarray(qid), docid)
     trainers = [f"t{number}" for number in range(len(scores))] if trainers is None else trainers
     cells = [
@@ -91,7 +91,7 @@ def written(table, folds, tmp_path, **settings):
 
 
 class Page(html.parser.HTMLParser):
-    """The elements of a page, as a browser would find them without running its script."""
+    """The elements of a page before its script runs."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -133,7 +133,7 @@ class Page(html.parser.HTMLParser):
 
 
 def ranking_by_hand(table, folds, dataset, fold, query, trainer):
-    """Give the (docid or row, label, score) of a query's documents, the best first."""
+    """Return the (docid or row, label, score) of a query's documents, the best first."""
     test = folds[dataset][fold].test
     (cell,) = [cell for cell in table.cells if (cell.dataset, cell.fold, cell.trainer) == (dataset, fold, trainer)]
     rows = [row for row in range(len(test.y)) if str(test.qid[row]) == query]
@@ -142,10 +142,10 @@ def ranking_by_hand(table, folds, dataset, fold, query, trainer):
     return [(name, test.y[row], cell.scores[row]) for name, row in zip(names, rows, strict=True)]
 
 
-# What it holds
+# Contents
 
 
-def test_numbers_and_marks_are_those_of_the_table(table, page):
+def test_numbers_and_marks_equal_the_table(table, page):
     frame, marks = table.to_frame(), table.marks()
     _, heads, *rows = page.tables["criterion-table"]
     assert [head["text"] for head in heads] == ["Trained on", *(measure for _, measure in frame.columns)]
@@ -158,10 +158,10 @@ def test_numbers_and_marks_are_those_of_the_table(table, page):
             classes, mark = cell["class"].split(), marks[name, *column]
             assert ("best" in classes, "second" in classes) == (mark.startswith("**"), mark.rstrip("<") == "*")
             assert ("below" in classes) == ("<" in mark)
-    assert "<" in "".join(marks.values()), "the data should have a row that is significantly below"
+    assert "<" in "".join(marks.values()), "the data must have a row that is significantly below"
 
 
-def test_legend_names_marks_correction_conventions_and_undefined_queries(table, page):
+def test_the_legend_explains_marks_correction_conventions_and_undefined_queries(table, page):
     assert table.undefined["made", "map"] == 2
     for text in (
         "best of its column",
@@ -187,7 +187,7 @@ def test_every_paired_test_is_listed(table, page):
     np.testing.assert_array_equal(values, frame[columns].to_numpy())
 
 
-def test_values_of_queries_are_those_of_the_table(table, page):
+def test_values_of_queries_equal_the_table(table, page):
     assert page.data["trainers"] == table.trainers
     for dataset in page.data["datasets"]:
         assert dataset["ids"] == [str(value) for value in table.query_ids[dataset["name"]]]
@@ -205,7 +205,7 @@ def test_gains_and_losses_are_counted_over_all_queries(table, page):
     assert made["undefined"] == [2, 2, 2]
 
 
-def test_rankings_are_those_of_the_scores(table, folds, page):
+def test_rankings_follow_the_scores(table, folds, page):
     for dataset in page.data["datasets"]:
         for query, fold, ranking in zip(dataset["ids"], dataset["folds"], dataset["rankings"], strict=True):
             for number, trainer in enumerate(table.trainers):
@@ -222,19 +222,19 @@ def test_documents_of_equal_score_are_marked_as_tied(tmp_path):
     table, folds = small_table([[3, 3, 1, 0, 0, 0], range(6)], [1, 0, 0, 1, 0, 0], [1] * 6)
     (ranking,) = written(table, folds, tmp_path).data["datasets"][0]["rankings"]
     assert ranking["ties"] == [[1, 4, 5], []]
-    assert ranking["docs"] == [0, 1, 2, 3, 4, 5], "documents without names go by their row"
+    assert ranking["docs"] == [0, 1, 2, 3, 4, 5], "documents without names are shown by their row"
 
 
-def test_data_settings_versions_and_notes_are_told(table, folds, page):
+def test_data_settings_versions_and_notes_are_listed(table, folds, page):
     for text in ("measure ndcg@10", "Cs 0.1, 10", "select own", "StructRankSVM('auc')", f"numpy {np.__version__}"):
         assert text in page.text
     (rows,) = [rows for rows in page.tables.values() if rows[0][0]["text"] == "Fold" and len(rows) == 7]
     heads = [cell["text"] for cell in rows[0]]
     for row, (number, name) in zip(rows[1:], [(n, p) for n in range(2) for p in ("train", "validation", "test")], strict=True):
         part, found = getattr(folds["made"][number], name), dict(zip(heads, row, strict=True))
-        told = {head: float(cell["data-value"]) for head, cell in found.items() if "data-value" in cell}
+        values = {head: float(cell["data-value"]) for head, cell in found.items() if "data-value" in cell}
         assert (found["Fold"]["text"], found["Part"]["text"]) == (str(number + 1), name)
-        assert told == {
+        assert values == {
             "Documents": len(part.y),
             "Queries": len(set(part.qid)),
             "Features": 5,
@@ -248,14 +248,14 @@ def test_data_settings_versions_and_notes_are_told(table, folds, page):
             assert " ".join(text.split()) in page.text
 
 
-def test_what_is_not_known_is_said(table, tmp_path):
+def test_missing_data_are_mentioned(table, tmp_path):
     page = written(table, None, tmp_path)
     assert "it has no rankings" in page.text
     assert "more about the data was not given" in page.text
     assert all(ranking is None for dataset in page.data["datasets"] for ranking in dataset["rankings"])
 
 
-def test_large_comparisons_are_cut_where_trainers_agree_and_the_page_says_so(tmp_path, monkeypatch):
+def test_large_reports_omit_queries_on_which_trainers_agree_and_mention_it(tmp_path, monkeypatch):
     n_queries, n_docs = 40, 60
     rng = np.random.default_rng(0)
     y, qid = rng.integers(2, size=n_queries * n_docs), np.repeat(np.arange(n_queries), n_docs)
@@ -284,10 +284,10 @@ def test_infinite_scores_and_columns_without_any_value_are_shown(tmp_path):
     assert [(cell["text"], cell["data-value"]) for cell in row[1:]] == [("\N{EN DASH}", "")] * 3
 
 
-# That it needs nothing else
+# Self-containedness
 
 
-def test_page_is_self_contained(page):
+def test_the_page_is_self_contained(page):
     assert not re.search(r"https?:|//[a-z]|@import|url\(", re.sub(r"(?m)^ *//.*$", "", page.raw))
     for tag, attributes in page.elements:
         assert tag not in ("link", "img", "iframe", "object", "embed", "base", "form")
@@ -303,7 +303,7 @@ def test_targets_of_links_exist(page):
     assert links <= ids
 
 
-def test_only_the_own_script_may_run_and_nothing_may_be_fetched(page):
+def test_the_content_security_policy_allows_only_the_scripts_of_the_page(page):
     (policy,) = [a["content"] for _, a in page.elements if a.get("http-equiv") == "Content-Security-Policy"]
     (script,) = [text for attributes, text in page.scripts if attributes.get("type") != "application/json"]
     ((_, style),) = page.styles
@@ -322,7 +322,7 @@ def hostile_table():
     return small_table(scores, y, ids, docid, HOSTILE, [HOSTILE, f"{HOSTILE}2"], notes=(f"{HOSTILE}!",))
 
 
-def test_names_from_the_data_are_text_only(tmp_path):
+def test_names_from_the_data_are_escaped(tmp_path):
     table, folds = hostile_table()
     page = written(table, folds, tmp_path, settings={HOSTILE: HOSTILE, "trainers": {HOSTILE: HOSTILE}})
     assert not [tag for tag, _ in page.elements if tag == "img"]
@@ -333,15 +333,15 @@ def test_names_from_the_data_are_text_only(tmp_path):
     assert page.tables["criterion-table"][2][0]["text"].startswith(HOSTILE)
 
 
-def test_names_that_are_no_unicode_do_no_harm(tmp_path):
+def test_names_that_are_not_valid_unicode_are_written(tmp_path):
     table, folds = small_table([[1, 2], [2, 1]], [0, 1], ["a\udc80"] * 2, np.array(["\udcff", "é"]))
     assert written(table, folds, tmp_path).data["datasets"][0]["ids"] == ["a\udc80"]
 
 
-# How it is written
+# Writing
 
 
-def test_report_replaces_a_file_whole_or_not_at_all(table, folds, tmp_path, monkeypatch):
+def test_a_failed_write_keeps_the_earlier_report(table, folds, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
 
@@ -359,7 +359,7 @@ def test_report_replaces_a_file_whole_or_not_at_all(table, folds, tmp_path, monk
     assert os.listdir(tmp_path) == ["report.html"]
 
 
-def test_bad_paths_are_refused_before_any_work(tmp_path, monkeypatch):
+def test_invalid_paths_are_rejected_before_the_report_is_made(tmp_path, monkeypatch):
     monkeypatch.setattr(contents, "gather", None)
     with pytest.raises(ValueError, match="is a folder; expected the name of a file"):
         write_report(None, tmp_path)
@@ -369,7 +369,7 @@ def test_bad_paths_are_refused_before_any_work(tmp_path, monkeypatch):
         write_report(None, 3)
 
 
-def test_data_of_another_table_are_refused(table, folds, tmp_path):
+def test_data_of_another_table_are_rejected(table, folds, tmp_path):
     path = tmp_path / "report.html"
     with pytest.raises(ValueError, match="datasets has no data set 'other'; it has: 'made'"):
         write_report(table, path, {"made": folds["made"]})
@@ -380,7 +380,7 @@ def test_data_of_another_table_are_refused(table, folds, tmp_path):
     assert not path.exists()
 
 
-# How it behaves in a browser
+# Behaviour in a browser
 
 FLAGS = [
     "--no-sandbox",
@@ -407,7 +407,7 @@ def browser():
 
 @pytest.fixture
 def visit(browser):
-    """Open a file in a new window; afterwards, there must have been no error and no request but for the file."""
+    """Open a file in a new window; assert at the end that there was no error and no request other than the file."""
     opened = []
 
     def visit(path, width=1200):
@@ -439,7 +439,7 @@ def choose(window, **labels):
 
 
 def documents(window, side):
-    """Give (rank, document, label, score) of all rows of one of the two rankings."""
+    """Return (rank, document, label, score) of all rows of one of the two rankings."""
     rows = window.locator(".ranking").nth(side).locator("tbody tr")
     cells = rows.evaluate_all("rows => rows.map(row => [...row.cells].map(cell => cell.textContent))")
     return [tuple(row[:4]) for row in cells]
@@ -449,7 +449,7 @@ def overflow(window):
     return window.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
-def test_table_sorts_by_a_column_with_mouse_and_keyboard(visit, path, table):
+def test_the_table_can_be_sorted_with_mouse_and_keyboard(visit, path, table):
     window = visit(path)
     frame = table.to_frame()
     heads = window.locator("#criterion-table th[aria-sort]")
@@ -471,16 +471,16 @@ def test_table_sorts_by_a_column_with_mouse_and_keyboard(visit, path, table):
     assert rows_of(window) == sorted(table.trainers, key=str.lower)
 
 
-def test_drill_down_shows_the_queries_that_changed_most_and_both_rankings(visit, path, table, folds):
+def test_the_explorer_shows_the_largest_changes_and_both_rankings(visit, path, table, folds):
     window = visit(path)
     choose(window, dataset="made", measure="ndcg@10", **{"from": "first feature", "to": "AUC"})
     before, after = (table.per_query[name, "made", "ndcg@10"] for name in ("first feature", "AUC"))
     change = after - before
     order = np.argsort(-np.nan_to_num(change), kind="stable")
     gained, lost = int((change > 0).sum()), int((change < 0).sum())
-    said = window.locator("#overview p").inner_text()
-    assert f"gain for {gained} queries, loss for {lost}, " in said
-    assert "undefined for 2" in said
+    overview = window.locator("#overview p").inner_text()
+    assert f"gain for {gained} queries, loss for {lost}, " in overview
+    assert "undefined for 2" in overview
     amounts = window.locator('[data-kind="gain"] .amount').all_inner_texts()
     assert amounts == [f"+{value:.3f}" for value in change[order][: min(10, gained)]]
 
@@ -496,8 +496,8 @@ def test_drill_down_shows_the_queries_that_changed_most_and_both_rankings(visit,
         assert [int(label) for *_, label, _ in shown] == [label for _, label, _ in expected]
         scores = [float(score.replace(MINUS, "-")) for *_, score in shown]
         np.testing.assert_allclose(scores, [score for *_, score in expected], rtol=1e-3)
-        good = window.locator(".ranking").nth(side).locator("tbody tr.relevant .doc").all_text_contents()
-        assert good == [doc for doc, label, _ in expected if label >= 1]
+        relevant = window.locator(".ranking").nth(side).locator("tbody tr.relevant .doc").all_text_contents()
+        assert relevant == [doc for doc, label, _ in expected if label >= 1]
     assert window.locator(".ranking tbody tr:visible").count() == 2 * min(20, len(expected))
     window.get_by_role("button", name="Show the first").click()
     assert window.locator(".ranking tbody tr:visible").count() == 2 * len(expected)
@@ -526,7 +526,7 @@ def test_figures_have_a_mark_for_every_trainer(visit, path, table):
 
 
 @pytest.mark.parametrize("width", [360, 768])
-def test_page_fits_narrow_screens(visit, path, width):
+def test_the_page_fits_narrow_screens(visit, path, width):
     window = visit(path, width)
     assert overflow(window) == 0
     window.locator('[data-kind="gain"] button').first.click()
@@ -535,7 +535,7 @@ def test_page_fits_narrow_screens(visit, path, width):
     assert window.locator(".ranking").nth(1).bounding_box()["x"] > window.locator(".ranking").nth(0).bounding_box()["x"]
 
 
-def test_names_from_the_data_do_nothing_in_a_browser(visit, tmp_path):
+def test_names_from_the_data_are_not_executed_in_a_browser(visit, tmp_path):
     table, folds = hostile_table()
     path = tmp_path / "report.html"
     write_report(table, path, folds, {HOSTILE: HOSTILE})
@@ -547,7 +547,7 @@ def test_names_from_the_data_do_nothing_in_a_browser(visit, tmp_path):
     assert overflow(window) == 0
 
 
-def test_one_trainer_and_unknown_rankings_are_no_error(visit, table, tmp_path):
+def test_a_single_trainer_or_missing_rankings_are_shown_without_error(visit, table, tmp_path):
     alone, folds = small_table([[1, 2, 3]], [0, 1, 0], [1, 1, 1])
     write_report(alone, tmp_path / "alone.html", folds)
     assert "one trainer only" in visit(tmp_path / "alone.html").locator("#explorer").inner_text()
@@ -557,7 +557,7 @@ def test_one_trainer_and_unknown_rankings_are_no_error(visit, table, tmp_path):
     assert "rankings of this query are not in this report" in window.locator(".detail").inner_text()
 
 
-def test_documents_are_relevant_as_the_measures_have_it(tmp_path):
+def test_relevance_follows_relevant_from_of_the_measures(tmp_path):
     fold = make_ranking(n_queries=20, n_docs=8, n_features=2, n_grades=3, random_state=0)
     measures = [metrics.MAP(relevant_from=2), metrics.AUC(relevant_from=2)]
     table = compare({"made": fold}, {"f": Feature()}, measures)
@@ -567,7 +567,7 @@ def test_documents_are_relevant_as_the_measures_have_it(tmp_path):
     assert relevant == [int((fold.test.y[fold.test.qid == query] >= 2).sum()) for query in table.query_ids["made"]]
 
 
-def test_documents_that_stay_in_a_tie_have_not_moved(visit, tmp_path):
+def test_documents_within_their_tie_are_not_shown_as_moved(visit, tmp_path):
     table, folds = small_table([np.zeros(5), [5, 4, 3, 2, 1]], [0, 0, 0, 1, 0], [1] * 5, trainers=["flat", "steep"])
     written(table, folds, tmp_path)
     window = visit(tmp_path / "report.html")

@@ -1,4 +1,4 @@
-"""Odd and extreme input, failing machines: a right answer with a valid certificate, or an error that says what is wrong."""
+"""Extreme and invalid input, failing machines: a correct answer with a valid certificate, or a clear error."""
 
 import contextlib
 import errno
@@ -26,7 +26,7 @@ CRITERIA = ("auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm")
 
 
 def fitted(X, y, qid=None, **parameters):
-    """Train, whatever it warns of; see that the certificate holds."""
+    """Train without warnings; check the certificate."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StructRankWarning)
         model = StructRankSVM(**parameters).fit(X, y, qid=qid)
@@ -42,7 +42,7 @@ def fitted(X, y, qid=None, **parameters):
 
 @pytest.fixture(scope="module")
 def few(train):
-    """The first twenty queries."""
+    """First twenty training queries."""
     rows = train.qid < np.unique(train.qid)[20]
     return train.X[rows], train.y[rows], train.qid[rows]
 
@@ -59,7 +59,7 @@ def test_certificates_hold_at_every_scale_of_features(few, scale, criterion):
 
 @pytest.mark.parametrize("scale", [1e101, 1e155, 1e300, 1e307])
 @pytest.mark.parametrize("parameters", [{}, {"formulation": "n-slack"}, {"criterion": "ndcg", "bound": "ramp"}], ids=str)
-def test_features_too_large_to_compute_with_are_refused(few, scale, parameters):
+def test_features_of_too_large_a_scale_are_rejected(few, scale, parameters):
     X, y, qid = few
     with pytest.raises(ValueError, match=r"the scale of X is too large to train on.*Scale the features first"):
         StructRankSVM(**parameters).fit(X * scale, y, qid=qid)
@@ -72,7 +72,7 @@ def test_a_single_column_of_another_scale_is_named(few):
     fitted(X * [1e-300, 1.0, 1e8, 1e-10, 1.0, 1.0], y, qid)
 
 
-def test_scores_too_large_to_compute_are_refused(few):
+def test_scores_that_overflow_are_rejected(few):
     X, y, qid = few
     model = fitted(X, y, qid)
     model.coef_ = np.full(X.shape[1], 2.0)
@@ -87,7 +87,7 @@ def test_certificates_hold_at_every_C(few, C, criterion):
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
-def test_features_that_tell_nothing_give_no_order(few, criterion):
+def test_constant_features_give_tied_scores(few, criterion):
     X, y, qid = few
     for value in (0.0, 1.0, -3.5e7):
         model = fitted(np.full(X.shape, value), y, qid, criterion=criterion)
@@ -125,7 +125,7 @@ def test_certificates_hold_for_every_criterion_and_formulation(few, parameters, 
 
 
 @pytest.mark.parametrize("formulation", ["auto", "n-slack"])
-def test_a_million_queries_and_queries_of_one_document(rng, formulation):
+def test_training_scales_to_a_million_queries(rng, formulation):
     n = 1_000_000
     X = rng.standard_normal((2 * n, 2))
     y = (X[:, 0] > 0).astype(int)
@@ -138,13 +138,13 @@ def test_a_million_queries_and_queries_of_one_document(rng, formulation):
 
 
 @pytest.mark.parametrize("criterion", ["auc", "map"])
-def test_a_million_documents_in_one_query(rng, criterion):
+def test_training_scales_to_a_million_documents_in_one_query(rng, criterion):
     X = rng.standard_normal((1_000_000, 2))
     y = X[:, 0] + 0.5 * rng.standard_normal(1_000_000) > 1.5
     assert fitted(X, y.astype(int), criterion=criterion, C=10.0).score(X, y.astype(int)) > 0.7
 
 
-# ---- Odd input
+# ---- Arbitrary input
 
 
 SCALARS = st.one_of(
@@ -165,7 +165,7 @@ DTYPES = ["?", "i1", ">i4", "u8", "f2", ">f4", "f8", "longdouble", "c8", "U3", "
 
 @st.composite
 def arrays(draw, shape):
-    """Draw something that a user may take for an array of this shape, or of one near it."""
+    """Draw an array of this shape or a similar one, or an object mistaken for such an array."""
     kind = draw(st.sampled_from(["right", "right", "right", "dtype", "cells", "shape", "scalar"]))
     if kind == "scalar":
         return draw(SCALARS)
@@ -188,8 +188,8 @@ def arrays(draw, shape):
 @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(X=arrays((4, 2)), y=arrays((4,)), qid=st.none() | arrays((4,)), weight=st.none() | arrays((4,)))
 @pytest.mark.filterwarnings("ignore")
-def test_any_input_is_trained_on_or_refused(X, y, qid, weight):
-    # TypeError where scikit-learn asks for one: a cell that is no number.
+def test_any_input_is_trained_on_or_rejected(X, y, qid, weight):
+    # TypeError where scikit-learn requires it: for a cell that is not a number.
     with contextlib.suppress(ValueError, TypeError):
         model = StructRankSVM("auc").fit(X, y, qid=qid, sample_weight=weight)
         assert model.certificate_.dual <= model.certificate_.primal
@@ -208,15 +208,15 @@ def test_any_input_is_trained_on_or_refused(X, y, qid, weight):
     )
 )
 @pytest.mark.filterwarnings("ignore")
-def test_any_parameters_are_used_or_refused(parameters):
+def test_any_parameters_are_used_or_rejected(parameters):
     if parameters.get("n_jobs") not in (None, 0, -1):
-        parameters["n_jobs"] = None  # any large number of threads is right
+        parameters["n_jobs"] = None  # any large number of threads is valid
     with contextlib.suppress(ValueError):
         model = StructRankSVM(**parameters).fit([[0.0], [1.0], [0.5]], [0, 1, 0])
         assert model.certificate_.dual <= model.certificate_.primal
 
 
-def test_the_fuzzer_finds_nothing():
+def test_the_fuzzer_finds_no_failure():
     fuzzer = Path(__file__).parent / "fuzz.py"
     result = subprocess.run([sys.executable, fuzzer, "400"], capture_output=True, text=True, timeout=300, check=False)
     assert result.stdout.startswith("400 inputs, 0 failures"), result.stderr
@@ -224,7 +224,7 @@ def test_the_fuzzer_finds_nothing():
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, few):
-    """A folder with data, a model, scores, and files that are neither."""
+    """A folder with data, a model, scores, and invalid files."""
     X, y, qid = few
     folder = tmp_path_factory.mktemp("command-line")
     lines = [
@@ -256,7 +256,7 @@ BEGINNINGS = [
 
 @settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(beginning=st.sampled_from(BEGINNINGS), words=st.lists(st.sampled_from(WORDS), max_size=5))
-def test_any_command_line_ends_with_a_result_or_a_line_that_says_why_not(folder, beginning, words):
+def test_any_command_line_ends_with_a_result_or_an_error_message(folder, beginning, words):
     out, err = io.StringIO(), io.StringIO()
     with tempfile.TemporaryDirectory() as place:
         shutil.copytree(folder, place, dirs_exist_ok=True)  # -o may name any of its files
@@ -270,7 +270,7 @@ def test_any_command_line_ends_with_a_result_or_a_line_that_says_why_not(folder,
 
 
 def run(code, *arguments, **settings):
-    """Run code in a process of its own."""
+    """Run code in a subprocess."""
     result = subprocess.run(
         [*settings.pop("before", []), sys.executable, "-c", code, *map(str, arguments)],
         capture_output=True,
@@ -283,7 +283,7 @@ def run(code, *arguments, **settings):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
-def test_without_memory_to_save_the_earlier_model_stays(few, tmp_path):
+def test_if_memory_runs_out_while_saving_the_earlier_file_is_kept(few, tmp_path):
     path = tmp_path / "m"
     fitted(*few).save(path)
     before = path.read_bytes()
@@ -306,7 +306,7 @@ except MemoryError:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
-def test_without_memory_to_train_the_earlier_model_stays():
+def test_if_memory_runs_out_in_training_the_earlier_model_is_kept():
     code = """
 import resource
 import numpy as np
@@ -327,24 +327,24 @@ assert np.array_equal(model.predict([[2.0]]), 2.0 * before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are those of Linux")
-def test_without_memory_to_read_a_file_the_command_line_says_so(folder, tmp_path):
+def test_the_command_line_reports_that_memory_ran_out(folder, tmp_path):
     path = tmp_path / "large"
     path.write_bytes(b"1 qid:1 1:0.5 2:0.25 30:0.125\n0 qid:1 1:0.25 2:0.5 30:0.75\n" * 500_000)  # 240 MB as float64
     code = """
 import resource, sys
 from structrank import cli
-assert cli.main(["inspect", sys.argv[1]]) == 0  # what is compiled is in memory now
+assert cli.main(["inspect", sys.argv[1]]) == 0  # load the compiled code before the limit
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, used + 2**26))
 sys.stderr = sys.stdout
 print(cli.main(["inspect", sys.argv[2]]))
 """
-    *_, said, status = run(code, folder / "data", path).splitlines()
-    assert said.startswith("structrank inspect: error: not enough memory.")
+    *_, message, status = run(code, folder / "data", path).splitlines()
+    assert message.startswith("structrank inspect: error: not enough memory.")
     assert status == "1"
 
 
-def test_a_run_that_is_out_of_memory_keeps_its_checkpoint(few, tmp_path, monkeypatch):
+def test_a_run_that_runs_out_of_memory_resumes_from_its_checkpoint(few, tmp_path, monkeypatch):
     X, y, qid = few
     expected = fitted(X, y, qid, C=10.0)
     passes, plane = [], risk.Risk.plane
@@ -365,7 +365,7 @@ def test_a_run_that_is_out_of_memory_keeps_its_checkpoint(few, tmp_path, monkeyp
     assert np.array_equal(resumed.coef_, expected.coef_)
 
 
-def test_a_pass_that_is_out_of_memory_says_what_takes_it(few, monkeypatch):
+def test_a_pass_that_runs_out_of_memory_suggests_a_decay_with_a_cutoff(few, monkeypatch):
     def fail(*_):
         raise MemoryError("Allocation failed (probably too large).")
 
@@ -375,7 +375,7 @@ def test_a_pass_that_is_out_of_memory_says_what_takes_it(few, monkeypatch):
         StructRankSVM("dorm").fit(X, y, qid=qid)
 
 
-def test_without_memory_finished_cells_of_a_comparison_stay(fold, tmp_path):
+def test_if_memory_runs_out_finished_cells_of_a_comparison_are_kept(fold, tmp_path):
     class Hungry:
         def fit(self, X, y, qid):
             np.empty(2**57)
@@ -404,7 +404,7 @@ def test_devices_are_written_to_and_not_replaced(few, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of files are those of Unix")
-def test_where_files_can_grow_no_more_every_writer_says_so_and_earlier_files_stay(tmp_path):
+def test_every_writer_reports_a_file_size_limit_and_keeps_earlier_files(tmp_path):
     code = """
 import os, resource, sys
 from pathlib import Path
@@ -418,7 +418,7 @@ fold = datasets.make_ranking(n_queries=30, n_docs=8, n_features=6, noise=0.5, ra
 data = fold.train.X, fold.train.y, fold.train.qid
 model = StructRankSVM("map").fit(*data)
 table = compare({"made": fold}, ["AUC"], "map", Cs=[1.0])
-longer = iter([2, 3, 1000, 1000])  # what is resumed has more to write
+longer = iter([2, 3, 1000, 1000])  # a resumed run has more to write
 writers = {
     "the model": lambda: model.save("m.structrank"),
     "the model ": lambda: model.to_svmrank("m.dat"),
@@ -434,7 +434,7 @@ writers = {
 contents = lambda: {path: path.read_bytes() for path in Path(".").rglob("*") if path.is_file()}
 for write in writers.values():
     write()
-next(Path("cells").iterdir()).unlink()  # or it would be read
+next(Path("cells").iterdir()).unlink()  # otherwise it would be read
 before = contents()
 resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
 for what, write in writers.items():
@@ -451,7 +451,7 @@ print("as before")
     assert run(code, tmp_path) == "as before\n"
 
 
-def test_on_a_full_disk_finished_cells_of_a_comparison_stay(fold, tmp_path, monkeypatch):
+def test_on_a_full_disk_finished_cells_of_a_comparison_are_kept(fold, tmp_path, monkeypatch):
     rows, sync, synced = ["AUC", "MAP"], os.fsync, []
 
     def fill_up(handle):
@@ -472,28 +472,7 @@ def test_on_a_full_disk_finished_cells_of_a_comparison_stay(fold, tmp_path, monk
     assert table.to_frame().equals(compare({"made": fold}, rows, "map", Cs=[1.0]).to_frame())
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
-def test_that_stdout_is_full_is_said_in_one_line(folder):
-    code = """
-import sys
-from structrank import cli
-sys.exit(cli.main())
-"""
-    with open("/dev/full", "w") as full:
-        result = subprocess.run(
-            [sys.executable, "-c", code, "predict", folder / "model", folder / "data"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-    assert result.returncode == 2
-    assert result.stderr.endswith("structrank predict: error: [Errno 28] No space left on device\n")
-    assert "Traceback" not in result.stderr
-
-
-def test_fits_at_the_same_time_in_threads_give_the_same_bits(few):
+def test_concurrent_fits_in_threads_are_bit_identical(few):
     X, y, qid = few
     alone = [fitted(X, y, qid, criterion=criterion).coef_.tobytes() for criterion in CRITERIA]
 
@@ -506,7 +485,7 @@ def test_fits_at_the_same_time_in_threads_give_the_same_bits(few):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_fits_in_forked_and_spawned_processes_give_the_same_bits(tmp_path):
+def test_fits_in_forked_and_spawned_processes_are_bit_identical(tmp_path):
     (tmp_path / "fits.py").write_text("""
 import multiprocessing
 from structrank import StructRankSVM, datasets
@@ -528,7 +507,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def read_only_package(tmp_path):
-    """The package in a folder that cannot be written to."""
+    """A read-only copy of the package."""
     place, without_caches = tmp_path / "read-only", shutil.ignore_patterns("__pycache__")
     for name in ("", "solvers", "datasets"):
         module = getattr(structrank, name) if name else structrank
@@ -543,14 +522,14 @@ def read_only_package(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="permissions and caches are those of Linux")
-def test_read_only_install_and_home_are_no_obstacle(read_only_package, tmp_path):
-    # Root can write everywhere, unless that power is taken away.
-    powerless = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
-    if powerless and shutil.which("setpriv") is None:
+def test_the_package_works_with_a_read_only_install_and_home(read_only_package, tmp_path):
+    # Root can write everywhere unless that capability is dropped.
+    restricted = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    if restricted and shutil.which("setpriv") is None:
         pytest.skip("needs setpriv")
     probe = "import os, sys; sys.exit(os.access(sys.argv[1], os.W_OK))"
-    if subprocess.run([*powerless, sys.executable, "-c", probe, read_only_package], check=False).returncode:
-        pytest.skip("nothing is read-only here")
+    if subprocess.run([*restricted, sys.executable, "-c", probe, read_only_package], check=False).returncode:
+        pytest.skip("permissions have no effect here")
     code = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
@@ -564,5 +543,5 @@ print(os.environ["NUMBA_CACHE_DIR"])
 """
     environment = {key: value for key, value in os.environ.items() if key not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
     environment["HOME"] = str(read_only_package)
-    given = run(code, read_only_package, before=powerless, env=environment, cwd=tmp_path)
-    assert not os.path.exists(given.strip())
+    cache = run(code, read_only_package, before=restricted, env=environment, cwd=tmp_path)
+    assert not os.path.exists(cache.strip())

@@ -1,4 +1,4 @@
-"""Run files: what is written is what was measured, as tools that know nothing of this package read it."""
+"""Run files: other tools compute the same measures from them, scores round-trip, invalid files are rejected."""
 
 import gzip
 import math
@@ -20,7 +20,7 @@ def dataset(y, qid, docid=None):
 
 
 class Guess:
-    """A trainer that scores at random, but the same each time."""
+    """A trainer with reproducible random scores."""
 
     def __init__(self, seed=0):
         self.seed = seed
@@ -39,7 +39,7 @@ class Constant(Guess):
 
 @pytest.fixture(scope="module")
 def folds():
-    """Three folds with graded labels, document ids, queries of their own, and one query without a relevant document."""
+    """Three folds with graded labels, document ids, distinct queries, and one query without a relevant document."""
     made = []
     for number in range(3):
         fold = datasets.make_ranking(n_queries=30, n_docs=(4, 15), n_features=3, n_grades=4, random_state=number)
@@ -60,7 +60,7 @@ def table(folds):
 
 
 def by_hand(run, qrels, gain, discount):
-    """Measure a run from its text alone: NDCG@10 of each query, by rank."""
+    """Compute NDCG@10 of each query from the text of a run."""
     labels, ranked = defaultdict(dict), defaultdict(list)
     for line in qrels.read_text().splitlines():
         query, zero, document, label = line.split()
@@ -79,7 +79,7 @@ def by_hand(run, qrels, gain, discount):
     return values
 
 
-def test_the_table_is_what_a_script_computes_from_the_written_files(table, tmp_path):
+def test_a_plain_script_computes_the_same_ndcg_from_the_files(table, tmp_path):
     paths = table.to_runs(tmp_path / "runs")
     for trainer in table.trainers:
         values = by_hand(
@@ -94,7 +94,7 @@ def test_the_table_is_what_a_script_computes_from_the_written_files(table, tmp_p
         assert np.isnan(ours).sum() == 1
 
 
-def test_the_table_is_what_ir_measures_finds_in_the_written_files(table, tmp_path):
+def test_ir_measures_computes_the_same_measures_from_the_files(table, tmp_path):
     paths = table.to_runs(tmp_path)
     theirs = {"map": AP, "p@5": P @ 5, "mrr@10": RR @ 10}
     qrels = list(ir_measures.read_trec_qrels(str(tmp_path / "made-set" / "qrels.txt")))
@@ -113,7 +113,7 @@ def test_the_table_is_what_ir_measures_finds_in_the_written_files(table, tmp_pat
                     assert np.isnan(value)
 
 
-def test_graded_ndcg_of_the_written_files(folds, tmp_path):
+def test_ir_measures_computes_the_same_graded_ndcg_from_the_files(folds, tmp_path):
     graded = metrics.NDCG(k=10)
     table = compare({"d": folds}, {"g": Guess(3)}, graded)
     paths = table.to_runs(tmp_path)
@@ -130,7 +130,7 @@ def test_graded_ndcg_of_the_written_files(folds, tmp_path):
         assert found[str(query)] == pytest.approx(0.0 if np.isnan(value) else value, abs=1e-12)
 
 
-def test_scores_are_read_back_bit_by_bit(table, folds, tmp_path):
+def test_scores_round_trip_bit_for_bit(table, folds, tmp_path):
     paths = table.to_runs(tmp_path)
     pooled = runs.pool([fold.test for fold in folds])
     for trainer in table.trainers:
@@ -138,7 +138,7 @@ def test_scores_are_read_back_bit_by_bit(table, folds, tmp_path):
         np.testing.assert_array_equal(runs.read_scores(paths[trainer, "made set"], pooled), written)
 
 
-def test_names_that_look_alike_have_files_of_their_own(folds, tmp_path):
+def test_names_that_map_to_the_same_file_name_have_separate_files(folds, tmp_path):
     names = ["a b", "A-B", "a (b)", "ü", "?"]
     table = compare({"x y": folds[:1], "x-y": folds[1:2]}, {name: Guess(3) for name in names}, "map")
     paths = table.to_runs(tmp_path)
@@ -159,14 +159,14 @@ def test_a_query_of_several_folds_is_named_by_fold(folds, tmp_path):
     assert len(qrels) == 2 * len(folds[0].test) == len(path.read_text().splitlines())
 
 
-def test_ties_are_warned_of_because_other_tools_break_them(folds, tmp_path):
+def test_ties_warn_because_other_tools_break_them(folds, tmp_path):
     trainers = {"g": Guess(3), "flat": Constant()}
     table = compare({"d": folds}, trainers, "map")
     with pytest.warns(StructRankWarning, match=r"^1 of 2 runs have .* \(most in flat on d: 100.0% of the documents"):
         table.to_runs(tmp_path)
 
 
-def test_runs_do_not_replace_a_file_by_a_folder(table, tmp_path):
+def test_runs_do_not_overwrite_a_file(table, tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ValueError, match=r"file' is a file; expected a folder"):
         table.to_runs(tmp_path / "file")
@@ -176,7 +176,7 @@ def test_runs_do_not_replace_a_file_by_a_folder(table, tmp_path):
 # ---- One run
 
 
-def test_a_run_is_by_rank_within_queries_in_their_order(tmp_path):
+def test_a_run_is_sorted_by_rank_within_queries_in_their_order(tmp_path):
     data = dataset([0, 1, 2, 0, 1], ["b", "a", "b", "b", "a"], ["x", "y", "z", "w", "x"])
     runs.write_run(tmp_path / "run", data, [0.1, -5, 0.1, 1e-300, -4], tag="me")
     assert (tmp_path / "run").read_text().splitlines() == [
@@ -190,7 +190,7 @@ def test_a_run_is_by_rank_within_queries_in_their_order(tmp_path):
     assert (tmp_path / "qrels").read_text().splitlines() == ["b 0 x 0", "a 0 y 1", "b 0 z 2", "b 0 w 0", "a 0 x 1"]
 
 
-def test_labels_that_are_no_integers_are_written_as_they_are(tmp_path):
+def test_fractional_labels_round_trip(tmp_path):
     runs.write_qrels(tmp_path / "qrels", dataset([0.25, 3.0, 1e300], [1, 1, 1]))
     assert [float(line.split()[3]) for line in (tmp_path / "qrels").read_text().splitlines()] == [0.25, 3.0, 1e300]
 
@@ -205,23 +205,23 @@ def test_labels_that_are_no_integers_are_written_as_they_are(tmp_path):
         (["", "q", "q"], ["1", "2", "2"]),
     ],
 )
-def test_query_ids_become_names_without_blanks_that_differ(qid, names):
+def test_query_names_are_distinct_and_without_blanks(qid, names):
     ids = np.empty(3, dtype=object)
     ids[:] = qid
     assert runs.query_names(Dataset(None, [0, 1, 0], ids)) == names
 
 
 @pytest.mark.parametrize("docid", [None, ["a", "a", "b"], ["a", "b c", "d"], ["a", "", "d"]])
-def test_documents_that_ids_do_not_tell_apart_are_numbered(docid):
+def test_documents_without_unique_ids_are_numbered(docid):
     data = dataset([0, 1, 0], [7, 7, 7], docid)
     assert runs.document_names(data) == (["1", "2", "3"], True)
 
 
-def test_the_same_document_may_stand_in_several_queries():
+def test_a_document_may_occur_in_several_queries():
     assert runs.document_names(dataset([0, 1], [7, 8], ["a", "a"])) == (["a", "a"], False)
 
 
-def test_bad_scores_and_tags_are_refused_before_writing(tmp_path):
+def test_invalid_scores_and_tags_are_rejected_before_writing(tmp_path):
     data = dataset([0, 1], [7, 7])
     with pytest.raises(ValueError, match="scores contains NaN at row 1"):
         runs.write_run(tmp_path / "run", data, [0.0, np.nan])
@@ -234,14 +234,14 @@ def test_bad_scores_and_tags_are_refused_before_writing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_infinite_scores_come_back(tmp_path):
+def test_infinite_scores_round_trip(tmp_path):
     data = dataset([0, 1, 0], [7, 7, 7])
     runs.write_run(tmp_path / "run", data, [-np.inf, np.inf, 0.0])
     assert runs.read_scores(tmp_path / "run", data).tolist() == [-np.inf, np.inf, 0.0]
     assert (tmp_path / "run").read_text().splitlines()[0] == "7 Q0 2 1 inf structrank"
 
 
-def test_a_document_that_is_not_in_the_data_is_explained(tmp_path):
+def test_a_document_that_is_not_in_the_data_is_reported(tmp_path):
     (tmp_path / "run").write_text("7 Q0 GX1 1 0.5 x\n")
     with pytest.raises(ValueError, match=r"run:1: found document 'GX1' of query '7', which is not in the data, whose rows"):
         runs.read_scores(tmp_path / "run", dataset([0], [7]))
@@ -249,14 +249,14 @@ def test_a_document_that_is_not_in_the_data_is_explained(tmp_path):
         runs.read_scores(tmp_path / "run", dataset([0], [7], ["GX2"]), "test.txt")
 
 
-def test_ties_are_counted_by_query_whatever_its_id():
+def test_ties_are_counted_by_query_for_ids_of_any_type():
     assert runs.count_ties([(1, 2), (1, 2), (3, 4)], [1.0, 1.0, 1.0]) == 2
     assert runs.count_ties([1, "1"], [0.5, 0.5]) == 0
     assert runs.count_ties([1, 1, 1, 1], [1e300, 2e300, 0.0, -0.0]) == 4
     assert runs.count_ties([1] * 8, np.zeros(8)) == 8
 
 
-def test_document_ids_must_be_as_many_as_the_rows():
+def test_document_ids_must_match_the_number_of_rows():
     for docid in (["a"], ["a", "b", "c"]):
         with pytest.raises(ValueError, match=rf"docid has {len(docid)} entries but y has 2 rows"):
             runs.document_names(dataset([0, 1], [7, 7], docid))
@@ -268,13 +268,13 @@ def test_a_run_may_mix_tabs_and_blanks(tmp_path):
     assert runs.read_scores(tmp_path / "run", data).tolist() == [0.5, 0.25]
 
 
-def test_tabs_alone_allow_blanks_in_the_tag_and_none(tmp_path):
+def test_tab_separated_runs_may_have_blanks_in_the_tag_or_no_tag(tmp_path):
     data = dataset([0, 1], [7, 7], ["a", "b"])
     (tmp_path / "run").write_text("7\tQ0\ta\t1\t0.5\tmy run\n7\tQ0\tb\t2\t0.25\t\n")
     assert runs.read_scores(tmp_path / "run", data).tolist() == [0.5, 0.25]
 
 
-def test_damaged_archives_are_named(tmp_path):
+def test_damaged_archives_are_reported_with_the_line(tmp_path):
     (tmp_path / "run.gz").write_bytes(gzip.compress(b"0.5\n" * 1000)[:-20])
     with pytest.raises(ValueError, match=r"run.gz:\d+: the compressed data is damaged or truncated"):
         runs.read_scores(tmp_path / "run.gz", dataset([0, 1], [7, 7], ["a", "b"]))

@@ -1,4 +1,4 @@
-"""Training for a measure: what is tried, who wins, and that it says why."""
+"""Training for a measure: the candidates, the choice among them, its explanation, and polish."""
 
 from dataclasses import replace
 
@@ -55,7 +55,7 @@ def test_the_loss_of_the_matched_criterion_is_one_minus_the_measure(measure, rng
         assert criterion.loss(np.argsort(-scores), y > 0) == pytest.approx(1 - found, abs=1e-12)
 
 
-def test_many_validation_queries_choose_alone_and_the_own_criterion_wins_unless_another_is_clearly_better():
+def test_the_matched_criterion_is_chosen_unless_another_is_better_by_a_standard_error():
     fold = datasets.make_ranking(n_queries=1600, n_docs=8, n_features=5, noise=0.7, split=(0.05, 0.7, 0.25), random_state=1)
     measure = metrics.NDCG(k=5, gain="binary", discount="kdd08")
     chosen = train_for("ndcg@5", fold.train, fold.validation, Cs=CS)
@@ -67,7 +67,7 @@ def test_many_validation_queries_choose_alone_and_the_own_criterion_wins_unless_
     assert selection.n_queries == np.unique(fold.validation.qid).size
     assert not selection.inner_folds
     assert 0 < selection.p_value <= 1
-    # Each trial has the best of its path.
+    # Each trial is the best model of its path.
     trainers = {**default_trainers(bound="convex"), "NDCG@5": StructRankSVM("ndcg", k=5, feature_map="po")}
     best = {}
     for trial in selection.trials:
@@ -81,7 +81,7 @@ def test_many_validation_queries_choose_alone_and_the_own_criterion_wins_unless_
     assert names[0] in best
     lead = standard_error_ratio(*(per_query(best[name], fold.validation, measure) for name in (names[0], "NDCG@5")))
     assert selection.winner == (names[0] if lead > 1 else "NDCG@5")
-    # The polish goes on from the winner.
+    # Polish starts from the winner.
     before = best[selection.winner]
     assert chosen.polish_.train == pytest.approx([value_of(model, fold.train, measure) for model in (before, chosen)])
     assert chosen.polish_.validation == pytest.approx([value_of(model, fold.validation, measure) for model in (before, chosen)])
@@ -91,22 +91,21 @@ def test_many_validation_queries_choose_alone_and_the_own_criterion_wins_unless_
     assert np.array_equal(chosen.coef_, before.coef_) == (chosen.polish_.steps == 0)
 
 
-def test_another_criterion_wins_where_it_is_clearly_better(monkeypatch, fold):
-    """The measure's own, made useless, must lose."""
+def test_another_criterion_is_chosen_if_it_is_clearly_better(monkeypatch, fold):
     from structrank.selection import matching
 
     original = matching._try
 
-    def spoiled(name, trainer, splits, Cs, measure):
+    def halved(name, trainer, splits, Cs, measure):
         tried = original(name, trainer, splits, Cs, measure)
         return replace(tried, values=0.5 * tried.values) if "NDCG@5" in name else tried
 
-    monkeypatch.setattr(matching, "_try", spoiled)
+    monkeypatch.setattr(matching, "_try", halved)
     model = train_for("ndcg@5", fold.train, fold.validation, Cs=CS)
     assert "NDCG@5" not in model.selection_.winner
 
 
-def test_the_report_reads_well(chosen):
+def test_the_selection_is_printed_with_all_trials_and_the_reason(chosen):
     selection = chosen.selection_
     frame = selection.to_frame()
     assert frame.columns.tolist() == ["bound", "C", "train", "validation", "vacuous", "seconds"]
@@ -117,7 +116,7 @@ def test_the_report_reads_well(chosen):
     assert text.endswith(selection.reason)
 
 
-def test_the_reason_tells_chance_from_a_lead_and_names_ties():
+def test_the_reason_distinguishes_chance_ties_and_significant_differences():
     def reason(first, second, p, winner="A"):
         trials = tuple(Trial(name, "convex", 1.0, 0.5, value, False, 0.1) for name, value in (("A", first), ("B", second)))
         return Selection("map", winner, trials, 20, False, p).reason
@@ -131,13 +130,13 @@ def test_the_reason_tells_chance_from_a_lead_and_names_ties():
     )
 
 
-def test_few_validation_queries_are_joined_by_inner_folds(fold, chosen):
+def test_few_validation_queries_are_supplemented_by_inner_folds(fold, chosen):
     n_train, n_validation = (np.unique(part.qid).size for part in (fold.train, fold.validation))
     assert chosen.selection_.inner_folds
     assert chosen.selection_.n_queries == n_train + n_validation
 
 
-def test_without_validation_part_inner_folds_choose_and_all_queries_train(fold):
+def test_without_a_validation_part_the_choice_is_made_on_inner_folds(fold):
     model = train_for("map", fold.train, Cs=CS)
     selection = model.selection_
     assert selection.inner_folds
@@ -153,15 +152,15 @@ def test_without_validation_part_inner_folds_choose_and_all_queries_train(fold):
     assert [trial.name for trial in repeated.selection_.trials] == [trial.name for trial in selection.trials]
 
 
-def test_polish_leaves_auc_alone(fold):
+def test_auc_is_not_polished(fold):
     model = train_for("auc", fold.train, fold.validation, Cs=[1.0])
     assert model.selection_.measure == "auc"
     assert not hasattr(model, "polish_")
 
 
-def test_on_long_lists_the_winner_is_not_vacuous():
+def test_the_chosen_model_is_not_vacuous_on_long_lists():
     fold = datasets.make_ranking(n_queries=50, n_docs=150, n_features=6, noise=2.0, relevant_share=0.1, random_state=0)
-    # Mixed features make the slope at 0, about which a vacuous bound leaves w, a poor direction.
+    # Under a vacuous bound w stays near the slope at 0. Mixing the features makes that a poor direction.
     mix = np.random.default_rng(0).normal(size=(6, 6))
     train, validation = (Dataset(part.X @ mix, part.y, part.qid) for part in (fold.train, fold.validation))
     model = train_for("mrr@10", train, validation, Cs=[1.0])
@@ -172,7 +171,7 @@ def test_on_long_lists_the_winner_is_not_vacuous():
     assert trials["MRR@10"].validation < model.selection_.trials[0].validation - 0.1
 
 
-def test_for_mrr_unseen_queries_are_judged_by_map():
+def test_candidates_for_mrr_are_compared_by_map_on_unseen_queries():
     fold = datasets.make_ranking(n_queries=1600, n_docs=8, n_features=5, noise=0.7, split=(0.05, 0.7, 0.25), random_state=1)
     model = train_for("mrr@5", fold.train, fold.validation, Cs=CS)
     assert str(model.selection_).startswith("Chosen for mrr@5 by map on ")
@@ -183,7 +182,7 @@ def test_for_mrr_unseen_queries_are_judged_by_map():
     assert model.polish_.train[1] == pytest.approx(value_of(model, fold.train, metrics.MRR(k=5)))
 
 
-def test_graded_gains_choose_by_the_measure_given():
+def test_measures_with_graded_gains_are_polished_as_they_are():
     fold = datasets.make_ranking(n_queries=30, n_docs=10, n_features=3, n_grades=4, noise=0.5, random_state=0)
     measure = metrics.NDCG(k=5)
     model = train_for(measure, fold.train, fold.validation, Cs=[1.0])
@@ -191,12 +190,12 @@ def test_graded_gains_choose_by_the_measure_given():
     assert model.polish_.train[1] == pytest.approx(value_of(model, fold.train, measure), abs=1e-12)
 
 
-def test_a_file_keeps_the_selection(chosen, tmp_path):
+def test_the_selection_is_stored_in_model_files(chosen, tmp_path):
     chosen.save(tmp_path / "m.structrank")
     assert load_model(tmp_path / "m.structrank").selection_ == chosen.selection_
 
 
-def test_the_estimator_is_the_recipe_and_a_row_of_the_table(fold, chosen, tmp_path):
+def test_the_estimator_equals_train_for_and_can_be_compared(fold, chosen, tmp_path):
     ranker = MeasureMatched("ndcg@5", Cs=CS)
     ranker.fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.validation)
     assert np.array_equal(ranker.predict(fold.test.X), chosen.predict(fold.test.X))
@@ -210,7 +209,7 @@ def test_the_estimator_is_the_recipe_and_a_row_of_the_table(fold, chosen, tmp_pa
     assert table.to_frame().loc["for ndcg@5"].item() == pytest.approx(value_of(expected, fold.test, measure), abs=1e-9)
 
 
-def test_progress_is_shown_on_demand_only(fold, capsys):
+def test_progress_is_shown_only_if_verbose(fold, capsys):
     for verbose, lines in ((0, 0), (1, 1)):
         train_for("map", fold.train, fold.validation, Cs=[1.0], verbose=verbose)
         captured = capsys.readouterr()
@@ -219,7 +218,7 @@ def test_progress_is_shown_on_demand_only(fold, capsys):
         assert bool(captured.err) == bool(verbose)
 
 
-def test_what_the_recipe_refuses(fold):
+def test_invalid_arguments_of_train_for_are_rejected(fold):
     train, validation = fold.train, fold.validation
     with pytest.raises(ValueError, match=r"choose one of: 'auc', 'map', 'mrr\[@k\]', 'ndcg\[@k\]'"):
         train_for("p@5", train, validation)
@@ -246,33 +245,33 @@ def test_what_the_recipe_refuses(fold):
         train_for("map", Dataset(train.X[first], train.y[first], train.qid[first]))
 
 
-def test_a_measure_brings_its_own_relevant_from():
+def test_relevant_from_is_taken_from_the_measure():
     fold = datasets.make_ranking(n_queries=30, n_docs=15, n_features=4, n_grades=4, noise=0.7, random_state=0)
     for measure, relevant_from in (
         (metrics.NDCG(k=5, gain="binary", relevant_from=3), 3),
         (metrics.MAP(relevant_from=2), 2),
-        (metrics.NDCG(k=5, gain="exp2", relevant_from=3), 1),  # which it does not read
+        (metrics.NDCG(k=5, gain="exp2", relevant_from=3), 1),  # unused by gain exp2
     ):
         assert train_for(measure, fold.train, fold.validation, Cs=[1.0]).relevant_from == relevant_from
 
 
-def test_what_cannot_be_learned_is_said():
-    alike = Dataset(np.ones((40, 2)), np.tile([0, 1], 20), np.repeat(range(4), 10))
+def test_data_without_training_signal_warn():
+    constant = Dataset(np.ones((40, 2)), np.tile([0, 1], 20), np.repeat(range(4), 10))
     with pytest.warns(StructRankWarning, match="has learned nothing"):
-        train_for("map", alike, Cs=[1.0])
+        train_for("map", constant, Cs=[1.0])
 
 
-def test_columns_in_another_order_are_refused(fold):
+def test_columns_in_another_order_are_rejected(fold):
     pd = pytest.importorskip("pandas")
     train, validation = (
         Dataset(pd.DataFrame(part.X, columns=list("abcde")), part.y, part.qid) for part in (fold.train, fold.validation)
     )
-    turned = Dataset(validation.X[list("edcba")], validation.y, validation.qid)
+    reordered = Dataset(validation.X[list("edcba")], validation.y, validation.qid)
     with pytest.raises(ValueError, match="validation part: column 0 of X is 'e', but 'a' in training"):
-        train_for("map", train, turned, Cs=CS)
+        train_for("map", train, reordered, Cs=CS)
 
 
-def test_training_anew_forgets_how_the_model_was_chosen(fold):
+def test_refitting_removes_the_selection_and_the_polish(fold):
     model = train_for("map", fold.train, fold.validation, Cs=CS)
     assert hasattr(model, "polish_")
     model.fit(fold.train.X, fold.train.y, qid=fold.train.qid)

@@ -1,4 +1,4 @@
-"""Shards: what is written is what is read, training on them is training on their rows, and little of them is held."""
+"""Shards: files round-trip, training on shards equals training on their rows, and passes hold little memory."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def same_model(one, other):
 
 @pytest.mark.parametrize("kind", [np.int64, str, object])
 @pytest.mark.parametrize("scattered", [False, True])
-def test_what_is_written_is_what_is_read_in_whole_queries(rows, tmp_path, kind, scattered):
+def test_shards_round_trip_without_splitting_queries(rows, tmp_path, kind, scattered):
     order = np.random.default_rng(0).permutation(rows["y"].size) if scattered else np.arange(rows["y"].size)
     X, y, weight = rows["X"][order], rows["y"][order], rows["sample_weight"][order]
     qid = rows["qid"][order].astype(str).astype(kind) if kind is object else rows["qid"][order].astype(kind)
@@ -50,7 +50,7 @@ def test_what_is_written_is_what_is_read_in_whole_queries(rows, tmp_path, kind, 
     assert len(shards) < 2 * qid.size / 40
     homes = [set(shard.qid.tolist()) for shard in shards]
     assert sum(map(len, homes)) == len(set.union(*homes)) == 60
-    # Rows may have moved, but within each query they stand as they stood.
+    # Queries may have moved, but rows keep their order within each query.
     place = np.argsort(np.unique(qid, return_inverse=True)[1], kind="stable")
     read = {name: np.concatenate([getattr(shard, name) for shard in shards]) for name in rows}
     back = np.argsort(np.unique(read["qid"], return_inverse=True)[1], kind="stable")
@@ -59,12 +59,12 @@ def test_what_is_written_is_what_is_read_in_whole_queries(rows, tmp_path, kind, 
     assert read["X"].dtype == np.float32
 
 
-def test_a_query_longer_than_a_shard_is_a_shard_of_its_own():
+def test_a_query_longer_than_a_shard_has_its_own_shard():
     shards = cut_shards(np.eye(9), np.zeros(9), qid=[1, 1, 2, 2, 2, 2, 2, 3, 4], docs_per_shard=3)
     assert [shard.qid.tolist() for shard in shards] == [[1, 1], [2] * 5, [3, 4]]
 
 
-def test_training_on_files_is_training_on_the_rows_that_are_in_them(rows, tmp_path):
+def test_training_on_files_equals_training_on_their_rows(rows, tmp_path):
     model = StructRankSVM("map", C=10.0)
     cut = cut_shards(**rows, docs_per_shard=40)
     expected = model.fit(cut).coef_.copy()
@@ -78,7 +78,7 @@ def test_training_on_files_is_training_on_the_rows_that_are_in_them(rows, tmp_pa
 
 
 @pytest.mark.parametrize("criterion", ["auc", "ndcg-nc", ["map", "mrr"]])
-def test_shards_have_the_optimum_of_the_whole(rows, criterion):
+def test_training_on_shards_reaches_the_optimum_of_all_rows(rows, criterion):
     whole = StructRankSVM(criterion, C=5.0).fit(**rows)
     in_shards = StructRankSVM(criterion, C=5.0).fit(cut_shards(**rows, docs_per_shard=40))
     for one, other in ((whole, in_shards), (in_shards, whole)):
@@ -86,21 +86,21 @@ def test_shards_have_the_optimum_of_the_whole(rows, criterion):
     assert same_model(StructRankSVM(criterion, C=5.0).fit(cut_shards(**rows)), whole)
 
 
-def test_a_path_on_shards(rows):
+def test_a_path_can_be_trained_on_shards(rows):
     shards = cut_shards(**rows, docs_per_shard=40)
     models = StructRankSVM("auc").fit_path(shards, Cs=[0.1, 10.0])
     assert [model.C for model in models] == [0.1, 10.0]
     assert models[0].certificate_.primal < models[1].certificate_.primal
 
 
-def test_sparse_rows_can_be_cut(rows):
+def test_sparse_shards_give_the_model_of_dense_shards(rows):
     sparse = rows | {"X": scipy.sparse.csr_matrix(np.where(rows["X"] > 0, rows["X"], 0.0))}
     dense = rows | {"X": sparse["X"].toarray()}
     models = [StructRankSVM("auc", C=5.0).fit(cut_shards(**some, docs_per_shard=40)) for some in (sparse, dense)]
     assert models[0].coef_ == pytest.approx(models[1].coef_, abs=1e-2)
 
 
-def test_a_memory_map_is_cut_without_a_copy(rows, tmp_path):
+def test_shards_of_a_memory_map_are_views(rows, tmp_path):
     np.save(tmp_path / "X.npy", rows["X"])
     mapped = np.load(tmp_path / "X.npy", mmap_mode="c")
     shards = cut_shards(**rows | {"X": mapped}, docs_per_shard=40)
@@ -108,7 +108,7 @@ def test_a_memory_map_is_cut_without_a_copy(rows, tmp_path):
     assert same_model(StructRankSVM("auc").fit(shards), StructRankSVM("auc").fit(cut_shards(**rows, docs_per_shard=40)))
 
 
-def test_little_of_a_shard_is_held_between_passes(rows, tmp_path):
+def test_a_shard_holds_at_most_6_bytes_per_document_between_passes(tmp_path):
     model = StructRankSVM("map")
     _, relative_C = model.check_parameters()
     objective = Objective(tuple(model._parts(relative_C)))
@@ -122,7 +122,7 @@ def test_little_of_a_shard_is_held_between_passes(rows, tmp_path):
     assert source.matrix() is not source.matrix()
 
 
-def test_a_shard_of_rows_travels_alone(rows):
+def test_a_pickled_shard_contains_only_its_own_rows(rows):
     frame = pd.DataFrame(rows["X"], columns=list("abcde"))
     shards = cut_shards(**{**rows, "X": frame}, docs_per_shard=40)
     text = pickle.dumps(shards[1])
@@ -142,7 +142,7 @@ def test_folders_and_files_can_be_listed(rows, tmp_path):
     assert len(open_shards(tmp_path / "a")) == len(open_shards([tmp_path / "a"]))
 
 
-def spoil(folder, action):
+def damage(folder, action):
     if action == "missing":
         os.remove(folder / "y-00001.npy")
     elif action == "lost shard":
@@ -185,14 +185,14 @@ def spoil(folder, action):
         ("empty", r"holds no shards; expected X-00000\.npy"),
     ],
 )
-def test_a_spoilt_folder_is_refused_when_opened(rows, tmp_path, action, message):
+def test_a_damaged_folder_is_rejected_when_opened(rows, tmp_path, action, message):
     write_shards(tmp_path, **rows, docs_per_shard=40)
-    spoil(tmp_path, action)
+    damage(tmp_path, action)
     with pytest.raises(ValueError, match=message):
         open_shards(tmp_path)
 
 
-def test_spoilt_parquet_files_are_refused(rows, tmp_path):
+def test_damaged_parquet_files_are_rejected(tmp_path):
     frame = pd.DataFrame({"label": [0, 1], "qid": [1, 1], "a": [0.5, 1.0], "b": ["x", "y"]})
     path = tmp_path / "one.parquet"
     for change, message in [
@@ -219,7 +219,7 @@ def test_spoilt_parquet_files_are_refused(rows, tmp_path):
         open_shards([path, tmp_path / "two.parquet"])
 
 
-def test_features_keep_their_names(rows, tmp_path):
+def test_feature_names_are_preserved(rows, tmp_path):
     names = ["bm25", "pagerank", "age", "clicks", "length"]
     frame, rest = pd.DataFrame(rows["X"], columns=names), {name: rows[name] for name in ("y", "qid", "sample_weight")}
     write_shards(tmp_path / "named", frame, **rest, docs_per_shard=40)
@@ -231,13 +231,13 @@ def test_features_keep_their_names(rows, tmp_path):
     assert not hasattr(model.fit(cut_shards(**rows)), "feature_names_in_")
 
 
-def test_to_score_shards_as_one_is_refused(rows):
+def test_shards_cannot_be_scored_as_one_table(rows):
     shards = cut_shards(**rows)
     with pytest.raises(ValueError, match="Shards cannot be used as one table; take them one at a time"):
         StructRankSVM("auc").fit(shards).predict(shards)
 
 
-def test_missing_numbers_in_a_file_are_named_with_it(tmp_path):
+def test_nan_in_a_file_is_reported_with_its_name(tmp_path):
     frame = pd.DataFrame({"label": [0, 1, 0], "qid": [1, 1, 1], "a": [0.5, np.nan, 1.0]})
     frame.to_parquet(tmp_path / "one.parquet")
     with pytest.raises(ValueError, match=r"one\.parquet: X contains NaN at row 1, column 0"):
@@ -254,13 +254,13 @@ def test_missing_numbers_in_a_file_are_named_with_it(tmp_path):
         ({"X": scipy.sparse.eye(4, format="csr")}, "X is sparse"),
     ],
 )
-def test_arrays_that_cannot_be_written_are_refused_before_anything_is(rows, tmp_path, change, message):
+def test_invalid_arrays_are_rejected_before_anything_is_written(rows, tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         write_shards(tmp_path / "new", **rows | change)
     assert not (tmp_path / "new").exists()
 
 
-def test_ids_that_files_cannot_hold_are_refused(tmp_path):
+def test_ids_that_cannot_be_stored_are_rejected(tmp_path):
     ids = np.array([1, "a"], dtype=object)
     with pytest.raises(ValueError, match="qid has dtype object; expected numbers or texts"):
         write_shards(tmp_path / "new", np.eye(2), [0, 1], ids)
@@ -273,16 +273,16 @@ def test_shards_are_not_overwritten(rows, tmp_path):
     write_shards(tmp_path, **rows)
     with pytest.raises(ValueError, match="already holds shards"):
         write_shards(tmp_path, **rows)
-    for nothing in (tmp_path / "nowhere", tmp_path / "X-99999.npy"):
+    for missing in (tmp_path / "nowhere", tmp_path / "X-99999.npy"):
         with pytest.raises(ValueError, match="does not exist"):
-            open_shards(nothing)
+            open_shards(missing)
     with pytest.raises(ValueError, match="source=7 is not valid"):
         open_shards(7)
     with pytest.raises(ValueError, match="no shards"):
         datasets.Shards([])
 
 
-def test_shards_hold_their_own_labels(rows):
+def test_labels_are_rejected_together_with_shards(rows):
     shards = cut_shards(**rows)
     with pytest.raises(ValueError, match="y, qid given, but X is Shards, which has its own"):
         StructRankSVM().fit(shards, rows["y"], qid=rows["qid"])
@@ -290,7 +290,7 @@ def test_shards_hold_their_own_labels(rows):
         StructRankSVM().fit(shards, backend="dask")
 
 
-def test_a_shard_whose_queries_all_weigh_nothing_is_left_out(train):
+def test_a_shard_whose_queries_have_weight_0_is_skipped(train):
     weights = np.ones(len(train.y))
     weights[: len(weights) // 2] = 0.0  # whole queries of 8 documents
     counted = weights > 0
@@ -298,15 +298,15 @@ def test_a_shard_whose_queries_all_weigh_nothing_is_left_out(train):
     model = StructRankSVM("auc").fit(shards)
     alone = StructRankSVM("auc").fit(train.X[counted], train.y[counted], qid=train.qid[counted])
     assert model.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=2e-3)
-    nothing = cut_shards(train.X, train.y, qid=train.qid, sample_weight=0 * weights, docs_per_shard=len(weights) // 2)
+    unweighted = cut_shards(train.X, train.y, qid=train.qid, sample_weight=0 * weights, docs_per_shard=len(weights) // 2)
     with pytest.raises(ValueError, match="sample_weight is zero for every query"):
-        StructRankSVM("auc").fit(nothing)
+        StructRankSVM("auc").fit(unweighted)
 
 
-def test_the_index_of_a_frame_is_no_feature(rng, tmp_path):
+def test_the_index_of_a_frame_is_not_a_feature(rng, tmp_path):
     frame = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"])
     frame = frame.assign(label=np.tile([0, 1], 20), qid=np.repeat(range(4), 10))
-    scattered = frame.sort_values("label").sort_values("qid", kind="stable")  # whose index is written as a column
+    scattered = frame.sort_values("label").sort_values("qid", kind="stable")  # to_parquet writes its index as a column
     dask = frame.assign(__null_dask_index__=np.arange(40))
     for number, written in enumerate((frame, scattered, frame.set_index("qid"), dask)):
         path = tmp_path / f"{number}.parquet"
@@ -314,7 +314,7 @@ def test_the_index_of_a_frame_is_no_feature(rng, tmp_path):
         assert open_shards(path).columns == ("a", "b")
 
 
-def test_a_shard_that_changes_during_training_is_refused(rng, tmp_path):
+def test_a_shard_that_changes_during_training_is_rejected(rng, tmp_path):
     X, qid = rng.normal(size=(400, 3)), np.repeat(range(40), 10)
     shards = write_shards(tmp_path, X, (X[:, 0] > 0).astype(int), qid, docs_per_shard=200)
 
@@ -329,19 +329,19 @@ def test_a_shard_that_changes_during_training_is_refused(rng, tmp_path):
 @pytest.mark.parametrize(
     "qid", [[1] * 20 + ["1"] * 20, [2**53 + 1] * 20 + [2**53] * 10 + [0.5] * 10, [(1, 2)] * 20 + [(1, 3)] * 20]
 )
-def test_ids_of_several_types_are_kept_apart(qid, rng):
+def test_ids_of_several_types_are_distinct(qid, rng):
     X = rng.normal(size=(40, 3))
     y = np.tile([0, 1], 20)
     assert StructRankSVM("map").fit(cut_shards(X, y, qid)).n_queries_ == StructRankSVM("map").fit(X, y, qid=qid).n_queries_
 
 
 @pytest.mark.parametrize("qid", [[np.int64(7), np.int64(8)], [7, np.int32(8)], [np.float32(7), np.float32(8)], ["7", "8"]])
-def test_lists_of_one_kind_of_ids_are_written(qid, tmp_path):
+def test_lists_of_ids_of_one_type_can_be_written(qid, tmp_path):
     shards = write_shards(tmp_path / "shards", np.eye(2), [0, 1], qid)
     assert shards[0].qid.tolist() == np.asarray(qid).tolist()
 
 
-def test_numbers_that_frames_hold_as_objects_are_written(tmp_path):
+def test_numbers_in_object_columns_can_be_written(tmp_path):
     X = pd.DataFrame({"a": [1.0, 2.0], "b": [True, False], "c": pd.array([1, 2], dtype="Int64")})
     shards = write_shards(tmp_path / "shards", X, pd.Series([0, 1]).astype(object), [1, 1])
     assert shards[0].X.tolist() == [[1.0, 1.0, 1.0], [2.0, 0.0, 2.0]]

@@ -1,4 +1,4 @@
-"""Stochastic approximation: the gradients, the steps, and the ranker that climbs a measure itself."""
+"""Stochastic approximation: gradients, step sizes, and the ranker that optimises a measure directly."""
 
 import numpy as np
 import pytest
@@ -8,19 +8,19 @@ from structrank.lambdas import SPSARanker
 from structrank.solvers.spsa import FDSA, SPSA, Steps, minimize
 
 
-def test_steps_are_those_of_the_paper():
+def test_step_sizes_follow_the_paper():
     steps = Steps(a=3.0, c=0.2)
     for k in (1, 7, 100):
         assert steps.at(k) == (3.0 / (50 + k**0.602), 0.2 / k**0.101)
 
 
-def test_finite_differences_are_the_gradient_of_a_quadratic(rng):
+def test_finite_differences_of_a_quadratic_equal_its_gradient(rng):
     A, b, w = rng.normal(size=(4, 4)), rng.normal(size=4), rng.normal(size=4)
     gradient = FDSA().gradient(lambda v: v @ A @ v + b @ v, w, 0.3, rng)
     assert gradient == pytest.approx((A + A.T) @ w + b, abs=1e-9)
 
 
-def test_simultaneous_perturbations_are_right_on_average(rng):
+def test_simultaneous_perturbations_are_unbiased_for_a_linear_function(rng):
     b, w, calls = rng.normal(size=5), rng.normal(size=5), []
 
     def function(v):
@@ -47,7 +47,7 @@ def test_minimize_counts_evaluations_and_finds_the_minimum(method):
     assert found.w == pytest.approx(np.full(3, 2.0), abs=0.05)
 
 
-def test_a_callback_ends_the_descent():
+def test_a_callback_stops_the_descent():
     found = minimize(lambda w: w @ w, [1.0], callback=lambda iteration, evaluations, w: evaluations >= 6)
     assert (found.iterations, found.evaluations) == (3, 6)
 
@@ -69,7 +69,7 @@ def test_spsa_needs_fewer_evaluations_than_fdsa_for_the_same_cross_entropy(metho
     assert evaluations(method, int(method[-1])) < evaluations("fdsa", 100)
 
 
-def test_ranker_climbs_the_measure_and_keeps_the_best(fold):
+def test_the_ranker_keeps_its_best_weights_and_is_reproducible(fold):
     train, test = fold.train, fold.test
     model = SPSARanker(measure="ndcg@5", max_evaluations=800).fit(train.X, train.y, qid=train.qid)
     assert model.n_evaluations_ == 800
@@ -81,7 +81,7 @@ def test_ranker_climbs_the_measure_and_keeps_the_best(fold):
     assert np.array_equal(again.weights_, model.weights_)
 
 
-def test_ranker_stops_by_patience_on_a_validation_set_and_survives_ctrl_c(fold, tmp_path):
+def test_the_ranker_stops_by_patience_or_interruption_and_can_be_saved(fold, tmp_path):
     train = fold.train
     model = SPSARanker(patience=5, measure=metrics.MAP()).fit(train.X, train.y, qid=train.qid, validation=fold.validation)
     assert model.stop_reason_ == "patience"
@@ -108,7 +108,7 @@ def test_ranker_stops_by_patience_on_a_validation_set_and_survives_ctrl_c(fold, 
         ({"patience": -2}, "patience=-2"),
     ],
 )
-def test_bad_parameters_of_the_ranker_are_named(settings, message, train):
+def test_invalid_parameters_of_the_ranker_are_rejected(settings, message, train):
     with pytest.raises(ValueError, match=message):
         SPSARanker(**settings).fit(train.X, train.y, qid=train.qid)
 
@@ -127,12 +127,12 @@ def test_bad_parameters_of_the_ranker_are_named(settings, message, train):
         (lambda: minimize(lambda w: np.nan, [1.0]), "the function returned nan"),
     ],
 )
-def test_bad_input_of_the_solver_is_named(call, message):
+def test_invalid_input_of_the_solver_is_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
 
-def test_labels_without_pairs_are_refused():
+def test_labels_without_pairs_are_rejected():
     with pytest.raises(ValueError, match="ndcg@10 is undefined for every query"):
         SPSARanker().fit([[1.0], [2.0]], [0, 0])
     with pytest.raises(ValueError, match="no query has documents of different labels"):

@@ -1,4 +1,4 @@
-"""Work shared between threads: all of it is done once, in order, and errors come through."""
+"""Work shared between threads: every piece is done once, results keep their order, and errors are raised."""
 
 import threading
 
@@ -22,7 +22,7 @@ def test_every_piece_is_done_once_and_results_keep_the_order(n_threads, n_pieces
 
 
 def test_the_caller_and_a_helper_work_side_by_side():
-    meeting = threading.Barrier(2, timeout=60)  # neither gets past it alone
+    meeting = threading.Barrier(2, timeout=60)  # opens when both threads have arrived
     with Threads(2) as threads:
         names = threads.map(lambda _: (meeting.wait(), threading.get_ident())[1], [0, 1])
     assert len(set(names)) == 2
@@ -42,4 +42,4 @@ def test_an_error_in_any_thread_reaches_the_caller(by_the_caller):
     with Threads(2) as threads:
         with pytest.raises(MemoryError, match="too much"):
             threads.map(work, [0, 1])
-        assert threads.map(abs, [-1, 2]) == [1, 2]  # and can go on
+        assert threads.map(abs, [-1, 2]) == [1, 2]  # still usable

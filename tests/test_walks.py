@@ -64,7 +64,7 @@ def test_a_url_is_reached_through_other_queries():
         assert scores[2] == scores[3] == 0
 
 
-def test_order_repetition_batches_and_threads_do_not_matter():
+def test_scores_do_not_depend_on_order_repetition_batches_or_threads():
     log, clicks = random_log(1)
     query, url = np.divmod(np.arange(clicks.size), clicks.shape[1])
     model = RandomWalkRanker().fit(log)
@@ -109,12 +109,12 @@ def test_unknown_ids_are_counted_and_nan():
         ({"n_jobs": 1.5}, "n_jobs=1.5 is not valid"),
     ],
 )
-def test_parameters_are_checked(parameters, message):
+def test_invalid_parameters_are_rejected(parameters, message):
     with pytest.raises(ValueError, match=message):
         RandomWalkRanker(**parameters).fit(random_log(0)[0])
 
 
-def test_a_log_without_clicks_is_refused():
+def test_a_log_without_clicks_is_rejected():
     with pytest.raises(ValueError, match="the log has no clicks"):
         RandomWalkRanker().fit(ClickLog.from_sessions([("q", ["a"], [])]))
 
@@ -128,17 +128,17 @@ def popular(n_others=3000):
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_truncated_walks_warn(direction):
     log = popular()
-    ask = (["q", "q"], ["hub", "niche"])
-    exact = RandomWalkRanker(direction, 101, tol=0.0).fit(log).predict(*ask)
-    np.testing.assert_allclose(RandomWalkRanker(direction, 101).fit(log).predict(*ask), exact, rtol=0.01)
+    pairs = (["q", "q"], ["hub", "niche"])
+    exact = RandomWalkRanker(direction, 101, tol=0.0).fit(log).predict(*pairs)
+    np.testing.assert_allclose(RandomWalkRanker(direction, 101).fit(log).predict(*pairs), exact, rtol=0.01)
     with pytest.warns(StructRankWarning, match=r"truncates over 1% \(up to \d+%\) of the walk of 1 of 1 queries"):
-        RandomWalkRanker(direction, 101, tol=1e-3).fit(log).predict(*ask)
+        RandomWalkRanker(direction, 101, tol=1e-3).fit(log).predict(*pairs)
 
 
-def test_walks_may_be_long():
+def test_long_walks_do_not_overflow():
     scores = RandomWalkRanker("forward", 2001).fit(popular(5)).predict(["q"], ["hub"])
     assert 0.0 < scores[0] < 1.0
 
 
-def test_ranking_no_entries():
+def test_ranking_no_entries_gives_no_ranks():
     assert RandomWalkRanker().fit(popular(5)).rank([], []).tolist() == []

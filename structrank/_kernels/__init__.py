@@ -1,6 +1,5 @@
-"""Compiled kernels: numba functions on plain arrays, nothing else.
+"""Compiled kernels: Numba functions on plain arrays.
 
-Nothing here validates, allocates results for the caller or knows of classes; each function does one thing to arrays
-that somebody else has checked. All release the GIL and are cached on disk, so that threads run side by side and a
-second process pays no compilation.
+Kernels do not validate their arguments, allocate results for the caller or use classes; callers check the arrays first. All
+kernels release the GIL, so that threads run in parallel, and are cached on disk, so that later processes do not compile.
 """

@@ -20,13 +20,13 @@ from structrank.solvers.working_set import WorkingSet
 # Notebook 16 measures passes and time without each rule. The size of C is C |R'(0)|^2 / R(0), with the gradient at w = 0.
 ONE_SLACK_PASSES = 16  # passes with one slack before a run switches to many; a third of them if the run is hard
 QP_SHARE = 0.15  # accuracy of a QP, as a share of the gap
-FIRST_STAGE = 60.0  # size of the first C of the continuation
-STAGE_FACTOR = 10.0  # ratio of consecutive values of C
-STAGE_GAP = 0.015  # relative gap at which the next C follows
-SLOW = 0.3  # the next C follows, too, if a step leaves more than this share of the gap
-LARGE = 10.0  # size from which C is large
+FIRST_SIZE = 60.0  # size of the first C of the continuation
+C_FACTOR = 10.0  # ratio of consecutive values of C
+LOOSE_GAP = 0.015  # relative gap at which the next C follows
+SLOW_GAP_RATIO = 0.3  # the next C follows, too, if a step leaves more than this share of the gap
+LARGE_SIZE = 10.0  # size from which C is large
 CENTRAL_GAP = 0.5  # relative gap above which QPs of a large C are solved by interior points
-ABOUT_RIGHT = 0.8  # share of the first step that the secant must confirm for SECOND_STEP to apply
+STEP_CONFIRMED = 0.8  # share of the first step that the secant must confirm for SECOND_STEP to apply
 SECOND_STEP = 0.05  # step size after such a first step
 
 
@@ -119,44 +119,40 @@ class CuttingPlanes:
         if start is not None or not self.points:
             w = np.zeros(self.risk.n_features) if start is None else start
             self.add(w, self.risk.plane(w))
-        size, stages = self._continuation(C)
-        large = size > LARGE
+        size, values = self._continuation(C)
+        large, planes = size > LARGE_SIZE, self._merged
         bound, history, reason = 0.0, [], ""  # R is at least 0, and so is the optimum
-        planes = self._merged
         try:
-            for stage_C in stages:
+            for current_C in values:
                 if reason:
                     break
-                best, step, last_gap, ended = self._best(stage_C), None, math.inf, False
+                best, step, last_gap, ended = self._best(current_C), None, math.inf, False
                 w, planes = best.w, self._working_set(planes, best, size)
-                stage_bound = max(planes.feasible_dual(stage_C, planes.multipliers)[1], bound if stage_C == C else 0.0)
+                current_bound = max(planes.feasible_dual(current_C, planes.multipliers)[1], bound if current_C == C else 0.0)
                 while not (ended or reason or len(history) >= max_iter):
-                    started, before = time.perf_counter(), planes
+                    started, previous_set = time.perf_counter(), planes
                     planes = self._working_set(planes, best, size)
                     # Solve the working-set QP to an accuracy proportional to the gap.
-                    missing = best.objective(stage_C) - stage_bound
-                    accuracy = QP_SHARE * max(missing, stage_C * self.tol)
-                    central = large and missing > CENTRAL_GAP * best.objective(stage_C) and interior.is_cheap(planes)
-                    solution = solve(planes, stage_C, accuracy, w, self._backend(planes, central))
+                    gap = best.objective(current_C) - current_bound
+                    accuracy = QP_SHARE * max(gap, current_C * self.tol)
+                    central = large and gap > CENTRAL_GAP * best.objective(current_C) and interior.is_cheap(planes)
+                    solution = solve(planes, current_C, accuracy, w, self._backend(planes, central))
                     planes.multipliers[:] = solution.multipliers
-                    risen, stage_bound = solution.dual > stage_bound, max(solution.dual, stage_bound)
+                    bound_improved, current_bound = solution.dual > current_bound, max(solution.dual, current_bound)
                     # A dual point that is feasible for a smaller C is feasible for C, and can be scaled up.
-                    dual = solution.dual if stage_C == C else planes.feasible_dual(C, solution.multipliers)[1]
-                    bound = max(bound, dual)
+                    bound = max(bound, solution.dual if current_C == C else planes.feasible_dual(C, solution.multipliers)[1])
                     # Step from the best point towards the solution.
                     direction, w = solution.w - best.w, solution.w
-                    if step is None or planes is not before:
-                        step = self._first_step(best, stage_C, direction)
-                    target, spare = best.w + step * direction, C * self.tol - (best.objective(C) - bound)
-                    if spare > 0.0 and history and not best.w.any():
-                        # w = 0 is within the tolerance but ties all documents. R is convex: so are points near 0.
-                        scaled = [spare / max(one.objective(C) - best.objective(C), spare) * one.w for one in self.points]
-                        target = max(scaled, key=lambda w: dot(w, w))
+                    if step is None or planes is not previous_set:
+                        step = self._first_step(best, current_C, direction)
+                    target, tolerance_left = best.w + step * direction, C * self.tol - (best.objective(C) - bound)
+                    if tolerance_left > 0.0 and history and not best.w.any():
+                        target = self._near_zero(best, C, tolerance_left)
                     expected, n_planes = float(planes.weights @ planes.slacks(target)), len(planes)
                     seconds = {"qp": time.perf_counter() - started, "oracle": 0.0}
-                    # Add the planes of the most violated rankings there, unless the best point is within the tolerance.
+                    # Add the planes of R there, the most violated constraints, unless the best point is within the tolerance.
                     point = best
-                    if spare < 0.0 or not best.w.any():
+                    if tolerance_left < 0.0 or not best.w.any():
                         plane = self.risk.plane(target)
                         point, seconds["oracle"] = self.add(target, plane), plane.seconds
                     objective, violation = point.objective(C), point.risk - expected
@@ -172,28 +168,27 @@ class CuttingPlanes:
                         note=solution.note,
                     )
                     history.append(entry)
-                    uninformative = violation <= QP_SHARE * self.tol and point.objective(stage_C) >= best.objective(stage_C)
-                    step = self._next_step(step, best, point, stage_C, direction, large, uninformative)
+                    uninformative = violation <= QP_SHARE * self.tol and point.objective(current_C) >= best.objective(current_C)
+                    step = self._next_step(step, best, point, current_C, direction, large, uninformative)
                     # Stop by the certified gap.
                     good_enough = objective - bound <= C * self.tol
-                    if good_enough or point.objective(stage_C) <= best.objective(stage_C):
+                    if good_enough or point.objective(current_C) <= best.objective(current_C):
                         best = point
-                    gap = best.objective(stage_C) - stage_bound
+                    gap = best.objective(current_C) - current_bound
                     if good_enough or (best.w.any() and best.objective(C) - bound <= C * self.tol):
                         reason = "converged"
-                    stuck = uninformative and not (risen or solution.accurate)
-                    reason = reason or ("stalled" if stuck and stage_C == C else "")
+                    stuck = uninformative and not (bound_improved or solution.accurate)
+                    reason = reason or ("stalled" if stuck and current_C == C else "")
                     if callback is not None and callback(entry):
                         reason = reason or "callback"
-                    reached = point.objective(stage_C) - stage_bound <= STAGE_GAP * best.objective(stage_C)
-                    ended, last_gap = stage_C < C and (stuck or reached or gap > SLOW * last_gap), gap
+                    reached = point.objective(current_C) - current_bound <= LOOSE_GAP * best.objective(current_C)
+                    ended, last_gap = current_C < C and (stuck or reached or gap > SLOW_GAP_RATIO * last_gap), gap
         except KeyboardInterrupt:
             if not history:
                 raise
             reason = "interrupted"
         best = best if reason == "converged" else self._best(C)
-        objective = best.objective(C)
-        certificate = Certificate(objective, min(bound, objective))  # rounding may put the bound above the objective
+        certificate = Certificate(best.objective(C), min(bound, best.objective(C)))  # the bound may exceed it by rounding
         return Result(best.w, best.risk, certificate, history, reason or "max_iter")
 
     def add(self, w, plane):
@@ -209,9 +204,14 @@ class CuttingPlanes:
     def _best(self, C):
         return min(self.points, key=lambda point: point.objective(C))
 
+    def _near_zero(self, zero, C, tolerance_left):
+        """Return the longest w that R's convexity shows to be within the tolerance, as w = 0 is, which ties all documents."""
+        shares = [tolerance_left / max(point.objective(C) - zero.objective(C), tolerance_left) for point in self.points]
+        return max((share * point.w for share, point in zip(shares, self.points, strict=True)), key=lambda w: dot(w, w))
+
     def _working_set(self, planes, best, size):
         """Return the planes of one slack, or of many once the run is hard."""
-        hard = size > FIRST_STAGE or not best.w.any()
+        hard = size > FIRST_SIZE or not best.w.any()
         stay = planes is self._merged and len(self.points) <= self.one_slack_passes / (3 if hard else 1)
         return self._merged if stay else self._separate
 
@@ -224,10 +224,10 @@ class CuttingPlanes:
         """Return the size of C and the values of C of the continuation: only the last if there is more than one point."""
         zero = self.points[0]
         size = 0.0 if zero.w.any() else min(C * dot(zero.slope, zero.slope) / max(zero.risk, 1e-300), 1e300)
-        n_stages = 0
-        if len(self.points) == 1 and size > FIRST_STAGE:
-            n_stages = round(math.log(size / FIRST_STAGE, STAGE_FACTOR))
-        return size, [*(C * FIRST_STAGE / size * STAGE_FACTOR**i for i in range(n_stages)), C]
+        n_smaller = 0
+        if len(self.points) == 1 and size > FIRST_SIZE:
+            n_smaller = round(math.log(size / FIRST_SIZE, C_FACTOR))
+        return size, [*(C * FIRST_SIZE / size * C_FACTOR**i for i in range(n_smaller)), C]
 
     def _first_step(self, best, C, direction):
         """Return the step size that minimises a parabola with the curvature between the last two points, 1 at most."""
@@ -235,8 +235,8 @@ class CuttingPlanes:
         difference, curvature = other.w - best.w, 0.0
         if difference.any():
             curvature = max(dot(best.slope - other.slope, difference) / dot(difference, difference), 0.0)  # < 0 is rounding
-        slope, bend = best.derivative(C, direction), (1.0 + C * curvature) * dot(direction, direction)
-        return min(-slope / bend, 1.0) if slope < 0.0 and bend > 0.0 else 1.0
+        slope, second_derivative = best.derivative(C, direction), (1.0 + C * curvature) * dot(direction, direction)
+        return min(-slope / second_derivative, 1.0) if slope < 0.0 and second_derivative > 0.0 else 1.0
 
     def _next_step(self, step, best, point, C, direction, large, uninformative):
         """Return the step size at which the secant predicts the minimum; 1 after an uninformative step."""
@@ -244,7 +244,7 @@ class CuttingPlanes:
         if uninformative or not start < end or start >= 0.0:
             return 1.0
         share = start / (start - end)
-        if len(self.points) == 2 and share > ABOUT_RIGHT:
+        if len(self.points) == 2 and share > STEP_CONFIRMED:
             # With two planes the next solution overshoots most; less so if this step was too short.
             return SECOND_STEP * (1 if large else 2) * (2 if share > 1.0 else 1)
         return min(step * share, 1.0)

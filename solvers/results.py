@@ -11,6 +11,8 @@ import numpy as np
 class Plane:
     """A plane under each part of R: R_s(v) >= offset_s - slope_s.v for all v, with equality at the w it was made for.
 
+    The slope is minus a subgradient of R_s: the mean of phi(y*) - phi(y) over the queries of the part (KDD 2008, section 3.1).
+
     Attributes
     ----------
     slope : (n_slacks, n_features) or (n_features,) array

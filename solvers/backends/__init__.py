@@ -2,7 +2,8 @@
 
 A backend is a function ``solve(planes, C, accuracy, w) -> w, multipliers, status``: `planes` is a `WorkingSet` (its
 multipliers and `w` are a warm start), `accuracy` the requested duality gap. A backend that fails returns None for w and
-multipliers; `status` is a short text for the history. To add one, write the function and register it.
+multipliers; `status` is a short text for the history. Multipliers have shape (n_slacks, capacity), of which the first
+`planes.n` columns are in use. To add a backend, write the function and register it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from structrank._support.requirements import check
 from structrank.solvers.backends import cvxpy, dual, interior, osqp
 
 BACKENDS = {"osqp": osqp.solve, "dual": dual.solve, "interior": interior.solve, "cvxpy": cvxpy.solve}
-# Backends that are tried, in this order, after one that misses the accuracy.
-_FALLBACKS = ("dual", "interior")
+# Backends for many slacks; they are also tried, in this order, after a backend that misses the accuracy.
+COMPILED = ("dual", "interior")
 # A gap of up to this many times the accuracy is accepted: the next pass gains more than the last digits do.
 _NEAR_MISS = 2.0
 
@@ -68,8 +69,8 @@ def register(name, solve):
 def solve(planes, C, accuracy, w, backend):
     """Solve the QP over a working set to a duality gap of about `accuracy`.
 
-    If a backend misses the accuracy, the fallbacks are tried. The status of a solver is ignored: solutions are judged by their
-    duality gap, and the best one is returned with a note on the failures.
+    If a backend misses the accuracy, the compiled ones are tried. The status of a solver is ignored: solutions are
+    judged by their duality gap, and the best one is returned with a note on the failures.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def solve(planes, C, accuracy, w, backend):
     QPSolution
     """
     best, notes = None, []
-    for name in dict.fromkeys([backend, *_FALLBACKS]):
+    for name in dict.fromkeys([backend, *COMPILED]):
         base, _, option = name.partition(":")
         found, multipliers, status = BACKENDS[base](planes, C, accuracy, w, *([option] if option else []))
         if found is not None:

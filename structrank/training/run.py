@@ -9,6 +9,7 @@ import numpy as np
 
 from structrank import criteria
 from structrank.solvers import CuttingPlanes
+from structrank.solvers.backends import COMPILED
 from structrank.solvers.cutting_plane import ONE_SLACK_PASSES
 from structrank.training.checkpoint import KeptPasses
 from structrank.training.health import Health, diagnose
@@ -29,7 +30,7 @@ def slack_passes(formulation, solver):
     """Return the number of passes with one slack: OSQP and CVXPY belong to one slack, the compiled backends to many."""
     if formulation != "auto":
         return math.inf if formulation == "one-slack" else 0
-    return ONE_SLACK_PASSES if solver == "auto" else 0 if solver in ("dual", "interior") else math.inf
+    return ONE_SLACK_PASSES if solver == "auto" else 0 if solver in COMPILED else math.inf
 
 
 class Training:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AUC",
     "CNDCG",
+    "ERR",
     "MAP",
     "MRR",
     "NDCG",
@@ -486,7 +487,53 @@ class CNDCG(Discounted):
         return discounts(self.discount, n)
 
 
-MEASURES = {measure.short: measure for measure in (AUC, MAP, MRR, NDCG, P, CNDCG, PairAccuracy)}
+@dataclass(frozen=True, repr=False)
+class ERR(Measure):
+    """Expected reciprocal rank: the mean of 1 / (1 + rank) where a reader of the list stops.
+
+    ``ERR@k = sum_{r < k} 1 / (1 + r) R(l_r) prod_{j < r} (1 - R(l_j))`` with l_r the label at rank r, counted from 0, and
+    ``R(l) = (2 ** l - 1) / 2 ** max_grade`` the probability that a document of label l satisfies the reader, who stops there
+    (Chapelle, Metzler, Zhang and Grinspan, Expected reciprocal rank for graded relevance, CIKM 2009). Not normalised: the ideal
+    ranking has a value below 1. Undefined where all labels are 0.
+
+    Parameters
+    ----------
+    k : int, default None
+        Rank cutoff; None for none.
+    max_grade : float, default 4
+        Highest grade of the labelling scheme, at most 1000. Labels above it are an error; values with different `max_grade` are
+        not comparable.
+
+    Examples
+    --------
+    >>> y, scores = [1, 2, 0], [3.0, 2.0, 1.0]
+    >>> evaluate(y, scores, None, ERR(max_grade=2))["err"]  # 1/4 + 1/2 3/4 3/4
+    0.53125
+    """
+
+    short: ClassVar[str] = "err"
+    k: int | None = None
+    max_grade: float = 4
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.check_number("max_grade", self.max_grade, above=0, at_most=1000)
+
+    def check_labels(self, labels):
+        """Raise if a label is above the highest grade."""
+        super().check_labels(labels)
+        checks.check_highest_label(labels, self.max_grade)
+
+    def stops(self, labels: np.ndarray) -> np.ndarray:
+        """Return R, the probability that a document satisfies the reader, of each label."""
+        return gains("exp2", labels) / 2.0**self.max_grade
+
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
+        return ranking.values(kernels.expected_reciprocal_ranks, self.stops(ranking.labels), ranking.n_ranks(self.k))
+
+
+MEASURES = {measure.short: measure for measure in (AUC, MAP, MRR, NDCG, P, CNDCG, PairAccuracy, ERR)}
 
 
 def parse(name: str | Measure, *, gain: str = "exp2", discount: str = "log2", relevant_from: float = 1) -> Measure:

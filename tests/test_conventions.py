@@ -52,6 +52,18 @@ def test_measures_equal_ir_measures_without_ties():
     assert strict == pytest.approx([other.get(str(query), 0.0) for query in ours.query_ids], abs=1e-12)
 
 
+def test_err_equals_gdeval_to_its_five_digits():
+    measure = ir_measures.ERR @ 10
+    if not ir_measures.gdeval.is_available():
+        pytest.skip("gdeval, which ir_measures runs for ERR, needs perl")
+    rng = np.random.default_rng(2)
+    qid = np.repeat(np.arange(60), rng.integers(3, 30, 60))
+    y, scores = rng.integers(0, 5, qid.size), rng.permutation(qid.size).astype(float)
+    ours = metrics.evaluate(y, scores, qid, "err@10", per_query=True, empty=0.0)
+    theirs = by_ir_measures(y, scores, qid, [measure])[measure]
+    assert ours["err@10"] == pytest.approx([theirs[str(query)] for query in ours.query_ids], abs=5.1e-6)
+
+
 def test_ndcg_equals_scikit_learn_with_ties_and_cuts():
     rng = np.random.default_rng(1)
     for _ in range(200):

@@ -9,7 +9,7 @@ import pytest
 
 from structrank import metrics
 from structrank.datasets.queries import group_by_query
-from structrank.metrics import AUC, CNDCG, MAP, MRR, NDCG, P, PairAccuracy, evaluate, parse
+from structrank.metrics import AUC, CNDCG, ERR, MAP, MRR, NDCG, P, PairAccuracy, evaluate, parse
 
 NAN = math.nan
 
@@ -67,6 +67,15 @@ def plain_pairs(labels, m):
     return np.mean(pairs) if pairs else NAN
 
 
+def plain_err(labels, m):
+    value, reached = 0.0, 1.0
+    for r, label in enumerate(labels[: m.k]):
+        stops = (2**label - 1) / 2**m.max_grade
+        value += reached * stops / (1 + r)
+        reached *= 1 - stops
+    return value if any(labels) else NAN
+
+
 PLAIN = {
     AUC: plain_auc,
     MAP: plain_map,
@@ -75,6 +84,7 @@ PLAIN = {
     P: plain_p,
     CNDCG: plain_cndcg,
     PairAccuracy: plain_pairs,
+    ERR: plain_err,
 }
 
 
@@ -126,6 +136,7 @@ EVERY = [
     ],
     *[(CNDCG(k, discount), CLICKS) for k in (None, 2) for discount in ("log2", "kdd08")],
     (PairAccuracy(), GRADES),
+    *[(ERR(k, max_grade), GRADES) for k in (None, 1, 3) for max_grade in (4, 4.5)],
 ]
 every_measure = pytest.mark.parametrize(("measure", "labels"), EVERY, ids=[f"{m}({m.settings})" for m, _ in EVERY])
 
@@ -191,6 +202,17 @@ def test_kdd08_discount_counts_the_first_two_ranks_fully():
     assert values == pytest.approx([1, 1, 1 / math.log2(3), 1 / 2, 1 / math.log2(5)])
 
 
+def test_err_of_a_long_tie_is_the_mean_over_random_orders():
+    y = np.repeat([1.0], 500)
+    expected = sum((15 / 16) ** r / 16 / (1 + r) for r in range(500))
+    assert evaluate(y, np.zeros(500), None, "err")["err"] == pytest.approx(expected, abs=1e-14)
+    rng = np.random.default_rng(11)
+    y = rng.integers(0, 5, 200)
+    untied = [evaluate(y, rng.random(200), None, "err@20")["err@20"] for _ in range(2000)]
+    spread = np.std(untied) / math.sqrt(len(untied))
+    assert evaluate(y, np.zeros(200), None, "err@20")["err@20"] == pytest.approx(np.mean(untied), abs=4 * spread)
+
+
 def test_cndcg_has_the_gain_of_the_paper_and_skips_documents_without_clicks():
     y, scores = [0.5, NAN, 1.0, 0.0], [4.0, 3.0, 2.0, 1.0]
     log3 = math.log2(3)
@@ -235,7 +257,10 @@ def test_pair_accuracy_of_two_labels_is_auc():
     np.testing.assert_array_equal(result["auc"], result["pair_accuracy"])
 
 
-@pytest.mark.parametrize("measure", [m for m, _ in EVERY if not isinstance(m, (P, CNDCG))], ids=repr)
+NOT_NORMALISED = P, ERR  # the ideal ranking has a value below 1
+
+
+@pytest.mark.parametrize("measure", [m for m, _ in EVERY if not isinstance(m, (*NOT_NORMALISED, CNDCG))], ids=repr)
 @pytest.mark.parametrize("tied", [False, True])
 def test_perfect_ranking_is_exactly_one(measure, tied):
     y = np.sort(np.random.default_rng(7).integers(0, 5, 1000))[::-1]
@@ -275,6 +300,7 @@ def three_queries():
         ("cndcg@1", [NAN, 0.0, 1.0]),
         ("auc", [NAN, 0.0, NAN]),
         ("pair_accuracy", [NAN, 0.0, NAN]),
+        ("err@1", [NAN, 0.0, 1 / 16]),
     ],
 )
 def test_undefined_queries_are_nan_skipped_and_counted(three_queries, name, expected):
@@ -419,7 +445,7 @@ def test_measures_are_frozen():
         NDCG(10).k = 5
 
 
-CHOICES = "choose one of: auc, map, mrr[@k], ndcg[@k], p@k, cndcg[@k], pair_accuracy."
+CHOICES = "choose one of: auc, map, mrr[@k], ndcg[@k], p@k, cndcg[@k], pair_accuracy, err[@k]."
 
 
 @pytest.mark.parametrize(
@@ -443,6 +469,8 @@ CHOICES = "choose one of: auc, map, mrr[@k], ndcg[@k], p@k, cndcg[@k], pair_accu
         (lambda: P(None), "k=None is not valid: expected an integer of at least 1."),
         (lambda: NDCG(gain=None), "gain=None is not known"),
         (lambda: CNDCG(discount="no"), "discount='no' is not known"),
+        (lambda: ERR(max_grade=0), "max_grade=0 is not valid: expected a number above 0 and at most 1000."),
+        (lambda: ERR(max_grade=1001), "max_grade=1001 is not valid: expected a number above 0 and at most 1000."),
         (lambda: AUC(relevant_from=NAN), "relevant_from=nan is not valid: expected a number."),
     ],
 )
@@ -480,6 +508,7 @@ def test_wrong_measures_are_refused_by_name(make, message):
         ({"y": [0, 1, 1001]}, "y contains 1001 at row 2 (1 such label(s) in all); gain='exp2' is 2 ** label - 1"),
         ({"y": [0, 1.5, 1], "measures": "cndcg"}, "y contains 1.5 at row 1 (1 such label(s) in all); click labels"),
         ({"y": [0, 1, -0.5], "measures": "cndcg"}, "y contains -0.5 at row 2"),
+        ({"y": [0, 5, 1], "measures": "err"}, "y contains 5 at row 1 (1 such label(s) in all); err with max_grade=4 takes"),
         ({"y": [0, NAN, 1], "measures": ["cndcg", "map"]}, "y contains NaN at row 1"),
     ],
 )

@@ -139,3 +139,42 @@ def ordered_pairs(scores, indptr, grades, n_grades, out):
                 node += node & -node
         # right + wrong + tied = pairs, hence right + tied / 2 = (pairs + right - wrong) / 2.
         out[q] = (pairs + right_less_wrong) / (2 * pairs) if pairs else np.nan
+
+
+@kernel
+def expected_reciprocal_ranks(scores, indptr, stops, cut, out):
+    """Write the mean of 1 / (1 + rank) where a reader stops, 0 from rank `cut` on; nan where nothing ever stops the reader.
+
+    ``stops`` holds the probability that the reader stops at a document once the reader sees it. The mean over all orders of a
+    tie group needs, for each t, the mean over all sets of t of its documents of the probability to pass all of them. These
+    elementary symmetric means follow from one document after another: the last of i documents is in a share t / i of the sets.
+    A group of g documents costs g min(g, cut).
+    """
+    longest = 0
+    for q in range(out.shape[0]):
+        longest = max(longest, indptr[q + 1] - indptr[q])
+    passed = np.empty(min(longest, cut) + 1)
+    for q in range(out.shape[0]):
+        first, end = indptr[q], indptr[q + 1]
+        total = 0.0
+        reached = 1.0
+        some = False
+        start = first
+        while start < end:
+            stop = start
+            while stop < end and scores[stop] == scores[start]:
+                some = some or stops[stop] > 0.0
+                stop += 1
+            n_ranks = min(stop, first + cut) - start
+            if n_ranks > 0:
+                passed[0] = 1.0
+                passed[1 : n_ranks + 1] = 0.0
+                for i in range(1, stop - start + 1):
+                    passes = 1.0 - stops[start + i - 1]
+                    for t in range(min(i, n_ranks), 0, -1):
+                        passed[t] += t / i * (passes * passed[t - 1] - passed[t])
+                for t in range(n_ranks):
+                    total += reached * (passed[t] - passed[t + 1]) / (1 + start + t - first)
+                reached *= passed[n_ranks]  # unused if the cutoff divides the group
+            start = stop
+        out[q] = total if some else np.nan

@@ -9,7 +9,24 @@ import pytest
 
 from structrank import metrics
 from structrank.datasets.queries import group_by_query
-from structrank.metrics import AUC, CNDCG, ERR, MAP, MRR, NDCG, P, PairAccuracy, evaluate, parse
+from structrank.metrics import (
+    AUC,
+    CNDCG,
+    DCG,
+    ERR,
+    MAP,
+    MRR,
+    NDCG,
+    RBP,
+    Bpref,
+    P,
+    PairAccuracy,
+    Recall,
+    RPrecision,
+    Success,
+    evaluate,
+    parse,
+)
 
 NAN = math.nan
 
@@ -40,22 +57,49 @@ def plain_p(labels, m):
     return sum(good[: m.k]) / m.k if any(good) else NAN
 
 
-def plain_discounted(labels, m, gain):
+def plain_recall(labels, m):
+    good = [label >= m.relevant_from for label in labels]
+    return sum(good[: m.k]) / sum(good) if any(good) else NAN
+
+
+def plain_success(labels, m):
+    good = [label >= m.relevant_from for label in labels]
+    return float(any(good[: m.k])) if any(good) else NAN
+
+
+def plain_r_precision(labels, m):
+    good = [label >= m.relevant_from for label in labels]
+    return sum(good[: sum(good)]) / sum(good) if any(good) else NAN
+
+
+def plain_rbp(labels, m):
+    good = [label >= m.relevant_from for label in labels]
+    return (1 - m.p) * sum(m.p**r for r, one in enumerate(good[: m.k]) if one) if any(good) else NAN
+
+
+def plain_bpref(labels, m):
+    good = [label >= m.relevant_from for label in labels if not math.isnan(label)]
+    n_good, n_bad = sum(good), len(good) - sum(good)
+    above = [good[:r].count(False) for r, one in enumerate(good) if one]
+    return np.mean([1 - min(bad, n_good) / min(n_bad, n_good) if bad else 1.0 for bad in above]) if above else NAN
+
+
+def plain_dcg(labels, m, gain):
     def discount(r):
         if m.discount == "log2":
             return 1 / math.log2(2 + r)
         return 1.0 if r <= 1 else 1 / math.log2(1 + r)
 
-    def dcg(labels):
-        return sum(gain(label) * discount(r) for r, label in enumerate(labels[: m.k]))
-
-    ideal = dcg(sorted(labels, reverse=True))
-    return dcg(labels) / ideal if ideal > 0 else NAN
+    value = sum(gain(label) * discount(r) for r, label in enumerate(labels[: m.k]))
+    return value if any(map(gain, labels)) else NAN
 
 
-def plain_ndcg(labels, m):
-    gain = {"exp2": lambda x: 2**x - 1, "linear": lambda x: x, "binary": lambda x: float(x >= m.relevant_from)}
-    return plain_discounted(labels, m, gain[m.gain])
+def plain_discounted(labels, m, gain):
+    return plain_dcg(labels, m, gain) / plain_dcg(sorted(labels, reverse=True), m, gain)
+
+
+def gain_of(m):
+    return {"exp2": lambda x: 2**x - 1, "linear": lambda x: x, "binary": lambda x: float(x >= m.relevant_from)}[m.gain]
 
 
 def plain_cndcg(labels, m):
@@ -80,11 +124,17 @@ PLAIN = {
     AUC: plain_auc,
     MAP: plain_map,
     MRR: plain_mrr,
-    NDCG: plain_ndcg,
+    NDCG: lambda labels, m: plain_discounted(labels, m, gain_of(m)),
+    DCG: lambda labels, m: plain_dcg(labels, m, gain_of(m)),
     P: plain_p,
     CNDCG: plain_cndcg,
     PairAccuracy: plain_pairs,
     ERR: plain_err,
+    RBP: plain_rbp,
+    Recall: plain_recall,
+    Success: plain_success,
+    RPrecision: plain_r_precision,
+    Bpref: plain_bpref,
 }
 
 
@@ -137,6 +187,15 @@ EVERY = [
     *[(CNDCG(k, discount), CLICKS) for k in (None, 2) for discount in ("log2", "kdd08")],
     (PairAccuracy(), GRADES),
     *[(ERR(k, max_grade), GRADES) for k in (None, 1, 3) for max_grade in (4, 4.5)],
+    *[
+        (DCG(k, gain, discount, relevant_from=2), GRADES)
+        for k, gain, discount in [(None, "exp2", "log2"), (3, "linear", "kdd08"), (2, "binary", "log2")]
+    ],
+    *[(RBP(k, p, relevant_from=2), GRADES) for k, p in [(None, 0.8), (3, 0.5)]],
+    *[(Recall(k, relevant_from=2), GRADES) for k in (1, 3, 10)],
+    *[(Success(k, relevant_from=2), GRADES) for k in (1, 3)],
+    (RPrecision(relevant_from=2), GRADES),
+    (Bpref(relevant_from=2), [*GRADES, NAN]),
 ]
 every_measure = pytest.mark.parametrize(("measure", "labels"), EVERY, ids=[f"{m}({m.settings})" for m, _ in EVERY])
 
@@ -257,7 +316,7 @@ def test_pair_accuracy_of_two_labels_is_auc():
     np.testing.assert_array_equal(result["auc"], result["pair_accuracy"])
 
 
-NOT_NORMALISED = P, ERR  # the ideal ranking has a value below 1
+NOT_NORMALISED = P, ERR, DCG, RBP, Recall  # the ideal ranking has a value below 1
 
 
 @pytest.mark.parametrize("measure", [m for m, _ in EVERY if not isinstance(m, (*NOT_NORMALISED, CNDCG))], ids=repr)
@@ -301,6 +360,12 @@ def three_queries():
         ("auc", [NAN, 0.0, NAN]),
         ("pair_accuracy", [NAN, 0.0, NAN]),
         ("err@1", [NAN, 0.0, 1 / 16]),
+        ("dcg@1", [NAN, 0.0, 1.0]),
+        ("rbp@1", [NAN, 0.0, 1 - 0.8]),
+        ("recall@1", [NAN, 0.0, 0.5]),
+        ("success@1", [NAN, 0.0, 1.0]),
+        ("rprec", [NAN, 0.0, 1.0]),
+        ("bpref", [NAN, 0.0, 1.0]),
     ],
 )
 def test_undefined_queries_are_nan_skipped_and_counted(three_queries, name, expected):
@@ -423,6 +488,11 @@ def test_measures_compute_from_a_grouping_as_estimators_do():
         ("P@5", P(k=5)),
         ("cndcg@3", CNDCG(3)),
         ("pair_accuracy", PairAccuracy()),
+        ("DCG@10", DCG(10)),
+        ("recall@10", Recall(10)),
+        ("success@1", Success(1)),
+        ("Rprec", RPrecision()),
+        ("bpref", Bpref()),
     ],
 )
 def test_parse_reads_the_printed_name(text, measure):
@@ -430,6 +500,21 @@ def test_parse_reads_the_printed_name(text, measure):
     assert hash(parse(text)) == hash(measure)
     assert repr(measure) == str(measure) == measure.name == text.lower()
     assert parse(measure) is measure
+
+
+@pytest.mark.parametrize(
+    ("text", "measure"),
+    [
+        ("err", ERR()),
+        ("err@10", ERR(10)),
+        ("ERR@10(max_grade=2)", ERR(10, max_grade=2)),
+        ("rbp", RBP()),
+        ("rbp(p=0.95)", RBP(p=0.95)),
+        (" rbp@5 ( p = .5 ) ", RBP(5, 0.5)),
+    ],
+)
+def test_parse_reads_settings_in_parentheses_as_they_are_printed(text, measure):
+    assert parse(text) == measure == parse(repr(measure))
 
 
 def test_parse_passes_settings_to_the_measures_that_have_them():
@@ -445,13 +530,16 @@ def test_measures_are_frozen():
         NDCG(10).k = 5
 
 
-CHOICES = "choose one of: auc, map, mrr[@k], ndcg[@k], p@k, cndcg[@k], pair_accuracy, err[@k]."
+CHOICES = (
+    "choose one of: auc, map, mrr[@k], ndcg[@k], p@k, cndcg[@k], pair_accuracy, err[@k], dcg[@k], rbp[@k], recall@k, "
+    "success@k, rprec, bpref."
+)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: parse("dcg@10"), f"measure 'dcg@10' is not known; {CHOICES}"),
+        (lambda: parse("dgc@10"), f"measure 'dgc@10' is not known; {CHOICES}"),
         (lambda: parse(10), f"measure 10 is not known; {CHOICES}"),
         (lambda: parse("ndcg@0"), "measure 'ndcg@0': the cutoff '0' is not valid; expected an integer of at least 1"),
         (lambda: parse("ndcg@x"), "measure 'ndcg@x': the cutoff 'x' is not valid; expected an integer of at least 1"),
@@ -471,6 +559,15 @@ CHOICES = "choose one of: auc, map, mrr[@k], ndcg[@k], p@k, cndcg[@k], pair_accu
         (lambda: CNDCG(discount="no"), "discount='no' is not known"),
         (lambda: ERR(max_grade=0), "max_grade=0 is not valid: expected a number above 0 and at most 1000."),
         (lambda: ERR(max_grade=1001), "max_grade=1001 is not valid: expected a number above 0 and at most 1000."),
+        (lambda: RBP(p=1), "p=1 is not valid: expected a number above 0 and below 1."),
+        (lambda: Recall(None), "k=None is not valid: expected an integer of at least 1."),
+        (lambda: parse("success"), "measure 'success' needs a cutoff, as in 'success@10'."),
+        (lambda: parse("rbp(q=0.5)"), "measure 'rbp(q=0.5)': rbp has no setting 'q'; expected p."),
+        (lambda: parse("map(p=0.5)"), "measure 'map(p=0.5)': map has no setting 'p'; write 'map'."),
+        (lambda: parse("rbp(p=high)"), "measure 'rbp(p=high)': p='high' is not a number."),
+        (lambda: parse("rbp(0.5)"), "measure 'rbp(0.5)': '(0.5)' is not valid; expected settings as in 'rbp(p=0.8)'."),
+        (lambda: parse("rbp(p=0.5"), "measure 'rbp(p=0.5': '(p=0.5' is not valid; expected settings as in 'rbp(p=0.8)'."),
+        (lambda: parse("rbp(p=1.5)"), "p=1.5 is not valid: expected a number above 0 and below 1."),
         (lambda: AUC(relevant_from=NAN), "relevant_from=nan is not valid: expected a number."),
     ],
 )
@@ -509,6 +606,8 @@ def test_wrong_measures_are_refused_by_name(make, message):
         ({"y": [0, 1.5, 1], "measures": "cndcg"}, "y contains 1.5 at row 1 (1 such label(s) in all); click labels"),
         ({"y": [0, 1, -0.5], "measures": "cndcg"}, "y contains -0.5 at row 2"),
         ({"y": [0, 5, 1], "measures": "err"}, "y contains 5 at row 1 (1 such label(s) in all); err with max_grade=4 takes"),
+        ({"y": [0, NAN, -1], "measures": "bpref"}, "y contains -1 at row 2"),
+        ({"y": [0, NAN, 1], "measures": ["bpref", "map"]}, "y contains NaN at row 1"),
         ({"y": [0, NAN, 1], "measures": ["cndcg", "map"]}, "y contains NaN at row 1"),
     ],
 )

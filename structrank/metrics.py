@@ -42,9 +42,11 @@ __all__ = [
     "RPrecision",
     "Ranking",
     "Recall",
+    "Scorer",
     "Success",
     "evaluate",
     "parse",
+    "scorer",
 ]
 
 
@@ -1018,6 +1020,90 @@ class Evaluator:
     def __call__(self, scores):
         """Compute the mean over the queries for which the measure is defined."""
         return _mean(self.per_query(scores), self._weights)
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Scorer for scikit-learn: the mean of a measure over queries; made by `scorer`.
+
+    Examples
+    --------
+    >>> scorer("mrr@10")
+    Scorer(measure=mrr@10)
+    """
+
+    measure: Measure
+
+    def __call__(self, estimator, X, y, qid=None, sample_weight=None):
+        """Compute the mean of the measure over the queries for which it is defined; weights are constant within a query."""
+        if qid is None:
+            raise ValueError(
+                f"qid is missing: {self.measure.name} is a mean over queries. Pass it to scikit-learn as params={{'qid': qid}} "
+                "with sklearn.set_config(enable_metadata_routing=True)."
+            )
+        scores = predict(estimator, X, qid)
+        return evaluate(y, scores, qid, self.measure, sample_weight=sample_weight)[self.measure.name]
+
+    def get_metadata_routing(self):
+        """Request `qid`, and `sample_weight` where there is one, from scikit-learn."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        for name in ("qid", "sample_weight"):
+            request.score.add_request(param=name, alias=True)
+        return request
+
+
+def scorer(measure: str | Measure, *, gain: str = "exp2", discount: str = "log2", relevant_from: float = 1) -> Scorer:
+    """Make a scorer for `cross_val_score`, `GridSearchCV` and their like in scikit-learn.
+
+    Needs ``sklearn.set_config(enable_metadata_routing=True)``, so that scikit-learn splits `qid` with the rows and passes it
+    on; a `sample_weight`, where one is passed, is used as well. Queries stay whole with ``cv=GroupKFold()`` and the queries as
+    `groups`.
+
+    Parameters
+    ----------
+    measure : str or Measure
+    gain, discount, relevant_from
+        Settings of a measure given by name, as for `parse`.
+
+    Returns
+    -------
+    Scorer
+        Called as ``scorer(model, X, y, qid=qid, sample_weight=None)``.
+
+    Examples
+    --------
+    >>> import sklearn
+    >>> from sklearn.model_selection import GroupKFold, cross_val_score
+    >>> from structrank import StructRankSVM, datasets
+    >>> train = datasets.make_ranking(n_queries=40, n_docs=8, n_features=3, random_state=0).train
+    >>> model, by_query = StructRankSVM("auc"), {"qid": train.qid, "groups": train.qid}
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     scores = cross_val_score(
+    ...         model, train.X, train.y, scoring=scorer("ndcg@10", gain="exp2"), cv=GroupKFold(3), params=by_query
+    ...     )
+    >>> scores.shape
+    (3,)
+    """
+    return Scorer(parse(measure, gain=gain, discount=discount, relevant_from=relevant_from))
+
+
+def predict(model, X, qid):
+    """Score rows by a model that may be a Pipeline of scikit-learn with steps that need qid in predict.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> predict(LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0]), [[2.0]], qid=["a"])
+    array([4.])
+    """
+    import sklearn
+    from sklearn.utils.metadata_routing import get_routing_for_object
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        needs_qid = get_routing_for_object(model).consumes("predict", ["qid"])
+        return model.predict(X, qid=qid) if needs_qid else model.predict(X)
 
 
 def _mean(values, weights):

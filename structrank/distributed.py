@@ -159,6 +159,9 @@ class ClusterRisk(Risk):
     def _planes(self, w, kind):
         return self._run(_planes, w, kind)
 
+    def _variances(self):
+        return self._run(_variances)
+
     def close(self):
         """Release the shards on the workers."""
         self._shards, self._sources = [], []
@@ -278,6 +281,10 @@ def _facts(shard, source):
 
 def _weights(shard, source):
     return shard.weights
+
+
+def _variances(shard, source):
+    return shard.variances(source.matrix())
 
 
 def _planes(shard, source, w, kind):

@@ -582,11 +582,11 @@ class DCG(_DiscountedGains):
 
 @dataclass(frozen=True, repr=False)
 class RBP(Binary):
-    """Rank-biased precision: what a reader finds who goes on from each rank to the next with probability p.
+    """Rank-biased precision: rate at which a reader finds relevant documents who continues past each rank with probability p.
 
     ``RBP@k = (1 - p) sum_{r < k} [l_r >= relevant_from] p ** r`` with l_r the label at rank r, counted from 0 (Moffat and
-    Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 2008). Not normalised: only an endless list of
-    relevant documents has the value 1. Undefined where there is no relevant document at all.
+    Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 2008). Not normalised: only an infinite list
+    of relevant documents has the value 1. Undefined where there is no relevant document at all.
 
     Parameters
     ----------
@@ -622,8 +622,7 @@ class Recall(_Top):
     """Share of the relevant documents in the first k ranks.
 
     ``recall@k = (number of relevant documents of rank below k) / n+`` with n+ the number of relevant documents of the query;
-    undefined where there are none. Documents that are not in the data do not count: a ranker of candidates has the recall of
-    its candidates at best.
+    undefined where there are none. Relevant documents that are missing from the data are not counted.
 
     Parameters
     ----------
@@ -701,7 +700,7 @@ class RPrecision(Binary):
 
 @dataclass(frozen=True, repr=False)
 class Bpref(Binary):
-    """Binary preference: how few judged irrelevant documents rank above the relevant ones; unjudged documents do not count.
+    """Binary preference: based on the number of judged irrelevant documents above each relevant one.
 
     ``bpref = 1/n+ sum_g (1 - min(a_g, n+) / min(n-, n+))`` over the n+ relevant documents g of a query, a_g the number of
     irrelevant documents above g and n- their number in all, as in trec_eval (Buckley and Voorhees, Retrieval evaluation with
@@ -1024,7 +1023,7 @@ class Evaluator:
 
 @dataclass(frozen=True)
 class Scorer:
-    """Scorer for scikit-learn: the mean of a measure over queries; made by `scorer`.
+    """Scorer for scikit-learn: the mean of a measure over queries; see `scorer`.
 
     Examples
     --------
@@ -1055,7 +1054,7 @@ class Scorer:
 
 
 def scorer(measure: str | Measure, *, gain: str = "exp2", discount: str = "log2", relevant_from: float = 1) -> Scorer:
-    """Make a scorer for `cross_val_score`, `GridSearchCV` and their like in scikit-learn.
+    """Return a scorer for `cross_val_score`, `GridSearchCV` and similar functions of scikit-learn.
 
     Needs ``sklearn.set_config(enable_metadata_routing=True)``, so that scikit-learn splits `qid` with the rows and passes it
     on; a `sample_weight`, where one is passed, is used as well. Queries stay whole with ``cv=GroupKFold()`` and the queries as

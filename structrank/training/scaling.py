@@ -1,6 +1,6 @@
-"""Columns of different scale: a risk over scaled columns, and a note where scaling is missing.
+"""Columns of different scale: a risk over scaled columns, and a warning if scaling is missing.
 
-The penalty 1/2 |w|^2 treats all columns alike, so a column of small values needs a large weight, which the penalty suppresses.
+The penalty 1/2 |w|^2 treats all columns alike: a column of small values needs a large weight, which the penalty suppresses.
 Rankings depend on differences of documents of one query only, so the scale of a column is its standard deviation within
 queries, and nothing needs to be centred: sparse data stay sparse.
 """
@@ -13,8 +13,8 @@ from structrank._kernels.variances import add_variances
 from structrank.solvers import Plane
 from structrank.training.data import NO_ROWS, kernel_matrix
 
-# The sample of a shard: this many queries and documents of each, evenly spaced. A column that is 0 but for one document of the
-# sample has a standard deviation of at least 1/45 of that of the value itself.
+# The sample of a shard: this many queries and documents of each, evenly spaced. A column that is 0 except for one document of
+# the sample has a standard deviation of 1/46 of its value there: rare words alone do not make columns far apart.
 _SAMPLED_QUERIES, _SAMPLED_DOCS = 100, 20
 # Columns whose scales differ by more than this deserve a note.
 _FAR_APART = 1e3
@@ -101,7 +101,20 @@ def column_ratio(deviations):
 
 
 def scale_problems(deviations, names=None):
-    """Return a text if the scales of columns are far apart, as a list."""
+    """Return texts on what is wrong and what to try; an empty list if the scales of the columns are close enough.
+
+    Parameters
+    ----------
+    deviations : (n_features,) array
+        Standard deviation of each column within queries.
+    names : sequence of str, default None
+        Names of the columns; None uses their numbers.
+
+    Examples
+    --------
+    >>> scale_problems(np.array([1.0, 20.0]))
+    []
+    """
     ratio = column_ratio(deviations)
     if ratio <= _FAR_APART:
         return []

@@ -6,6 +6,7 @@ import math
 import pathlib
 import re
 import runpy
+import warnings
 
 import jsonschema
 import numpy as np
@@ -163,7 +164,9 @@ def fitted(parts):
         if scaler is None:
             models[name] = svm.fit(X / [1.0, 100.0, 1e-3, 5.0, 1.0, 1.0], y, qid=qid)
         else:
-            models[name] = make_pipeline(scaler, svm).fit(X, y, structranksvm__qid=qid)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Columns of X differ in scale")  # of "no deviation"
+                models[name] = make_pipeline(scaler, svm).fit(X, y, structranksvm__qid=qid)
     return models
 
 

@@ -231,7 +231,7 @@ def test_the_methods_of_a_model_are_the_exports_of_its_pipeline(fitted):
 
 def test_features_without_names_are_numbered_from_one_and_can_be_named(parts):
     (X, y, qid), _ = parts
-    model = StructRankSVM("auc").fit(X.to_numpy(), y, qid=qid)
+    model = StructRankSVM("auc", scale="std").fit(X.to_numpy(), y, qid=qid)
     assert list(model.to_solr("m", "s", shift=0.0)["params"]["weights"]) == ["f1", "f2", "f3", "f4", "f5", "f6"]
     assert list(model.to_solr("m", "s", shift=0.0, feature_names=NAMES)["params"]["weights"]) == NAMES
 

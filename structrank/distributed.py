@@ -147,6 +147,9 @@ class ClusterRisk(Risk):
     def _planes(self, w, kind):
         return self._run(_planes, w, kind)
 
+    def _variances(self):
+        return self._run(_variances)
+
     def close(self):
         """Release the shards on the workers."""
         self._shards, self._sources = [], []
@@ -262,6 +265,10 @@ def _prepare(shard, plan):
 
 def _attribute(shard, source, name):
     return getattr(shard, name)
+
+
+def _variances(shard, source):
+    return shard.variances(source.matrix())
 
 
 def _planes(shard, source, w, kind):

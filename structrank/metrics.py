@@ -24,19 +24,28 @@ if TYPE_CHECKING:
 __all__ = [
     "AUC",
     "CNDCG",
+    "DCG",
+    "ERR",
     "MAP",
     "MRR",
     "NDCG",
+    "RBP",
     "Binary",
+    "Bpref",
     "Discounted",
     "Evaluation",
     "Evaluator",
     "Measure",
     "P",
     "PairAccuracy",
+    "RPrecision",
     "Ranking",
+    "Recall",
+    "Scorer",
+    "Success",
     "evaluate",
     "parse",
+    "scorer",
 ]
 
 
@@ -318,11 +327,22 @@ class MRR(Binary):
     def values(self, ranking):
         """Compute the measure of each query, nan if undefined."""
         relevant = ranking.labels >= self.relevant_from
-        return ranking.values(kernels.reciprocal_ranks, relevant, ranking.n_ranks(self.k))
+        return ranking.values(kernels.first_relevant, relevant, 1.0 + np.arange(ranking.n_ranks(self.k)))
 
 
 @dataclass(frozen=True, repr=False)
-class P(Binary):
+class _Top(Binary):
+    """Base class of the binary measures that need a rank cutoff."""
+
+    k: int
+
+    def __post_init__(self):
+        checks.check_number("k", self.k, at_least=1, integer=True)
+        super().__post_init__()
+
+
+@dataclass(frozen=True, repr=False)
+class P(_Top):
     """Precision in the first k ranks.
 
     ``P@k = (number of relevant documents of rank below k) / k``, also where a query has fewer than k
@@ -342,11 +362,6 @@ class P(Binary):
     """
 
     short: ClassVar[str] = "p"
-    k: int
-
-    def __post_init__(self):
-        checks.check_number("k", self.k, at_least=1, integer=True)
-        super().__post_init__()
 
     def values(self, ranking):
         """Compute the measure of each query, nan if undefined."""
@@ -368,16 +383,16 @@ class Discounted(Measure):
     Rank-biased precision, normalised:
 
     >>> @dataclass(frozen=True, repr=False)
-    ... class RBP(Discounted, Binary):
-    ...     short: ClassVar[str] = "rbp"
+    ... class NRBP(Discounted, Binary):
+    ...     short: ClassVar[str] = "nrbp"
     ...     p: float = 0.8
     ...
     ...     def discounts(self, n):
     ...         return self.p ** np.arange(n)
-    >>> evaluate([0, 1, 0], [3.0, 2.0, 1.0], None, RBP(p=0.5))
-    {'rbp': 0.5}
+    >>> evaluate([0, 1, 0], [3.0, 2.0, 1.0], None, NRBP(p=0.5))
+    {'nrbp': 0.5}
     1 query
-    rbp: relevant_from=1, p=0.5
+    nrbp: relevant_from=1, p=0.5
     """
 
     def values(self, ranking):
@@ -388,7 +403,37 @@ class Discounted(Measure):
 
 
 @dataclass(frozen=True, repr=False)
-class NDCG(Discounted):
+class _DiscountedGains(Measure):
+    """Settings of `NDCG` and `DCG`."""
+
+    k: int | None = None
+    gain: str = "exp2"
+    discount: str = "log2"
+    relevant_from: float = field(default=1, kw_only=True)
+
+    @property
+    def settings(self):
+        """Gain and discount, as text."""
+        text = f"gain={self.gain}, discount={self.discount}"
+        return f"{text}, relevant_from={self.relevant_from}" if self.gain == "binary" else text
+
+    def check_labels(self, labels):
+        """Raise if the gain does not support the labels."""
+        super().check_labels(labels)
+        if self.gain == "exp2":
+            checks.check_exp2_labels(labels)
+
+    def gains(self, labels: np.ndarray) -> np.ndarray:
+        """Return G of each label."""
+        return gains(self.gain, labels, self.relevant_from)
+
+    def discounts(self, n: int) -> np.ndarray:
+        """Return D of the first n ranks."""
+        return discounts(self.discount, n)
+
+
+@dataclass(frozen=True, repr=False)
+class NDCG(Discounted, _DiscountedGains):
     """Normalised discounted cumulative gain.
 
     ``NDCG@k = DCG@k / ideal DCG@k``, ``DCG@k = sum_{i: r_i < k} G(l_i) D(r_i)`` over the documents i of a query with label l_i
@@ -415,30 +460,6 @@ class NDCG(Discounted):
     """
 
     short: ClassVar[str] = "ndcg"
-    k: int | None = None
-    gain: str = "exp2"
-    discount: str = "log2"
-    relevant_from: float = field(default=1, kw_only=True)
-
-    @property
-    def settings(self):
-        """Gain and discount, as text."""
-        text = f"gain={self.gain}, discount={self.discount}"
-        return f"{text}, relevant_from={self.relevant_from}" if self.gain == "binary" else text
-
-    def check_labels(self, labels):
-        """Raise if the gain does not support the labels."""
-        super().check_labels(labels)
-        if self.gain == "exp2":
-            checks.check_exp2_labels(labels)
-
-    def gains(self, labels: np.ndarray) -> np.ndarray:
-        """Return G of each label."""
-        return gains(self.gain, labels, self.relevant_from)
-
-    def discounts(self, n: int) -> np.ndarray:
-        """Return D of the first n ranks."""
-        return discounts(self.discount, n)
 
 
 @dataclass(frozen=True, repr=False)
@@ -481,16 +502,243 @@ class CNDCG(Discounted):
         return discounts(self.discount, n)
 
 
-MEASURES = {measure.short: measure for measure in (AUC, MAP, MRR, NDCG, P, CNDCG, PairAccuracy)}
+@dataclass(frozen=True, repr=False)
+class ERR(Measure):
+    """Expected reciprocal rank: the mean of 1 / (1 + rank) where a reader of the list stops.
+
+    ``ERR@k = sum_{r < k} 1 / (1 + r) R(l_r) prod_{j < r} (1 - R(l_j))`` with l_r the label at rank r, counted from 0, and
+    ``R(l) = (2 ** l - 1) / 2 ** max_grade`` the probability that a document of label l satisfies the reader, who stops there
+    (Chapelle, Metzler, Zhang and Grinspan, Expected reciprocal rank for graded relevance, CIKM 2009). Not normalised: the ideal
+    ranking has a value below 1. Undefined where all labels are 0.
+
+    Parameters
+    ----------
+    k : int, default None
+        Rank cutoff; None for none.
+    max_grade : float, default 4
+        Highest grade of the labelling scheme, at most 1000. Labels above it are an error; values with different `max_grade` are
+        not comparable.
+
+    Examples
+    --------
+    >>> y, scores = [1, 2, 0], [3.0, 2.0, 1.0]
+    >>> evaluate(y, scores, None, ERR(max_grade=2))["err"]  # 1/4 + 1/2 3/4 3/4
+    0.53125
+    """
+
+    short: ClassVar[str] = "err"
+    k: int | None = None
+    max_grade: float = 4
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.check_number("max_grade", self.max_grade, above=0, at_most=1000)
+
+    def check_labels(self, labels):
+        """Raise if a label is above the highest grade."""
+        super().check_labels(labels)
+        checks.check_highest_label(labels, self.max_grade)
+
+    def stops(self, labels: np.ndarray) -> np.ndarray:
+        """Return R, the probability that a document satisfies the reader, of each label."""
+        return gains("exp2", labels) / 2.0**self.max_grade
+
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
+        return ranking.values(kernels.expected_reciprocal_ranks, self.stops(ranking.labels), ranking.n_ranks(self.k))
+
+
+@dataclass(frozen=True, repr=False)
+class DCG(_DiscountedGains):
+    """Discounted cumulative gain, not normalised.
+
+    ``DCG@k = sum_{i: r_i < k} G(l_i) D(r_i)`` over the documents i of a query with label l_i and rank r_i, counted from 0.
+    Undefined where the gain of the ideal ranking is 0. Queries with more relevant documents weigh more in the mean; `NDCG`
+    divides by the value of the ideal ranking instead.
+
+    Parameters
+    ----------
+    k, gain, discount, relevant_from
+        As for `NDCG`.
+
+    Examples
+    --------
+    >>> evaluate([1, 2, 1], [3.0, 2.0, 1.0], None, DCG(k=3, gain="linear"))["dcg@3"]  # 1 + 2 / log2(3) + 1 / 2
+    2.761859507142915
+    """
+
+    short: ClassVar[str] = "dcg"
+
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
+        reached, ideal = ranking.discounted_gains(self.gains, self.discounts(ranking.n_ranks(self.k)))
+        return np.where(np.isnan(ideal), np.nan, reached)
+
+
+@dataclass(frozen=True, repr=False)
+class RBP(Binary):
+    """Rank-biased precision: rate at which a reader finds relevant documents who continues past each rank with probability p.
+
+    ``RBP@k = (1 - p) sum_{r < k} [l_r >= relevant_from] p ** r`` with l_r the label at rank r, counted from 0 (Moffat and
+    Zobel, Rank-biased precision for measurement of retrieval effectiveness, TOIS 2008). Not normalised: only an infinite list
+    of relevant documents has the value 1. Undefined where there is no relevant document at all.
+
+    Parameters
+    ----------
+    k : int, default None
+        Rank cutoff; None for none.
+    p : float, default 0.8
+        Persistence of the reader, above 0 and below 1.
+    relevant_from : float, default 1
+        Documents with a label of at least this are relevant.
+
+    Examples
+    --------
+    >>> evaluate([0, 1, 1], [3.0, 2.0, 1.0], None, RBP(p=0.5))["rbp"]  # (1 - 0.5) (0.5 + 0.25)
+    0.375
+    """
+
+    short: ClassVar[str] = "rbp"
+    k: int | None = None
+    p: float = 0.8
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.check_number("p", self.p, above=0, below=1)
+
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
+        found, findable = ranking.discounted_gains(self.gains, self.p ** np.arange(ranking.n_ranks(self.k)))
+        return np.where(np.isnan(findable), np.nan, (1 - self.p) * found)
+
+
+@dataclass(frozen=True, repr=False)
+class Recall(_Top):
+    """Share of the relevant documents in the first k ranks.
+
+    ``recall@k = (number of relevant documents of rank below k) / n+`` with n+ the number of relevant documents of the query;
+    undefined where there are none. Relevant documents that are missing from the data are not counted.
+
+    Parameters
+    ----------
+    k : int
+        Rank cutoff.
+    relevant_from : float, default 1
+        Documents with a label of at least this are relevant.
+
+    Examples
+    --------
+    >>> dict(evaluate([1, 0, 1], [3.0, 2.0, 1.0], None, [Recall(2), Recall(10)]))
+    {'recall@2': 0.5, 'recall@10': 1.0}
+    """
+
+    short: ClassVar[str] = "recall"
+
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
+        return ranking.values(kernels.recalls, ranking.labels >= self.relevant_from, self.k)
+
+
+@dataclass(frozen=True, repr=False)
+class Success(_Top):
+    """Whether there is a relevant document in the first k ranks.
+
+    ``success@k = 1`` if a relevant document has a rank below k, else 0; undefined where there is no relevant document at all.
+    With ties: the share of the orders of the tied documents for which it is 1.
+
+    Parameters
+    ----------
+    k : int
+        Rank cutoff.
+    relevant_from : float, default 1
+        Documents with a label of at least this are relevant.
+
+    Examples
+    --------
+    >>> dict(evaluate([0, 1, 1], [3.0, 2.0, 1.0], None, [Success(1), Success(2)]))
+    {'success@1': 0.0, 'success@2': 1.0}
+    """
+
+    short: ClassVar[str] = "success"
+
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
+        relevant = ranking.labels >= self.relevant_from
+        reached = ranking.values(kernels.first_relevant, relevant, np.ones(ranking.n_ranks(self.k)))
+        return np.minimum(reached, 1.0)  # probabilities of a tie group may sum to a little more
+
+
+@dataclass(frozen=True, repr=False)
+class RPrecision(Binary):
+    """Precision in the first n+ ranks, n+ the number of relevant documents of the query.
+
+    ``R-precision = (number of relevant documents of rank below n+) / n+``, which is recall there as well; undefined where n+ is
+    0.
+
+    Parameters
+    ----------
+    relevant_from : float, default 1
+        Documents with a label of at least this are relevant.
+
+    Examples
+    --------
+    >>> evaluate([1, 0, 1], [3.0, 2.0, 1.0], None, RPrecision())["rprec"]
+    0.5
+    """
+
+    short: ClassVar[str] = "rprec"
+
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
+        return ranking.values(kernels.recalls, ranking.labels >= self.relevant_from, 0)
+
+
+@dataclass(frozen=True, repr=False)
+class Bpref(Binary):
+    """Binary preference: based on the number of judged irrelevant documents above each relevant one.
+
+    ``bpref = 1/n+ sum_g (1 - min(a_g, n+) / min(n-, n+))`` over the n+ relevant documents g of a query, a_g the number of
+    irrelevant documents above g and n- their number in all, as in trec_eval (Buckley and Voorhees, Retrieval evaluation with
+    incomplete information, SIGIR 2004). Documents with the label nan are unjudged: they are removed before the others are
+    ranked. Undefined where there is no relevant document; 1 where there is no irrelevant one.
+
+    Parameters
+    ----------
+    relevant_from : float, default 1
+        Documents with a label of at least this are relevant.
+
+    Examples
+    --------
+    >>> y, scores = [0, 1, float("nan"), 0, 1], [5.0, 4.0, 3.0, 2.0, 1.0]
+    >>> evaluate(y, scores, None, Bpref())["bpref"]  # ((1 - 1/2) + (1 - 2/2)) / 2
+    0.25
+    """
+
+    short: ClassVar[str] = "bpref"
+
+    def check_labels(self, labels):
+        """Raise unless labels are nan, or finite and at least 0."""
+        super().check_labels(np.where(np.isnan(labels), 0.0, labels))
+
+    def values(self, ranking):
+        """Compute the measure of each query, nan where undefined."""
+        return ranking.values(kernels.binary_preferences, ranking.labels >= self.relevant_from)
+
+
+MEASURES = {
+    measure.short: measure
+    for measure in (AUC, MAP, MRR, NDCG, P, CNDCG, PairAccuracy, ERR, DCG, RBP, Recall, Success, RPrecision, Bpref)
+}
 
 
 def parse(name: str | Measure, *, gain: str = "exp2", discount: str = "log2", relevant_from: float = 1) -> Measure:
-    """Parse a measure from its name: "auc", "map", "mrr", "mrr@10", "ndcg", "ndcg@10", "p@10", "cndcg@10" ...
+    """Parse a measure from its name: "auc", "map", "mrr@10", "ndcg", "ndcg@10", "p@10", "err@10", "recall@100" ...
 
     Parameters
     ----------
     name : str or Measure
-        Case-insensitive; the cutoff follows the "@". A `Measure` is returned unchanged.
+        Case-insensitive; the cutoff follows the "@", settings that only this measure has follow in parentheses, as in
+        "err@10(max_grade=2)" and "rbp(p=0.95)". A `Measure` is returned unchanged.
     gain, discount, relevant_from
         Settings of the measures that have them; see `NDCG`.
 
@@ -510,7 +758,8 @@ def parse(name: str | Measure, *, gain: str = "exp2", discount: str = "log2", re
         return name
     given: dict[str, Any] = {"gain": gain, "discount": discount, "relevant_from": relevant_from}
     NDCG(**given)  # checks all settings, also those that the measure does not use
-    short, at, cut = name.lower().partition("@") if isinstance(name, str) else (None, "", "")
+    text, bracket, own = name.lower().partition("(") if isinstance(name, str) else ("", "", "")
+    short, at, cut = map(str.strip, text.partition("@"))
     if short not in MEASURES:
         choices = ", ".join(map(usage, MEASURES))
         raise ValueError(f"measure {name!r} is not known; choose one of: {choices}.")
@@ -524,7 +773,28 @@ def parse(name: str | Measure, *, gain: str = "exp2", discount: str = "log2", re
         given["k"] = int(cut)
     elif usage(short) == f"{short}@k":
         raise ValueError(f"measure {name!r} needs a cutoff, as in '{short}@10'.")
+    if bracket:
+        given |= _parse_own(name, MEASURES[short], bracket + own)
     return checks.make(MEASURES[short], given)
+
+
+def _parse_own(name, measure, text):
+    """Read settings of one kind of measure only, such as "(p=0.5)"."""
+    own = {setting.name: setting.default for setting in fields(measure) if setting.name not in checks.SETTINGS}
+    found = {}
+    for item in text.strip("() ").split(","):
+        setting, equals, value = map(str.strip, item.partition("="))
+        if not (equals and text.rstrip().endswith(")")):
+            example = ", ".join(f"{one}={default}" for one, default in own.items()) or "setting=1"
+            raise ValueError(f"measure {name!r}: {text!r} is not valid; expected settings as in '{measure.short}({example})'.")
+        if setting not in own:
+            known = f"expected {' or '.join(own)}" if own else f"write {measure.short!r}"
+            raise ValueError(f"measure {name!r}: {measure.short} has no setting {setting!r}; {known}.")
+        try:
+            found[setting] = int(value) if value.isdigit() else float(value)
+        except ValueError:
+            raise ValueError(f"measure {name!r}: {setting}={value!r} is not a number.") from None
+    return found
 
 
 def register(measure):
@@ -619,9 +889,9 @@ def evaluate(
     measures : str, Measure, or a list of them
         Names as `parse` reads them, or value objects such as ``NDCG(k=10, gain="linear")``.
     gain : {"exp2", "linear", "binary"}, default "exp2"
-        Gain of the "ndcg" given by name; see `NDCG`.
+        Gain of the "ndcg" and "dcg" given by name; see `NDCG`.
     discount : {"log2", "kdd08"}, default "log2"
-        Discount of the "ndcg" and "cndcg" given by name; see `NDCG`.
+        Discount of the "ndcg", "dcg" and "cndcg" given by name; see `NDCG`.
     relevant_from : float, default 1
         Documents with a label of at least this are relevant, for the binary measures given by name.
     per_query : bool, default False
@@ -742,6 +1012,90 @@ class Evaluator:
     def __call__(self, scores):
         """Compute the mean over the queries for which the measure is defined."""
         return _mean(self.per_query(scores), self._weights)
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Scorer for scikit-learn: the mean of a measure over queries; see `scorer`.
+
+    Examples
+    --------
+    >>> scorer("mrr@10")
+    Scorer(measure=mrr@10)
+    """
+
+    measure: Measure
+
+    def __call__(self, estimator, X, y, qid=None, sample_weight=None):
+        """Compute the mean of the measure over the queries for which it is defined; weights are constant within a query."""
+        if qid is None:
+            raise ValueError(
+                f"qid is missing: {self.measure.name} is a mean over queries. Pass it to scikit-learn as params={{'qid': qid}} "
+                "with sklearn.set_config(enable_metadata_routing=True)."
+            )
+        scores = predict(estimator, X, qid)
+        return evaluate(y, scores, qid, self.measure, sample_weight=sample_weight)[self.measure.name]
+
+    def get_metadata_routing(self):
+        """Request `qid`, and `sample_weight` where there is one, from scikit-learn."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        for name in ("qid", "sample_weight"):
+            request.score.add_request(param=name, alias=True)
+        return request
+
+
+def scorer(measure: str | Measure, *, gain: str = "exp2", discount: str = "log2", relevant_from: float = 1) -> Scorer:
+    """Return a scorer for `cross_val_score`, `GridSearchCV` and similar functions of scikit-learn.
+
+    Needs ``sklearn.set_config(enable_metadata_routing=True)``, so that scikit-learn splits `qid` with the rows and passes it
+    on; a `sample_weight`, where one is passed, is used as well. Queries stay whole with ``cv=GroupKFold()`` and the queries as
+    `groups`.
+
+    Parameters
+    ----------
+    measure : str or Measure
+    gain, discount, relevant_from
+        Settings of a measure given by name, as for `parse`.
+
+    Returns
+    -------
+    Scorer
+        Called as ``scorer(model, X, y, qid=qid, sample_weight=None)``.
+
+    Examples
+    --------
+    >>> import sklearn
+    >>> from sklearn.model_selection import GroupKFold, cross_val_score
+    >>> from structrank import StructRankSVM, datasets
+    >>> train = datasets.make_ranking(n_queries=40, n_docs=8, n_features=3, random_state=0).train
+    >>> model, by_query = StructRankSVM("auc"), {"qid": train.qid, "groups": train.qid}
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     scores = cross_val_score(
+    ...         model, train.X, train.y, scoring=scorer("ndcg@10", gain="exp2"), cv=GroupKFold(3), params=by_query
+    ...     )
+    >>> scores.shape
+    (3,)
+    """
+    return Scorer(parse(measure, gain=gain, discount=discount, relevant_from=relevant_from))
+
+
+def predict(model, X, qid):
+    """Score rows by a model that may be a Pipeline of scikit-learn with steps that need qid in predict.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> predict(LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0]), [[2.0]], qid=["a"])
+    array([4.])
+    """
+    import sklearn
+    from sklearn.utils.metadata_routing import get_routing_for_object
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        needs_qid = get_routing_for_object(model).consumes("predict", ["qid"])
+        return model.predict(X, qid=qid) if needs_qid else model.predict(X)
 
 
 def _mean(values, weights):

@@ -197,6 +197,7 @@ def test_help_has_valid_examples(run, command):
         ("--criterion auc -C 0.1 --relevant-from none", {"criterion": "auc", "C": 0.1, "relevant_from": None}),
         ("--criterion ndcg --k 5 --discount log2", {"criterion": "ndcg", "k": 5, "discount": "log2"}),
         ("--criterion mrr --k none --feature-map po", {"criterion": "mrr", "k": None, "feature_map": "po"}),
+        ("--criterion auc --scale std", {"criterion": "auc", "scale": "std"}),
         ("--criterion dorm --tol 0.01 --jobs 2", {"criterion": "dorm", "tol": 0.01, "n_jobs": 2}),
         (
             "--criterion map --criterion mrr --feature-map po --slack shared",
@@ -342,7 +343,7 @@ def test_a_trec_run_measured_by_ir_measures_agrees_with_ours(run, result, tmp_pa
 
 def test_every_format_of_a_ranking_gives_the_same_measures(run, result, tmp_path):
     data, model = load_letor("test.txt"), load_model("map.structrank")
-    measures = ["ndcg@3", "map", "auc", "pair_accuracy"]
+    measures = ["ndcg@3", "map", "auc", "pair_accuracy", "err@3(max_grade=3)", "rbp(p=0.5)", "recall@2"]
     settings = {"gain": "linear", "discount": "kdd08", "relevant_from": 2}
     expected = metrics.evaluate(data.y, model.predict(data.X), data.qid, measures, **settings)
     forms = {"model": "map.structrank"}
@@ -354,7 +355,7 @@ def test_every_format_of_a_ranking_gives_the_same_measures(run, result, tmp_path
     forms["scores"] = tmp_path / "scores"
     forms["scores"].write_text("".join(f"{score!r}\r\n" for score in model.predict(data.X).tolist()))
     for name, path in forms.items():
-        options = f"--measures {' '.join(measures)} --gain linear --discount kdd08 --relevant-from 2"
+        options = f"--measures {shlex.join(measures)} --gain linear --discount kdd08 --relevant-from 2"
         facts = result(f"evaluate test.txt {path} {options}")
         assert facts["queries"] == 10
         assert {measure: found["mean"] for measure, found in facts["measures"].items()} == dict(expected), name

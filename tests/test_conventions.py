@@ -5,8 +5,8 @@ import pathlib
 import ir_measures
 import numpy as np
 import pytest
-from ir_measures import AP, RR, P, nDCG
-from sklearn.metrics import ndcg_score
+from ir_measures import AP, RBP, RR, SDCG, Bpref, P, R, Rprec, Success, nDCG
+from sklearn.metrics import dcg_score, ndcg_score
 
 from structrank import metrics
 
@@ -16,7 +16,8 @@ LABELS, SCORES = np.array([0, 2, 1, 0, 1]), np.array([3.0, 3.0, 2.0, 1.0, 0.5])
 
 def by_ir_measures(y, scores, qid, measures):
     """Return per-query values by ir_measures (based on trec_eval), as measure -> {query: value}."""
-    qrels = [ir_measures.Qrel(str(q), f"d{i:04d}", int(label)) for i, (q, label) in enumerate(zip(qid, y, strict=True))]
+    labelled = [(i, q, label) for i, (q, label) in enumerate(zip(qid, y, strict=True)) if not np.isnan(label)]
+    qrels = [ir_measures.Qrel(str(q), f"d{i:04d}", int(label)) for i, q, label in labelled]
     run = [ir_measures.ScoredDoc(str(q), f"d{i:04d}", s) for i, (q, s) in enumerate(zip(qid, scores, strict=True))]
     found = {measure: {} for measure in measures}
     for one in ir_measures.iter_calc(measures, qrels, run):
@@ -38,6 +39,11 @@ def test_measures_equal_ir_measures_without_ties():
         "mrr": RR,
         "mrr@10": RR @ 10,
         "p@5": P @ 5,
+        "recall@5": R @ 5,
+        "success@1": Success @ 1,
+        "success@3": Success @ 3,
+        "rprec": Rprec,
+        "bpref": Bpref,
     }
     ours = metrics.evaluate(y, scores, qid, list(pairs), per_query=True)
     theirs = by_ir_measures(y, scores, qid, list(pairs.values()))
@@ -52,6 +58,48 @@ def test_measures_equal_ir_measures_without_ties():
     assert strict == pytest.approx([other.get(str(query), 0.0) for query in ours.query_ids], abs=1e-12)
 
 
+def test_rbp_and_dcg_equal_cwl_eval():
+    if not ir_measures.cwl_eval.is_available():
+        pytest.skip("cwl-eval, which ir_measures uses for RBP and scaled DCG, is not installed")
+    rng = np.random.default_rng(3)
+    qid = np.repeat(np.arange(30), rng.integers(12, 30, 30))
+    y, scores = rng.integers(0, 5, qid.size), rng.permutation(qid.size).astype(float)
+    theirs = by_ir_measures(y, scores, qid, [RBP(p=0.8, rel=2), RBP(p=0.5, rel=2), SDCG(max_rel=4) @ 10])
+    scale = 4 * (1 / np.log2(2 + np.arange(10))).sum()  # scaled DCG has gains label / max_rel, and is at most 1
+    pairs = [
+        (metrics.RBP(relevant_from=2), RBP(p=0.8, rel=2), 1.0),
+        (metrics.RBP(p=0.5, relevant_from=2), RBP(p=0.5, rel=2), 1.0),
+        (metrics.DCG(10, gain="linear"), SDCG(max_rel=4) @ 10, scale),
+    ]
+    for measure, other, factor in pairs:
+        ours = metrics.evaluate(y, scores, qid, measure, per_query=True)
+        expected = [factor * theirs[other][str(query)] for query in ours.query_ids]
+        assert ours[measure.name] == pytest.approx(expected, abs=1e-12)
+
+
+def test_bpref_equals_trec_eval_where_documents_are_not_judged():
+    rng = np.random.default_rng(4)
+    qid = np.repeat(np.arange(60), rng.integers(3, 30, 60))
+    y, scores = rng.integers(0, 3, qid.size).astype(float), rng.permutation(qid.size).astype(float)
+    y[np.unique(qid, return_index=True)[1]] = 1.0
+    y[rng.random(qid.size) < 0.4] = np.nan
+    ours = metrics.evaluate(y, scores, qid, "bpref", per_query=True, empty=0.0)
+    theirs = by_ir_measures(y, scores, qid, [Bpref])[Bpref]
+    assert ours["bpref"] == pytest.approx([theirs.get(str(query), 0.0) for query in ours.query_ids], abs=1e-12)
+
+
+def test_err_equals_gdeval_to_its_five_digits():
+    measure = ir_measures.ERR @ 10
+    if not ir_measures.gdeval.is_available():
+        pytest.skip("gdeval, which ir_measures runs for ERR, needs perl")
+    rng = np.random.default_rng(2)
+    qid = np.repeat(np.arange(60), rng.integers(3, 30, 60))
+    y, scores = rng.integers(0, 5, qid.size), rng.permutation(qid.size).astype(float)
+    ours = metrics.evaluate(y, scores, qid, "err@10", per_query=True, empty=0.0)
+    theirs = by_ir_measures(y, scores, qid, [measure])[measure]
+    assert ours["err@10"] == pytest.approx([theirs[str(query)] for query in ours.query_ids], abs=5.1e-6)
+
+
 def test_ndcg_equals_scikit_learn_with_ties_and_cutoffs():
     rng = np.random.default_rng(1)
     for _ in range(200):
@@ -61,6 +109,8 @@ def test_ndcg_equals_scikit_learn_with_ties_and_cutoffs():
         k = int(rng.integers(1, n + 3))
         ours = metrics.evaluate(y, scores, None, [f"ndcg@{k}"], gain="linear")[f"ndcg@{k}"]
         assert ours == pytest.approx(ndcg_score([y], [scores], k=k), abs=1e-12)
+        dcg = metrics.evaluate(y, scores, None, metrics.DCG(k, gain="linear"))[f"dcg@{k}"]
+        assert dcg == pytest.approx(dcg_score([y], [scores], k=k), abs=1e-12)
 
 
 def by_lightgbm(labels, scores):

@@ -75,6 +75,15 @@ def test_training_on_arrays_equals_one_machine(client, rows, expected):
     assert model.feature_names_in_.tolist() == list("abcdef")
 
 
+def test_columns_are_scaled_there_as_on_one_machine(client, rows):
+    given = {**rows, "X": rows["X"] * [1.0, 1e4, 1.0, 1e-4, 1.0, 1.0]}
+    expected = StructRankSVM("map", scale="std").fit(cut_shards(**given, docs_per_shard=DOCS_PER_SHARD))
+    model = StructRankSVM("map", scale="std").fit(**given, backend=DaskBackend(client, docs_per_shard=DOCS_PER_SHARD))
+    assert_same(model, expected)
+    assert np.array_equal(model.scale_, expected.scale_)
+    assert model.health_ == expected.health_
+
+
 def test_a_killed_run_resumes_on_the_cluster_or_on_one_machine(client, rows, expected, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
     backend = DaskBackend(client, docs_per_shard=DOCS_PER_SHARD)

@@ -25,10 +25,10 @@ from structrank.training.data import RankingData
 
 
 @dataclass(frozen=True, repr=False)
-class RBP(metrics.Discounted, metrics.Binary):
+class NRBP(metrics.Discounted, metrics.Binary):
     """Rank-biased precision divided by that of the ideal ranking, with a custom field."""
 
-    short: ClassVar[str] = "rbp"
+    short: ClassVar[str] = "nrbp"
     k: int | None = None
     p: float = 0.8
 
@@ -38,7 +38,7 @@ class RBP(metrics.Discounted, metrics.Binary):
 
 @dataclass(frozen=True)
 class Geometric(criteria.Discounted):
-    """One minus `RBP`."""
+    """One minus `NRBP`."""
 
     k: int | None = None
     p: float = 0.8
@@ -152,32 +152,32 @@ def test_a_custom_field_of_a_measure_enters_its_value(rng, k):
         discounts = np.where(np.arange(8) < (k or 8), p ** np.arange(8), 0.0)
         relevant = labels[np.argsort(-scores)] >= 2
         expected = (relevant @ discounts) / discounts[: relevant.sum()].sum()
-        measure = RBP(k, p, relevant_from=2)
+        measure = NRBP(k, p, relevant_from=2)
         assert metrics.evaluate(labels, scores, None, measure)[measure.name] == pytest.approx(expected)
 
 
 def test_a_custom_field_is_shown_with_the_measure(fold):
-    measure = RBP(k=5, p=0.5)
-    assert (measure.name, repr(measure)) == ("rbp@5", "rbp@5(p=0.5)")
+    measure = NRBP(k=5, p=0.5)
+    assert (measure.name, repr(measure)) == ("nrbp@5", "nrbp@5(p=0.5)")
     assert measure.settings == "relevant_from=1, p=0.5"
-    assert measure != RBP(k=5)
+    assert measure != NRBP(k=5)
     shown = repr(metrics.evaluate([1, 0], [2.0, 1.0], None, measure))
-    assert shown.endswith("rbp@5: relevant_from=1, p=0.5")
+    assert shown.endswith("nrbp@5: relevant_from=1, p=0.5")
     table = compare({"made": fold}, {"AUC": StructRankSVM("auc")}, [measure, "map"], Cs=[1.0])
-    assert "rbp@5 (relevant_from=1, p=0.5)" in str(table)
-    with pytest.raises(ValueError, match=r"two named 'rbp', with relevant_from=1, p=0.8 and with .* p=0.5"):
-        metrics.evaluate([1, 0], [2.0, 1.0], None, [RBP(), RBP(p=0.5)])
+    assert "nrbp@5 (relevant_from=1, p=0.5)" in str(table)
+    with pytest.raises(ValueError, match=r"two named 'nrbp', with relevant_from=1, p=0.8 and with .* p=0.5"):
+        metrics.evaluate([1, 0], [2.0, 1.0], None, [NRBP(), NRBP(p=0.5)])
 
 
 def test_a_custom_field_distinguishes_stored_cells(fold, tmp_path):
     for n_cells, p in ((1, 0.5), (1, 0.5), (2, 0.9)):
-        compare({"made": fold}, {"AUC": StructRankSVM("auc")}, "map", [1.0], tmp_path, select=RBP(p=p))
+        compare({"made": fold}, {"AUC": StructRankSVM("auc")}, "map", [1.0], tmp_path, select=NRBP(p=p))
         assert len(list(tmp_path.iterdir())) == n_cells
 
 
 def test_the_standard_fields_of_a_custom_measure_are_checked():
     with pytest.raises(ValueError, match="k=0 is not valid"):
-        RBP(k=0)
+        NRBP(k=0)
 
 
 def test_the_missing_methods_of_a_measure_are_named():
@@ -261,30 +261,30 @@ def test_discounts_and_credits_are_checked(criterion, text):
 
 
 def test_a_registered_criterion_can_be_used_by_name(fold):
-    assert register(Geometric, RBP) is Geometric
+    assert register(Geometric, NRBP) is Geometric
     train = fold.train
     assert criteria.parse("geometric", k=3) == Geometric(k=3)
-    assert metrics.parse("RBP@3") == RBP(k=3)
+    assert metrics.parse("NRBP@3") == NRBP(k=3)
     scores, labels = np.array([0.3, 0.2, 0.1]), np.array([0, 1, 0])
     found = most_violated(scores, labels, criterion="geometric", k=2)
     assert found.value == pytest.approx(brute_force(scores, labels, Geometric(2), PartialOrder()), abs=1e-12)
     by_name = StructRankSVM("geometric", k=3).fit(train.X, train.y, qid=train.qid)
     by_object = StructRankSVM(Geometric(3)).fit(train.X, train.y, qid=train.qid)
     assert np.array_equal(by_name.coef_, by_object.coef_)
-    reached = metrics.evaluate(train.y, by_name.predict(train.X), train.qid, RBP(3))["rbp@3"]
+    reached = metrics.evaluate(train.y, by_name.predict(train.X), train.qid, NRBP(3))["nrbp@3"]
     assert by_name.score(train.X, train.y, qid=train.qid) == reached
     assert "geometric: po, dorm" in criteria.exact_pairs()
 
 
 def test_fields_shared_by_criterion_and_measure_are_passed_in_both_directions():
-    register(Geometric, RBP)
-    assert criteria.matched_criterion(RBP(4, 0.5)) == Geometric(4, 0.5)
-    assert Geometric(4, 0.5).measure(2) == RBP(4, 0.5, relevant_from=2)
+    register(Geometric, NRBP)
+    assert criteria.matched_criterion(NRBP(4, 0.5)) == Geometric(4, 0.5)
+    assert Geometric(4, 0.5).measure(2) == NRBP(4, 0.5, relevant_from=2)
 
     class Finer(Geometric):
         """Unregistered; evaluated by the measure of its base class."""
 
-    assert Finer(4).measure() == RBP(4)
+    assert Finer(4).measure() == NRBP(4)
 
 
 @pytest.fixture(scope="module")
@@ -293,17 +293,17 @@ def noisy():
 
 
 def test_the_measure_of_a_registered_pair_can_be_polished_and_trained_for(noisy):
-    with pytest.raises(ValueError, match=r"measure 'rbp@3' has no criterion to train on; choose one of: 'auc'.*register"):
-        train_for(RBP(3), noisy.train, noisy.validation)
-    register(Geometric, RBP)
+    with pytest.raises(ValueError, match=r"measure 'nrbp@3' has no criterion to train on; choose one of: 'auc'.*register"):
+        train_for(NRBP(3), noisy.train, noisy.validation)
+    register(Geometric, NRBP)
     model = StructRankSVM("auc", C=0.01).fit(noisy.train.X, noisy.train.y, qid=noisy.train.qid)
-    polished = polish(model, noisy.train, noisy.validation, "rbp@3")
+    polished = polish(model, noisy.train, noisy.validation, "nrbp@3")
     assert polished.polish_.steps > 0
     assert polished.polish_.train[1] > polished.polish_.train[0]
     assert polished.polish_.validation[1] >= polished.polish_.validation[0]
-    trained = train_for("rbp@3", noisy.train, noisy.validation, Cs=[1.0])
-    assert {trial.name for trial in trained.selection_.trials} >= {"RBP@3", "RBP@3, ramp", "AUC", "MAP"}
-    assert trained.polish_.measure == "rbp@3"
+    trained = train_for("nrbp@3", noisy.train, noisy.validation, Cs=[1.0])
+    assert {trial.name for trial in trained.selection_.trials} >= {"NRBP@3", "NRBP@3, ramp", "AUC", "MAP"}
+    assert trained.polish_.measure == "nrbp@3"
 
 
 def test_a_line_search_uses_the_gains_of_the_measure(fold):
@@ -338,7 +338,7 @@ def test_train_for_accepts_a_measure_that_cannot_be_polished(fold):
         relevant_from: float = 1
 
         def values(self, ranking):
-            return RBP(self.k).values(ranking)
+            return NRBP(self.k).values(ranking)
 
     register(Geometric, Opaque)
     trained = train_for("opaque@3", fold.train, fold.validation, Cs=[1.0])
@@ -363,12 +363,12 @@ def test_a_redefined_class_replaces_the_earlier_one():
         class Cell(Geometric):
             name: ClassVar[str] = "cell"
 
-        return register(Cell, RBP)
+        return register(Cell, NRBP)
 
     first, second = cell(), cell()
     assert first is not second
     assert type(criteria.parse("cell")) is second
-    assert criteria.registered() == {"cell": (second, RBP)}
+    assert criteria.registered() == {"cell": (second, NRBP)}
 
 
 def test_names_already_in_use_are_rejected():
@@ -377,16 +377,16 @@ def test_names_already_in_use_are_rejected():
         name: ClassVar[str] = "map"
 
     @dataclass(frozen=True, repr=False)
-    class Other(RBP):
+    class Other(NRBP):
         short: ClassVar[str] = "mrr"
 
     with pytest.raises(ValueError, match=r"the name 'map' is taken by structrank.criteria.MAP; choose another for .*Rank\.$"):
-        register(Rank, RBP)
+        register(Rank, NRBP)
     with pytest.raises(ValueError, match=r"the name 'mrr' is taken by structrank.metrics.MRR; choose another for .*Other\.$"):
         register(Geometric, Other)
     MAP = dataclass(frozen=True)(type("MAP", (Geometric,), {}))
     with pytest.raises(ValueError, match=r"the class name 'MAP' is taken by structrank.criteria.MAP"):
-        register(MAP, RBP)
+        register(MAP, NRBP)
     assert "geometric" not in criteria.CRITERIA
 
 
@@ -394,7 +394,7 @@ def test_names_already_in_use_are_rejected():
 def test_invalid_names_are_rejected(name):
     Named = dataclass(frozen=True)(type("Named", (Geometric,), {"name": name}))
     with pytest.raises(ValueError, match=r"Named has the name .*; expected small letters, digits"):
-        register(Named, RBP)
+        register(Named, NRBP)
 
 
 def test_register_rejects_invalid_classes():
@@ -422,14 +422,17 @@ def test_register_rejects_invalid_classes():
         short: ClassVar[str] = "valueless"
 
     for arguments, text in {
-        (Geometric(), RBP): r"^Geometric\(k=None, p=0.8\) is not valid: expected a class derived from structrank.criteria.Crit",
-        (RBP, RBP): r"^the class RBP is not valid: expected a class derived from structrank.criteria.Criterion\.$",
+        (
+            Geometric(),
+            NRBP,
+        ): r"^Geometric\(k=None, p=0.8\) is not valid: expected a class derived from structrank.criteria.Crit",
+        (NRBP, NRBP): r"^the class NRBP is not valid: expected a class derived from structrank.criteria.Criterion\.$",
         (Geometric, Geometric): r"^the class Geometric is not valid: expected a class derived from structrank.metrics.Measure",
-        (Geometric, RBP()): r"^rbp\(p=0.8\) is not valid: expected a class derived from structrank.metrics.Measure\.$",
-        (Undecorated, RBP): r"^Undecorated is not a frozen dataclass; write @dataclass\(frozen=True\) above the class\.$",
-        (Demanding, RBP): r"^Demanding has no default for 'exponent', which is needed to create it by name\.$",
-        (Bare, RBP): r"^Bare is not usable as a criterion\. It must have .* Missing: name, loss\(ranking, relevant\) and \(or",
-        (Undiscounted, RBP): r"^Undiscounted is not usable as a discounted criterion.* Missing: discounts\(n\)\.$",
+        (Geometric, NRBP()): r"^nrbp\(p=0.8\) is not valid: expected a class derived from structrank.metrics.Measure\.$",
+        (Undecorated, NRBP): r"^Undecorated is not a frozen dataclass; write @dataclass\(frozen=True\) above the class\.$",
+        (Demanding, NRBP): r"^Demanding has no default for 'exponent', which is needed to create it by name\.$",
+        (Bare, NRBP): r"^Bare is not usable as a criterion\. It must have .* Missing: name, loss\(ranking, relevant\) and \(or",
+        (Undiscounted, NRBP): r"^Undiscounted is not usable as a discounted criterion.* Missing: discounts\(n\)\.$",
         (Geometric, Valueless): r"^Valueless is not usable as a measure.* Missing: values\(ranking\)\.$",
     }.items():
         with pytest.raises(ValueError, match=text):
@@ -502,7 +505,7 @@ class Loud(Geometric):
 
 
 def test_a_custom_feature_map_and_oracle_train_exactly(fold):
-    register(Loud, RBP)
+    register(Loud, NRBP)
     rng = np.random.default_rng(4)
     for _ in range(50):
         scores, labels = random_query(rng, int(rng.integers(2, 6)))
@@ -531,7 +534,7 @@ def test_the_missing_methods_of_a_feature_map_are_named(fold):
         most_violated([0.1, 0.2], [0, 1], feature_map=Incomplete())
     with pytest.raises(ValueError, match=r"^5 is not usable as a feature map\. It must have name, coefficients"):
         StructRankSVM(feature_map=5).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
-    register(Loud, RBP)
+    register(Loud, NRBP)
     with pytest.raises(ValueError, match=r"^LoudPairs is not usable as a feature map of compiled oracles and the ramp bound"):
         StructRankSVM(Loud(3), feature_map=LoudPairs(), bound="ramp").fit(fold.train.X, fold.train.y, qid=fold.train.qid)
 
@@ -626,7 +629,7 @@ def test_stored_cells_depend_on_the_settings_of_a_criterion_passed_by_name(fold,
             name: ClassVar[str] = "redefined"
             p: float = default
 
-        register(Redefined, RBP)
+        register(Redefined, NRBP)
 
     for n_cells, p in ((1, 0.5), (1, 0.5), (2, 0.9)):
         define(p)
@@ -638,20 +641,20 @@ def test_stored_cells_depend_on_the_settings_of_a_criterion_passed_by_name(fold,
 
 
 def test_models_of_a_registered_criterion_load_only_while_it_is_registered(fold, tmp_path):
-    register(Geometric, RBP)
+    register(Geometric, NRBP)
     train = fold.train
     models = {
         "by name": StructRankSVM("geometric", k=3),
         "by object": StructRankSVM(Geometric(3, p=0.5)),
         "combo": StructRankSVM(["map", "geometric"]),
-        "searched": SPSARanker(measure=RBP(3, p=0.5), max_evaluations=50),
+        "searched": SPSARanker(measure=NRBP(3, p=0.5), max_evaluations=50),
     }
     for name, model in models.items():
         model.fit(train.X, train.y, qid=train.qid).save(tmp_path / name)
         loaded = load_model(tmp_path / name)
         assert repr(loaded) == repr(model)
         assert loaded.score(train.X, train.y, qid=train.qid) == model.score(train.X, train.y, qid=train.qid)
-    del criteria.CRITERIA["geometric"], metrics.MEASURES["rbp"]
+    del criteria.CRITERIA["geometric"], metrics.MEASURES["nrbp"]
     for name in models:
         with pytest.raises(ValueError, match=r"structrank\.register\("):
             load_model(tmp_path / name)
@@ -659,7 +662,7 @@ def test_models_of_a_registered_criterion_load_only_while_it_is_registered(fold,
         load_model(tmp_path / "by object")
     with pytest.raises(ValueError, match=r"criterion='geometric' is not known"):
         load_model(tmp_path / "by name")
-    with pytest.raises(ValueError, match=r"the class RBP is not known here"):
+    with pytest.raises(ValueError, match=r"the class NRBP is not known here"):
         load_model(tmp_path / "searched")
 
 

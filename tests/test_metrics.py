@@ -10,7 +10,24 @@ import numpy as np
 import pytest
 
 from structrank.datasets.queries import group_by_query
-from structrank.metrics import AUC, CNDCG, MAP, MRR, NDCG, P, PairAccuracy, evaluate, parse
+from structrank.metrics import (
+    AUC,
+    CNDCG,
+    DCG,
+    ERR,
+    MAP,
+    MRR,
+    NDCG,
+    RBP,
+    Bpref,
+    P,
+    PairAccuracy,
+    Recall,
+    RPrecision,
+    Success,
+    evaluate,
+    parse,
+)
 
 NAN = math.nan
 
@@ -45,22 +62,49 @@ def plain_p(labels, m):
     return sum(r < m.k for r in relevant) / m.k if relevant else NAN
 
 
-def plain_discounted(labels, m, gain):
+def plain_recall(labels, m):
+    good = [label >= m.relevant_from for label in labels]
+    return sum(good[: m.k]) / sum(good) if any(good) else NAN
+
+
+def plain_success(labels, m):
+    good = [label >= m.relevant_from for label in labels]
+    return float(any(good[: m.k])) if any(good) else NAN
+
+
+def plain_r_precision(labels, m):
+    good = [label >= m.relevant_from for label in labels]
+    return sum(good[: sum(good)]) / sum(good) if any(good) else NAN
+
+
+def plain_rbp(labels, m):
+    good = [label >= m.relevant_from for label in labels]
+    return (1 - m.p) * sum(m.p**r for r, one in enumerate(good[: m.k]) if one) if any(good) else NAN
+
+
+def plain_bpref(labels, m):
+    good = [label >= m.relevant_from for label in labels if not math.isnan(label)]
+    n_good, n_bad = sum(good), len(good) - sum(good)
+    above = [good[:r].count(False) for r, one in enumerate(good) if one]
+    return np.mean([1 - min(bad, n_good) / min(n_bad, n_good) if bad else 1.0 for bad in above]) if above else NAN
+
+
+def plain_dcg(labels, m, gain):
     def discount(r):
         if m.discount == "log2":
             return 1 / math.log2(2 + r)
         return 1.0 if r <= 1 else 1 / math.log2(1 + r)
 
-    def dcg(labels):
-        return sum(gain(label) * discount(r) for r, label in enumerate(labels[: m.k]))
-
-    ideal = dcg(sorted(labels, reverse=True))
-    return dcg(labels) / ideal if ideal > 0 else NAN
+    value = sum(gain(label) * discount(r) for r, label in enumerate(labels[: m.k]))
+    return value if any(map(gain, labels)) else NAN
 
 
-def plain_ndcg(labels, m):
-    gain = {"exp2": lambda x: 2**x - 1, "linear": lambda x: x, "binary": lambda x: float(x >= m.relevant_from)}
-    return plain_discounted(labels, m, gain[m.gain])
+def plain_discounted(labels, m, gain):
+    return plain_dcg(labels, m, gain) / plain_dcg(sorted(labels, reverse=True), m, gain)
+
+
+def gain_of(m):
+    return {"exp2": lambda x: 2**x - 1, "linear": lambda x: x, "binary": lambda x: float(x >= m.relevant_from)}[m.gain]
 
 
 def plain_cndcg(labels, m):
@@ -72,14 +116,30 @@ def plain_pairs(labels, m):
     return np.mean(pairs) if pairs else NAN
 
 
+def plain_err(labels, m):
+    value, reached = 0.0, 1.0
+    for r, label in enumerate(labels[: m.k]):
+        stops = (2**label - 1) / 2**m.max_grade
+        value += reached * stops / (1 + r)
+        reached *= 1 - stops
+    return value if any(labels) else NAN
+
+
 PLAIN = {
     AUC: plain_auc,
     MAP: plain_map,
     MRR: plain_mrr,
-    NDCG: plain_ndcg,
+    NDCG: lambda labels, m: plain_discounted(labels, m, gain_of(m)),
+    DCG: lambda labels, m: plain_dcg(labels, m, gain_of(m)),
     P: plain_p,
     CNDCG: plain_cndcg,
     PairAccuracy: plain_pairs,
+    ERR: plain_err,
+    RBP: plain_rbp,
+    Recall: plain_recall,
+    Success: plain_success,
+    RPrecision: plain_r_precision,
+    Bpref: plain_bpref,
 }
 
 
@@ -131,6 +191,16 @@ EVERY = [
     ],
     *[(CNDCG(k, discount), CLICKS) for k in (None, 2) for discount in ("log2", "kdd08")],
     (PairAccuracy(), GRADES),
+    *[(ERR(k, max_grade), GRADES) for k in (None, 1, 3) for max_grade in (4, 4.5)],
+    *[
+        (DCG(k, gain, discount, relevant_from=2), GRADES)
+        for k, gain, discount in [(None, "exp2", "log2"), (3, "linear", "kdd08"), (2, "binary", "log2")]
+    ],
+    *[(RBP(k, p, relevant_from=2), GRADES) for k, p in [(None, 0.8), (3, 0.5)]],
+    *[(Recall(k, relevant_from=2), GRADES) for k in (1, 3, 10)],
+    *[(Success(k, relevant_from=2), GRADES) for k in (1, 3)],
+    (RPrecision(relevant_from=2), GRADES),
+    (Bpref(relevant_from=2), [*GRADES, NAN]),
 ]
 every_measure = pytest.mark.parametrize(("measure", "labels"), EVERY, ids=[f"{m}({m.settings})" for m, _ in EVERY])
 
@@ -196,6 +266,17 @@ def test_the_kdd08_discount_of_the_first_two_ranks_is_1():
     assert values == pytest.approx([1, 1, 1 / math.log2(3), 1 / 2, 1 / math.log2(5)])
 
 
+def test_err_of_a_long_tie_is_the_mean_over_random_orders():
+    y = np.repeat([1.0], 500)
+    expected = sum((15 / 16) ** r / 16 / (1 + r) for r in range(500))
+    assert evaluate(y, np.zeros(500), None, "err")["err"] == pytest.approx(expected, abs=1e-14)
+    rng = np.random.default_rng(11)
+    y = rng.integers(0, 5, 200)
+    untied = [evaluate(y, rng.random(200), None, "err@20")["err@20"] for _ in range(2000)]
+    spread = np.std(untied) / math.sqrt(len(untied))
+    assert evaluate(y, np.zeros(200), None, "err@20")["err@20"] == pytest.approx(np.mean(untied), abs=4 * spread)
+
+
 def test_cndcg_has_the_gain_of_the_paper_and_skips_documents_without_clicks():
     y, scores = [0.5, NAN, 1.0, 0.0], [4.0, 3.0, 2.0, 1.0]
     log3 = math.log2(3)
@@ -229,7 +310,10 @@ def test_pair_accuracy_of_two_labels_is_auc():
     np.testing.assert_array_equal(result["auc"], result["pair_accuracy"])
 
 
-@pytest.mark.parametrize("measure", [m for m, _ in EVERY if not isinstance(m, (P, CNDCG))], ids=repr)
+NOT_NORMALISED = P, ERR, DCG, RBP, Recall  # the ideal ranking has a value below 1
+
+
+@pytest.mark.parametrize("measure", [m for m, _ in EVERY if not isinstance(m, (*NOT_NORMALISED, CNDCG))], ids=repr)
 @pytest.mark.parametrize("tied", [False, True])
 def test_perfect_ranking_is_exactly_one(measure, tied):
     y = np.sort(np.random.default_rng(7).integers(0, 5, 1000))[::-1]
@@ -269,6 +353,13 @@ def three_queries():
         ("cndcg@1", [NAN, 0.0, 1.0]),
         ("auc", [NAN, 0.0, NAN]),
         ("pair_accuracy", [NAN, 0.0, NAN]),
+        ("err@1", [NAN, 0.0, 1 / 16]),
+        ("dcg@1", [NAN, 0.0, 1.0]),
+        ("rbp@1", [NAN, 0.0, 1 - 0.8]),
+        ("recall@1", [NAN, 0.0, 0.5]),
+        ("success@1", [NAN, 0.0, 1.0]),
+        ("rprec", [NAN, 0.0, 1.0]),
+        ("bpref", [NAN, 0.0, 1.0]),
     ],
 )
 def test_undefined_queries_are_nan_skipped_and_counted(three_queries, name, expected):
@@ -391,6 +482,11 @@ def test_per_query_values_of_a_grouping_equal_evaluate():
         ("P@5", P(k=5)),
         ("cndcg@3", CNDCG(3)),
         ("pair_accuracy", PairAccuracy()),
+        ("DCG@10", DCG(10)),
+        ("recall@10", Recall(10)),
+        ("success@1", Success(1)),
+        ("Rprec", RPrecision()),
+        ("bpref", Bpref()),
     ],
 )
 def test_parse_reads_the_printed_name(text, measure):
@@ -398,6 +494,21 @@ def test_parse_reads_the_printed_name(text, measure):
     assert hash(parse(text)) == hash(measure)
     assert repr(measure) == str(measure) == measure.name == text.lower()
     assert parse(measure) is measure
+
+
+@pytest.mark.parametrize(
+    ("text", "measure"),
+    [
+        ("err", ERR()),
+        ("err@10", ERR(10)),
+        ("ERR@10(max_grade=2)", ERR(10, max_grade=2)),
+        ("rbp", RBP()),
+        ("rbp(p=0.95)", RBP(p=0.95)),
+        (" rbp@5 ( p = .5 ) ", RBP(5, 0.5)),
+    ],
+)
+def test_parse_reads_settings_in_parentheses_as_they_are_printed(text, measure):
+    assert parse(text) == measure == parse(repr(measure))
 
 
 def test_parse_passes_settings_to_the_measures_that_have_them():
@@ -413,13 +524,16 @@ def test_measures_are_frozen():
         NDCG(10).k = 5
 
 
-CHOICES = "choose one of: auc, map, mrr[@k], ndcg[@k], p@k, cndcg[@k], pair_accuracy."
+CHOICES = (
+    "choose one of: auc, map, mrr[@k], ndcg[@k], p@k, cndcg[@k], pair_accuracy, err[@k], dcg[@k], rbp[@k], recall@k, "
+    "success@k, rprec, bpref."
+)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: parse("dcg@10"), f"measure 'dcg@10' is not known; {CHOICES}"),
+        (lambda: parse("dgc@10"), f"measure 'dgc@10' is not known; {CHOICES}"),
         (lambda: parse(10), f"measure 10 is not known; {CHOICES}"),
         (lambda: parse("ndcg@0"), "measure 'ndcg@0': the cutoff '0' is not valid; expected an integer of at least 1"),
         (lambda: parse("ndcg@x"), "measure 'ndcg@x': the cutoff 'x' is not valid; expected an integer of at least 1"),
@@ -437,6 +551,17 @@ CHOICES = "choose one of: auc, map, mrr[@k], ndcg[@k], p@k, cndcg[@k], pair_accu
         (lambda: P(None), "k=None is not valid: expected an integer of at least 1."),
         (lambda: NDCG(gain=None), "gain=None is not known"),
         (lambda: CNDCG(discount="no"), "discount='no' is not known"),
+        (lambda: ERR(max_grade=0), "max_grade=0 is not valid: expected a number above 0 and at most 1000."),
+        (lambda: ERR(max_grade=1001), "max_grade=1001 is not valid: expected a number above 0 and at most 1000."),
+        (lambda: RBP(p=1), "p=1 is not valid: expected a number above 0 and below 1."),
+        (lambda: Recall(None), "k=None is not valid: expected an integer of at least 1."),
+        (lambda: parse("success"), "measure 'success' needs a cutoff, as in 'success@10'."),
+        (lambda: parse("rbp(q=0.5)"), "measure 'rbp(q=0.5)': rbp has no setting 'q'; expected p."),
+        (lambda: parse("map(p=0.5)"), "measure 'map(p=0.5)': map has no setting 'p'; write 'map'."),
+        (lambda: parse("rbp(p=high)"), "measure 'rbp(p=high)': p='high' is not a number."),
+        (lambda: parse("rbp(0.5)"), "measure 'rbp(0.5)': '(0.5)' is not valid; expected settings as in 'rbp(p=0.8)'."),
+        (lambda: parse("rbp(p=0.5"), "measure 'rbp(p=0.5': '(p=0.5' is not valid; expected settings as in 'rbp(p=0.8)'."),
+        (lambda: parse("rbp(p=1.5)"), "p=1.5 is not valid: expected a number above 0 and below 1."),
         (lambda: AUC(relevant_from=NAN), "relevant_from=nan is not valid: expected a number."),
     ],
 )
@@ -474,6 +599,9 @@ def test_invalid_measures_are_rejected(make, message):
         ({"y": [0, 1, 1001]}, "y contains 1001 at row 2 (1 such label(s) in all); gain='exp2' is 2 ** label - 1"),
         ({"y": [0, 1.5, 1], "measures": "cndcg"}, "y contains 1.5 at row 1 (1 such label(s) in all); click labels"),
         ({"y": [0, 1, -0.5], "measures": "cndcg"}, "y contains -0.5 at row 2"),
+        ({"y": [0, 5, 1], "measures": "err"}, "y contains 5 at row 1 (1 such label(s) in all); err with max_grade=4 takes"),
+        ({"y": [0, NAN, -1], "measures": "bpref"}, "y contains -1 at row 2"),
+        ({"y": [0, NAN, 1], "measures": ["bpref", "map"]}, "y contains NaN at row 1"),
         ({"y": [0, NAN, 1], "measures": ["cndcg", "map"]}, "y contains NaN at row 1"),
     ],
 )

@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from structrank import StructRankSVM, StructRankWarning, datasets
+from structrank import StructRankSVM, StructRankWarning, datasets, metrics
 from structrank.lambdas import LambdaMART, RankNet
 from structrank.lambdas.trees import LightGBMRanker
 
@@ -95,6 +95,55 @@ def test_a_search_over_a_pipeline_never_splits_a_query(train):
         model = StructRankSVM("map", C=10.0).fit(scaled[learn], train.y[learn], qid=train.qid[learn])
         expected.append(model.score(scaled[check], train.y[check], qid=train.qid[check]))
     assert search.cv_results_["mean_test_score"][1] == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.usefixtures("routed")
+@pytest.mark.parametrize("wrap", [clone, standard, per_query])
+def test_a_scorer_measures_each_fold_by_its_queries(train, wrap):
+    model, order = wrap(StructRankSVM("map")), np.random.default_rng(2).permutation(len(train.y))
+    X, y, qid = train.X[order], train.y[order] * (1 + train.qid[order] % 2), train.qid[order]  # grades 0, 1, 2
+    measure = metrics.NDCG(k=3, gain="linear")
+    found = cross_val_score(
+        model, X, y, scoring=metrics.scorer("ndcg@3", gain="linear"), cv=GroupKFold(3), params={"qid": qid, "groups": qid}
+    )
+    expected = []
+    for learn, check in GroupKFold(3).split(X, groups=qid):
+        fitted = clone(model).fit(X[learn], y[learn], qid=qid[learn])
+        scores = metrics.predict(fitted, X[check], qid[check])
+        expected.append(metrics.evaluate(y[check], scores, qid[check], measure)["ndcg@3"])
+    assert found.tolist() == expected
+    assert metrics.scorer(measure)(fitted, X[check], y[check], qid=qid[check]) == expected[-1]
+
+
+@pytest.mark.usefixtures("routed")
+def test_a_search_selects_by_scorers_and_their_weights(train):
+    weights = 1.0 + (train.qid % 3)
+    scoring = {"ndcg": metrics.scorer("ndcg@3"), "err": metrics.scorer("err@3")}
+    search = GridSearchCV(
+        StructRankSVM("map").set_fit_request(sample_weight=True),
+        {"C": [1e-3, 10.0]},
+        scoring=scoring,
+        cv=GroupKFold(3),
+        refit="err",
+    )
+    search.fit(train.X, train.y, qid=train.qid, groups=train.qid, sample_weight=weights)
+    learn, check = next(iter(GroupKFold(3).split(train.X, groups=train.qid)))
+    for row, C in enumerate([1e-3, 10.0]):
+        model = StructRankSVM("map", C=C).fit(
+            train.X[learn], train.y[learn], qid=train.qid[learn], sample_weight=weights[learn]
+        )
+        for name, measure in (("ndcg", "ndcg@3"), ("err", "err@3")):
+            own = {"qid": train.qid[check], "measures": measure, "sample_weight": weights[check]}
+            expected = metrics.evaluate(train.y[check], model.predict(train.X[check]), **own)[measure]
+            assert search.cv_results_[f"split0_test_{name}"][row] == expected
+    assert search.best_params_["C"] == [1e-3, 10.0][int(np.argmax(search.cv_results_["mean_test_err"]))]
+
+
+def test_a_scorer_without_routing_asks_for_qid(train):
+    with pytest.raises(
+        ValueError, match=r"qid is missing: map is a mean over queries. Pass it .* params=.*enable_metadata_routing"
+    ):
+        cross_validate(StructRankSVM("auc"), train.X, train.y, scoring=metrics.scorer("map"), cv=2, error_score="raise")
 
 
 def test_parameters_can_be_set_through_the_pipeline(train):

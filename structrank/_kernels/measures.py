@@ -72,8 +72,8 @@ def average_precisions(scores, indptr, relevant, out):
 
 
 @kernel
-def reciprocal_ranks(scores, indptr, relevant, cut, out):
-    """Write 1 / (1 + rank of the first relevant document), 0 from rank `cut` on; nan where there is none."""
+def first_relevant(scores, indptr, relevant, divisors, out):
+    """Write 1 / divisors[rank of the first relevant document], 0 past the end of `divisors`; nan where there is none."""
     for q in range(out.shape[0]):
         first, end = indptr[q], indptr[q + 1]
         start = first
@@ -90,9 +90,9 @@ def reciprocal_ranks(scores, indptr, relevant, cut, out):
         # Walk down the group: `none_yet` is the probability of no relevant document above the position.
         total = 0.0
         none_yet = 1.0
-        for place in range(start, min(stop, first + cut)):
+        for place in range(start, min(stop, first + divisors.shape[0])):
             chance = n_relevant / (stop - place)
-            total += none_yet * chance / (1 + place - first)
+            total += none_yet * chance / divisors[place - first]
             none_yet *= 1.0 - chance
         out[q] = total
 
@@ -139,3 +139,100 @@ def ordered_pairs(scores, indptr, grades, n_grades, out):
                 node += node & -node
         # right + wrong + tied = pairs, hence right + tied / 2 = (pairs + right - wrong) / 2.
         out[q] = (pairs + right_less_wrong) / (2 * pairs) if pairs else np.nan
+
+
+@kernel
+def recalls(scores, indptr, relevant, cut, out):
+    """Write the share of the relevant documents in the first `cut` ranks; nan where there are none.
+
+    A cut of 0 stands for as many ranks as the query has relevant documents.
+    """
+    for q in range(out.shape[0]):
+        first, end = indptr[q], indptr[q + 1]
+        n_relevant = 0
+        for place in range(first, end):
+            n_relevant += relevant[place]
+        top = first + min(cut if cut else n_relevant, end - first)
+        found = 0.0
+        start = first
+        while start < top:
+            stop = start
+            tied_relevant = 0
+            while stop < end and scores[stop] == scores[start]:
+                tied_relevant += relevant[stop]
+                stop += 1
+            found += tied_relevant * (min(stop, top) - start) / (stop - start)
+            start = stop
+        out[q] = found / n_relevant if n_relevant else np.nan
+
+
+@kernel
+def binary_preferences(scores, indptr, relevant, out):
+    """Write 1 less the mean over relevant documents of the irrelevant ones above, bounded and scaled by the number of relevant.
+
+    A query with R relevant and N irrelevant documents has the mean of ``1 - min(above, R) / min(N, R)``, nan where R is 0.
+    """
+    for q in range(out.shape[0]):
+        first, end = indptr[q], indptr[q + 1]
+        n_relevant = 0
+        for place in range(first, end):
+            n_relevant += relevant[place]
+        least = min(n_relevant, end - first - n_relevant)
+        above = 0
+        lost = 0.0
+        start = first
+        while start < end:
+            stop = start
+            tied_relevant = 0
+            while stop < end and scores[stop] == scores[start]:
+                tied_relevant += relevant[stop]
+                stop += 1
+            tied_irrelevant = stop - start - tied_relevant
+            if tied_relevant:
+                # Any number of the irrelevant documents of the group, 0 included, is equally likely above a relevant one.
+                counted = 0
+                for more in range(tied_irrelevant + 1):
+                    counted += min(above + more, n_relevant)
+                lost += tied_relevant * counted / (tied_irrelevant + 1)
+            above += tied_irrelevant
+            start = stop
+        out[q] = 1.0 - lost / (n_relevant * max(least, 1)) if n_relevant else np.nan
+
+
+@kernel
+def expected_reciprocal_ranks(scores, indptr, stops, cut, out):
+    """Write the mean of 1 / (1 + rank) where a reader stops, 0 from rank `cut` on; nan where nothing ever stops the reader.
+
+    ``stops`` holds the probability that the reader stops at a document once the reader sees it. The mean over all orders of a
+    tie group needs, for each t, the mean over all sets of t of its documents of the probability to pass all of them. These
+    elementary symmetric means follow from one document after another: the last of i documents is in a share t / i of the sets.
+    A group of g documents costs g min(g, cut).
+    """
+    longest = 0
+    for q in range(out.shape[0]):
+        longest = max(longest, indptr[q + 1] - indptr[q])
+    passed = np.empty(min(longest, cut) + 1)
+    for q in range(out.shape[0]):
+        first, end = indptr[q], indptr[q + 1]
+        total = 0.0
+        reached = 1.0
+        some = False
+        start = first
+        while start < end:
+            stop = start
+            while stop < end and scores[stop] == scores[start]:
+                some = some or stops[stop] > 0.0
+                stop += 1
+            n_ranks = min(stop, first + cut) - start
+            if n_ranks > 0:
+                passed[0] = 1.0
+                passed[1 : n_ranks + 1] = 0.0
+                for i in range(1, stop - start + 1):
+                    passes = 1.0 - stops[start + i - 1]
+                    for t in range(min(i, n_ranks), 0, -1):
+                        passed[t] += t / i * (passes * passed[t - 1] - passed[t])
+                for t in range(n_ranks):
+                    total += reached * (passed[t] - passed[t + 1]) / (1 + start + t - first)
+                reached *= passed[n_ranks]  # unused if the cutoff divides the group
+            start = stop
+        out[q] = total if some else np.nan

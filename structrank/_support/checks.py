@@ -34,13 +34,16 @@ def check_choice(name, value, choices):
     return value
 
 
-def check_number(name, value, *, above=None, at_least=None, integer=False):
-    """Raise unless `value` is a finite number (an integer if requested) above a bound."""
+def check_number(name, value, *, above=None, below=None, at_least=None, at_most=None, integer=False):
+    """Raise unless `value` is a finite number (an integer if requested) within the bounds."""
     kind = numbers.Integral if integer else numbers.Real
     what = "an integer" if integer else "a number"
     bound = f" above {above}" if above is not None else f" of at least {at_least}" if at_least is not None else ""
+    bound += f" and below {below}" if below is not None else f" and at most {at_most}" if at_most is not None else ""
     good = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and _in_range(value, integer)
-    if not good or (above is not None and value <= above) or (at_least is not None and value < at_least):
+    too_low = good and ((above is not None and value <= above) or (at_least is not None and value < at_least))
+    too_high = good and ((below is not None and value >= below) or (at_most is not None and value > at_most))
+    if not good or too_low or too_high:
         raise ValueError(f"{name}={value!r} is not valid: expected {what}{bound}.")
     return int(value) if integer else float(value)
 
@@ -326,6 +329,18 @@ def check_exp2_labels(labels):
     """Raise if ``2 ** label - 1`` would leave the range of float64."""
     rule = "gain='exp2' is 2 ** label - 1 and takes labels up to 1000. Use gain='linear', or map labels to grades first"
     _check_each(labels, ~(labels > 1000), rule)
+
+
+def check_highest_label(labels, highest):
+    """Raise if a label is above the highest grade of the labelling scheme."""
+    wrong = np.flatnonzero(labels > highest)
+    if wrong.size:
+        row = int(wrong[0])
+        raise ValueError(
+            f"y contains {labels[row]:g} at row {row} ({wrong.size} such label(s) in all); err with max_grade={highest:g} "
+            f"takes labels up to {highest:g}. Set max_grade to the highest grade of the labels, as in "
+            f"'err@10(max_grade={labels.max():g})'."
+        )
 
 
 def check_click_labels(labels):

@@ -29,11 +29,12 @@ def add_evaluate(commands):
         nargs="+",
         default=MEASURES,
         metavar="MEASURE",
-        help=f"auc, map, mrr@k, ndcg@k, p@k, cndcg@k, pair_accuracy, or one that --import registers "
+        help="auc, map, mrr@k, ndcg@k, p@k, cndcg@k, pair_accuracy, err@k, dcg@k, rbp, recall@k, success@k, rprec, bpref, "
+        "settings of one measure in parentheses, as in 'rbp(p=0.95)', or one that --import registers "
         f"(default: {' '.join(MEASURES)})",
     )
-    parser.add_argument("--gain", choices=["exp2", "linear", "binary"], help="gain of ndcg (default exp2)")
-    parser.add_argument("--discount", choices=DISCOUNTS, help="discount of ndcg and cndcg (default log2)")
+    parser.add_argument("--gain", choices=["exp2", "linear", "binary"], help="gain of ndcg and dcg (default exp2)")
+    parser.add_argument("--discount", choices=DISCOUNTS, help="discount of ndcg, dcg and cndcg (default log2)")
     add_relevant_from(parser)
     parser.add_argument(
         "--ties", choices=["average", "stable"], help="equal scores: average over all orders (default), or stable in row order"

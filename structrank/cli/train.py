@@ -7,7 +7,7 @@ from structrank.cli.input import check_not_read, check_writable, read_data
 from structrank.cli.options import CUTOFF, DISCOUNTS, POSITIVE, add_command, add_jobs, add_relevant_from, given, naming_options
 from structrank.cli.output import print_json, print_lines, stdout_to_stderr
 
-_PARAMETERS = ("criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound")
+_PARAMETERS = ("criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound", "scale")
 
 
 def add_train(commands):
@@ -58,6 +58,9 @@ def add_train(commands):
         "--bound",
         choices=["convex", "ramp", "auto"],
         help="bound to minimise (default convex); auto uses the ramp bound if the convex bound is vacuous",
+    )
+    parser.add_argument(
+        "--scale", choices=["std"], help="std: divide columns by their standard deviation within queries (default: as they are)"
     )
     parser.add_argument(
         "--checkpoint", default=None, metavar="FOLDER", help="folder for checkpoints, so that an interrupted run can resume"

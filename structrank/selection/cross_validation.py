@@ -147,8 +147,7 @@ def cross_validate(
         for number, (learn, check) in enumerate(splitter.split(query, groups=query)):
             fitted = clone(model).fit(_safe_indexing(rows, learn), data.labels[learn], qid=query[learn])
             check_finished(fitted)
-            routed = {"qid": query[check]} if _predict_needs_qid(fitted) else {}
-            found = fitted.predict(_safe_indexing(rows, check), **routed)
+            found = metrics.predict(fitted, _safe_indexing(rows, check), query[check])
             scores[check] = checks.as_scores(found, check.size, against="the fold")
             folds[query[check]] = number
             models.append(fitted)
@@ -159,13 +158,6 @@ def cross_validate(
     if line is not None:
         line.finish(repr(result))
     return result
-
-
-def _predict_needs_qid(model):
-    """Return whether a Pipeline has a step that needs qid in predict."""
-    from sklearn.utils.metadata_routing import get_routing_for_object
-
-    return bool(get_routing_for_object(model).consumes("predict", ["qid"]))
 
 
 def _over(statistic, values):

@@ -36,6 +36,8 @@ class Health:
         shared slacks: there a criterion that is never the most violated has no influence, whatever its share.
     dominant : str or None
         The part whose gradient norm at 0 is twice that of all other parts together, if there is one.
+    column_ratio : float
+        Largest standard deviation of a column of X within queries over the smallest, after scaling; of a small sample.
     """
 
     objective_ratio: float
@@ -44,6 +46,7 @@ class Health:
     vacuous: bool
     parts: dict = field(default_factory=dict)
     dominant: str | None = None
+    column_ratio: float = 1.0
 
     def problems(self, median_length, names):
         """Return descriptions of problems, with advice; an empty list if there are none."""

@@ -49,7 +49,13 @@ class Risk:
         above 0), and their documents.
     median_length : int
         Median number of documents of these queries.
+    scale : float or (n_features,) array
+        What the columns of X are divided by, see `structrank.training.scaling.ScaledRisk`.
+    deviations : (n_features,) array
+        Standard deviation of each column of X within queries, over a small sample.
     """
+
+    scale = 1.0
 
     def __init__(self, sources, objective, formulation="auto", n_threads=1):
         self.objective, self.parts, self.formulation = objective, objective.parts, formulation
@@ -60,6 +66,8 @@ class Risk:
         lengths = np.concatenate([fact.lengths for fact in facts])
         self.n_queries, self.n_docs = lengths.shape[0], int(lengths.sum())
         self.median_length = int(np.median(lengths))
+        shares = np.array([fact.lengths.shape[0] for fact in facts]) / self.n_queries
+        self.deviations = np.sqrt(sum(share * fact.sampled_variances for share, fact in zip(shares, facts, strict=True)))
         own_slacks = formulation == "n-slack" and len(self.parts) > 1 and not objective.shared
         total = float(np.sum([fact.total_weight for fact in facts]))
         plans = [(total, int(lengths.max()), n_groups, own_slacks) for n_groups in self._group_counts(facts)]
@@ -96,7 +104,7 @@ class Risk:
         most = min(wanted, max(1, plane_entries // self.n_features))
         return [int(n) for n in np.ceil(np.minimum(n_queries, most * n_queries / n_queries.sum()))]
 
-    # A cluster overrides the next four methods.
+    # A cluster overrides the next five methods.
 
     def _open(self):
         """Read the shards; return the facts of each."""
@@ -114,9 +122,13 @@ class Risk:
         """Return the planes of each shard, in the order of the shards; see `Shard.planes`."""
         found = []
         for shard, source in zip(self._shards, self._sources, strict=True):
-            X = source.matrix() if hasattr(source, "matrix") else source.X
-            found.append(shard.planes(X, w, kind, self._threads))
+            found.append(shard.planes(_matrix(source), w, kind, self._threads))
         return found
+
+    def _variances(self):
+        """Return the variances of the columns of each shard; see `Shard.variances`."""
+        pairs = zip(self._shards, self._sources, strict=True)
+        return [shard.variances(_matrix(source), self._threads) for shard, source in pairs]
 
     def close(self):
         """Release the threads."""
@@ -126,6 +138,10 @@ class Risk:
     def of(self, objective):
         """Return the risk of another objective over the same data."""
         return type(self)(self._sources, objective, self.formulation, self._n_threads)
+
+    def variances(self):
+        """Compute the mean variance of each column within queries, weighted as in the risk; a pass over the data."""
+        return np.sum(self._variances(), axis=0)
 
     def plane(self, w, kind="risk"):
         """Evaluate R at w and return a plane for each slack that touches it there.
@@ -146,3 +162,7 @@ class Risk:
         slope, offset, value = (np.concatenate(arrays, axis=1) for arrays in list(zip(*found, strict=True))[:3])
         seconds = sum(seconds for *_, seconds in found)
         return Plane(slope.reshape(-1, w.shape[0]), offset.reshape(-1), value.reshape(-1), seconds)
+
+
+def _matrix(source):
+    return source.matrix() if hasattr(source, "matrix") else source.X

@@ -16,8 +16,10 @@ import scipy.sparse
 
 from structrank import oracles
 from structrank._kernels import linear, passes, sorting
+from structrank._kernels.variances import add_variances
 from structrank._support import checks
 from structrank.training.data import NO_ROWS, kernel_matrix
+from structrank.training.scaling import sample_variances
 
 # A block of rows is scored, ranked and summed while it is in the second-level cache, so that X is read from memory once.
 _BLOCK_BYTES = 2**18
@@ -108,6 +110,8 @@ class Facts:
         Weight of the usable queries.
     any_weight : bool
         Whether some query of the shard has a weight above 0.
+    sampled_variances : (n_features,) array
+        Mean within-query variance of each column over a small sample of the usable queries.
     """
 
     n_features: int
@@ -118,6 +122,7 @@ class Facts:
     lengths: np.ndarray
     total_weight: float
     any_weight: bool
+    sampled_variances: np.ndarray
 
 
 class Shard:
@@ -155,6 +160,7 @@ class Shard:
             lengths,
             float(self._query_weights.sum()),
             bool(data.query_weights.any()),
+            sample_variances(data.X, self._rows, self._starts),
         )
         self._sweeps = {}
 
@@ -221,7 +227,7 @@ class Shard:
         own_slacks : bool
             Whether each part has slacks of its own.
         """
-        self._longest = longest
+        self._longest, self._total_weight = longest, total_weight
         self._kinds = len(self.objective.parts) if own_slacks else 1
         n_groups = min(n_groups, self._n_good.shape[0])
         shares = self._query_weights / total_weight
@@ -294,6 +300,29 @@ class Shard:
                 'byte for each pair of a relevant and an irrelevant document of a query; decay="sqrt@30" limits it to the top.'
             ) from error
         return *planes, time.perf_counter() - started
+
+    def variances(self, X, threads=None):
+        """Return the sum over queries of the variance of each column within the query, times the query's share in the risk.
+
+        Parameters
+        ----------
+        X, threads
+            As for `planes`.
+
+        Returns
+        -------
+        (n_features,) array
+        """
+        run = map if threads is None else threads.map
+        return sum(run(functools.partial(self._sum_variances, X), self._chunks), np.zeros(self.facts.n_features))
+
+    def _sum_variances(self, X, chunk):
+        total = np.zeros(self.facts.n_features)
+        for matrix, base, rows, blocks in self._readable(X, chunk[1]):
+            queries = slice(blocks[0], blocks[-1])
+            shares = self._query_weights[queries] / self._total_weight
+            add_variances(matrix, base, rows, self._starts[blocks[0] : blocks[-1] + 1], shares, total)
+        return total
 
     def _sum(self, n_kinds, sweep, X, w, chunk):
         """Sum the planes of a chunk's queries; return slopes, offsets and values."""

@@ -155,7 +155,7 @@ def clean_part(
     checks.check_number("relevant_from", relevant_from)
     if not 0 <= threshold < 1:
         raise ValueError(f"threshold={threshold!r} is not valid: expected a cosine of at least 0 and below 1.")
-    X, y, qid = _checked(data)
+    X, y, qid = _checked(data.X, data.y, data.qid)
     is_relevant = y >= relevant_from
     zero = np.diff((X != 0).indptr) == 0 if scipy.sparse.issparse(X) else ~(X != 0).any(axis=1)
     alike = _near_duplicates(X, qid, is_relevant, threshold)  # all-zero vectors have no direction, and so no duplicates
@@ -238,16 +238,16 @@ def _each_part(data: Any, change: Callable[[Dataset], Dataset]) -> Any:
     return change(data)
 
 
-def _checked(data):
-    X = check_array(data.X, accept_sparse="csr", dtype=(np.float64, np.float32))
-    y = column_or_1d(data.y)
-    qid = np.zeros(len(y), dtype=np.int64) if data.qid is None else column_or_1d(data.qid)
+def _checked(X, y, qid):
+    X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
+    y = column_or_1d(y)
+    qid = np.zeros(len(y), dtype=np.int64) if qid is None else column_or_1d(qid)
     check_consistent_length(X, y, qid)
     return X, y, qid
 
 
 def _scale_part(data):
-    X, _, qid = _checked(data)
+    X, _, qid = _checked(data.X, data.y, data.qid)
     scaled, _ = _scale(X, qid)
     if hasattr(data.X, "iloc"):  # pandas: columns keep their names
         scaled = type(data.X)(scaled, index=data.X.index, columns=data.X.columns)

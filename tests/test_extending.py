@@ -165,8 +165,9 @@ def test_a_field_of_its_own_shows_wherever_a_measure_is_shown(fold):
     assert shown.endswith("rbp@5: relevant_from=1, p=0.5")
     table = compare({"made": fold}, {"AUC": StructRankSVM("auc")}, [measure, "map"], Cs=[1.0])
     assert "rbp@5 (relevant_from=1, p=0.5)" in str(table)
-    with pytest.raises(ValueError, match=r"two named 'rbp', with relevant_from=1, p=0.8 and with .* p=0.5"):
-        metrics.evaluate([1, 0], [2.0, 1.0], None, [RBP(), RBP(p=0.5)])
+    both = metrics.evaluate([0, 1], [2.0, 1.0], None, [RBP(), RBP(p=0.5)])
+    assert len(set(both)) == 2
+    assert any("p=0.5" in name for name in both)
 
 
 def test_a_field_of_its_own_tells_stored_cells_apart(fold, tmp_path):
@@ -605,7 +606,7 @@ def test_registered_criteria_are_rows_by_name_in_any_number_of_processes(fold):
         def discounts(self, n):
             return np.ones(n)
 
-    with pytest.raises(ValueError, match="trainer='hits' is not known; choose one of: 'AUC'"):
+    with pytest.raises(ValueError, match="trainer='hits' is not known; choose one of: 'paper', 'RankSVM', 'AUC'"):
         compare({"made": fold}, ["hits"], "map")
     register(Hits, PossibleHits)
     tables = [

@@ -154,5 +154,6 @@ def test_a_part_that_decides_alone_is_named():
     alone = StructRankSVM("mrr", feature_map="po", C=10.0, tol=1e-5).fit(train.X, train.y, qid=train.qid)
     assert shared.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=1e-4)
     assert StructRankSVM(**combo).fit(train.X, train.y, qid=train.qid).health_.sole is None
-    mixed = StructRankSVM(["map", "ndcg-nc"], slack="shared", C=10.0).fit(train.X, train.y, qid=train.qid)
+    made = datasets.make_ranking(n_queries=60, n_docs=10, n_features=5, noise=0.5, random_state=0).train
+    mixed = StructRankSVM(["map", "auc"], slack="shared", C=10.0).fit(made.X, made.y, qid=made.qid)
     assert mixed.health_.sole is None

@@ -156,8 +156,8 @@ def test_numbers_and_marks_are_those_of_the_table(table, page):
             assert float(cell["data-value"]) == frame.loc[name, column]
             assert cell["text"] == f"{frame.loc[name, column]:.3f}"
             classes, mark = cell["class"].split(), marks[name, *column]
-            assert ("best" in classes, "second" in classes) == (mark.startswith("**"), mark.rstrip("<") == "*")
-            assert ("below" in classes) == ("<" in mark)
+            assert ("best" in classes, "second" in classes) == (mark.startswith("**"), mark.rstrip("<v") == "*")
+            assert ("below" in classes, "vacuous" in classes) == ("<" in mark, "v" in mark)
     assert "<" in "".join(marks.values()), "the data should have a row that is significantly below"
 
 
@@ -250,8 +250,8 @@ def test_data_settings_versions_and_notes_are_told(table, folds, page):
 
 def test_what_is_not_known_is_said(table, tmp_path):
     page = written(table, None, tmp_path)
-    assert "it has no rankings" in page.text
-    assert "more about the data was not given" in page.text
+    assert "and so no rankings" in page.text
+    assert "the report has no other data" in page.text
     assert all(ranking is None for dataset in page.data["datasets"] for ranking in dataset["rankings"])
 
 

@@ -8,7 +8,6 @@ from sklearn.base import clone
 
 from structrank import StructRankSVM, StructRankWarning, compare, datasets, load_model, metrics, train_for
 from structrank.comparison.significance import standard_error_ratio
-from structrank.comparison.trainers import default_trainers
 from structrank.criteria import matched_criterion
 from structrank.datasets import Dataset, Fold
 from structrank.selection.matching import MeasureMatched, Selection, Trial
@@ -68,7 +67,8 @@ def test_many_validation_queries_choose_alone_and_the_own_criterion_wins_unless_
     assert not selection.inner_folds
     assert 0 < selection.p_value <= 1
     # Each trial has the best of its path.
-    trainers = {**default_trainers(bound="convex"), "NDCG@5": StructRankSVM("ndcg", k=5, feature_map="po")}
+    trainers = {name: StructRankSVM(name.lower()) for name in ("AUC", "MAP", "NDCG-NC")}
+    trainers |= {"NDCG@5": StructRankSVM("ndcg", k=5, feature_map="po")}
     best = {}
     for trial in selection.trials:
         if trial.name not in trainers:
@@ -176,7 +176,7 @@ def test_for_mrr_unseen_queries_are_judged_by_map():
     fold = datasets.make_ranking(n_queries=1600, n_docs=8, n_features=5, noise=0.7, split=(0.05, 0.7, 0.25), random_state=1)
     model = train_for("mrr@5", fold.train, fold.validation, Cs=CS)
     assert str(model.selection_).startswith("Chosen for mrr@5 by map on ")
-    path = default_trainers(bound="convex")["AUC"].fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=CS)
+    path = StructRankSVM("auc").fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=CS)
     values = [value_of(one, fold.validation, metrics.MAP()) for one in path]
     (trial,) = (trial for trial in model.selection_.trials if trial.name == "AUC")
     assert (trial.C, trial.validation) == (CS[int(np.argmax(values))], pytest.approx(max(values)))
@@ -203,7 +203,7 @@ def test_the_estimator_is_the_recipe_and_a_row_of_the_table(fold, chosen, tmp_pa
     assert ranker.rank(fold.test.X, qid=fold.test.qid).min() == 1
     ranker.save(tmp_path / "m.structrank")
     assert np.array_equal(load_model(tmp_path / "m.structrank").coef_, ranker.model_.coef_)
-    rows = {"AUC": default_trainers()["AUC"], "for ndcg@5": MeasureMatched("ndcg@5", Cs=CS)}
+    rows = {"AUC": StructRankSVM("auc"), "for ndcg@5": MeasureMatched("ndcg@5", Cs=CS)}
     table = compare({"made": fold}, rows, measures="ndcg@5", Cs=CS)
     expected = train_for("ndcg@5", fold.train, fold.validation, Cs=CS)
     measure = metrics.NDCG(k=5, gain="binary", discount="kdd08")

@@ -5,10 +5,10 @@ has a risk R(w) much below R(0). Planes do not depend on C, so the dual bound of
 
 .. math:: \tfrac12 |w|^2 + C^* R(w) \ge D(C^*) \ge (1 - \epsilon) \, C^* R(0) \quad \text{for all } w
 
-is, divided by C*, a lower bound on R: R(w) >= (1 - eps) R(0) - |w|^2 / (2 C*), which for a growing C* becomes the least value of
-the plane model over all w. Multiplied by C / C* <= 1, the same line says that w = 0 is optimal to within the share eps for every
-C <= C*. C* is 10^6 R(0) / |R'(0)|^2, a value that does not depend on the scale of the features: a w whose risk is lower by 1 % is
-found if it is at most 130 times as long as R(0) / |R'(0)|, where the plane at 0 reaches the value 0.
+is, divided by C*, a lower bound on R: R(w) >= (1 - eps) R(0) - |w|^2 / (2 C*), which for a growing C* becomes the least value
+of the plane model over all w. Multiplied by C / C* <= 1, the same line says that w = 0 is optimal to within the share eps for
+every C <= C*. C* is 10^6 R(0) / |R'(0)|^2, which does not depend on the scale of the features: a w whose risk is lower by 1 %
+is found if it is at most 130 times as long as R(0) / |R'(0)|, where the plane at 0 reaches the value 0.
 """
 
 from __future__ import annotations
@@ -105,10 +105,10 @@ class Health:
         elif self.vacuous:
             found.append(
                 f"training on {names} is vacuous on these data: the objective is {self.objective_ratio:.4f} times that of "
-                f"w = 0 and no larger C would help, so the model has learned almost nothing and may rank badly. Criteria with a rank cutoff (ndcg, mrr), "
-                f"and all with feature_map='dorm', are vacuous on long lists (here the median is {median_length} documents a "
-                "query). Try bound='auto', criterion='auc', 'map' or 'ndcg-nc' with feature_map='po', shorter lists, or a "
-                "larger k."
+                "w = 0 and no larger C would help, so the model has learned almost nothing and may rank badly. Criteria with a "
+                "rank cutoff (ndcg, mrr), and all with feature_map='dorm', are vacuous on long lists (here the median is "
+                f"{median_length} documents a query). Try bound='auto', criterion='auc', 'map' or 'ndcg-nc' with "
+                "feature_map='po', shorter lists, or a larger k."
             )
         if self.dominant is not None and self.objective_ratio > _STIFF_FROM:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in self.parts.items())
@@ -204,7 +204,7 @@ def is_vacuous(driver, C):
             raise KeyboardInterrupt
         if run.certificate.dual < level:  # there is a better w, or none was ruled out
             return False
-        if C >= largest:
+        if largest <= C:
             return True
         C = min(_FACTOR * C, largest)
 

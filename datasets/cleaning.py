@@ -7,6 +7,7 @@ Pipeline; there is none for `clean`, as a step can change columns but not the nu
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -129,8 +130,8 @@ def clean(
     >>> datasets.clean(data).docid.tolist(), datasets.clean(data, drop="both").docid.tolist()
     (['a', 'c'], ['c'])
     """
-    settings = {"drop": drop, "threshold": threshold, "relevant_from": relevant_from}
-    return _each_part(data, lambda part: clean_part(part, protocol, **settings)[0])
+    change = functools.partial(clean_part, protocol=protocol, drop=drop, threshold=threshold, relevant_from=relevant_from)
+    return _each_part(data, lambda part: change(part)[0])
 
 
 def clean_part(
@@ -162,8 +163,8 @@ def clean_part(
     dropped = {"irrelevant": ~is_relevant, "relevant": is_relevant, "both": np.ones(len(y), dtype=bool)}[drop]
     keep = ~(zero | (alike & dropped))
     rows = np.flatnonzero(keep)
-    given = {name: getattr(data, name, None) for name in ("y", "qid", "docid")}
-    columns = {name: None if column is None else np.asarray(column)[rows] for name, column in given.items()}
+    given: dict[str, Any] = {name: getattr(data, name, None) for name in ("y", "qid", "docid")}
+    columns: dict[str, Any] = {name: None if column is None else np.asarray(column)[rows] for name, column in given.items()}
     return Dataset(_safe_indexing(data.X, rows), **columns), _count(qid, is_relevant, keep, zero)
 
 
@@ -232,7 +233,8 @@ def _each_part(data: Any, change: Callable[[Dataset], Dataset]) -> Any:
     if isinstance(data, (list, tuple)):
         return [_each_part(one, change) for one in data]
     if hasattr(data, "train") and hasattr(data, "test"):
-        return Fold(*(None if part is None else change(part) for part in (data.train, data.validation, data.test)))
+        validation = None if data.validation is None else change(data.validation)
+        return Fold(change(data.train), validation, change(data.test))
     if not all(hasattr(data, name) for name in ("X", "y", "qid")):
         raise ValueError(f"data is a {type(data).__name__}; expected a Dataset (X, y, qid), a Fold or a list of folds.")
     return change(data)

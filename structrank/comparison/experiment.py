@@ -22,7 +22,7 @@ from structrank._support.progress import ProgressLine
 from structrank.comparison.cells import Cell, cell_files
 from structrank.comparison.table import CriterionTable
 from structrank.comparison.trainers import Trainer, as_trainers, has_lightgbm, unique_name
-from structrank.datasets.cleaning import PROTOCOLS, Removed, clean_part, scale_per_query
+from structrank.datasets.cleaning import PROTOCOLS, clean_part, scale_per_query
 from structrank.datasets.containers import Fold
 from structrank.models.ranker import check_finished
 from structrank.selection.choosing_c import DEFAULT_CS, Choice, train_best, usable_queries
@@ -188,7 +188,7 @@ def _prepare(folds, scale, clean, relevant_from):
         checks.check_choice("clean", clean, PROTOCOLS)
         cleaned = {}
         for name, its_folds in folds.items():
-            counts: dict[str, Removed] = {}
+            counts = {}
             cleaned[name] = [_clean_fold(fold, clean, relevant_from, counts) for fold in its_folds]
             texts = [_removed_text(part, removed) for part, removed in counts.items()]
             lines.append(f"Cleaned ({clean}), {name}: {'; '.join(texts)}")

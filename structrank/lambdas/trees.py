@@ -96,13 +96,13 @@ class TreeRanker(Ranker):
         self.check_parameters()
         data = RankingData(X, y, qid, sample_weight)
         self.check_labels(data.labels)
-        validation = as_validation(validation, data)
-        if validation is not None:
-            self.check_labels(validation.labels)
+        watched = as_validation(validation, data)
+        if watched is not None:
+            self.check_labels(watched.labels)
         data, _ = data.counted()  # the libraries do not ignore rows of weight 0
         library = self._import()
         try:
-            other = None if validation is None else self._part(validation)
+            other = None if watched is None else self._part(watched)
             text = self._train(library, self._part(data), data.query_weights, other)
         except (TypeError, ValueError, self._error(library)) as error:
             raise ValueError(f"{self._library[0]} failed to train: {_first_line(error)}") from error

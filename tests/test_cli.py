@@ -535,6 +535,41 @@ def test_comparing_gives_the_table_of_the_api(result):
     assert [record["C"] for record in facts["training"]] == [1.0] * 6
 
 
+def test_comparing_scales_and_cleans_as_the_api_does(result):
+    facts = result("compare made --trainers auc --Cs 1 --measures map --scale query --clean kdd08")
+    folds = datasets.load_letor_folds("made")
+    table = experiment.compare({"made": folds}, ["AUC"], ["map"], [1.0], scale="query", clean="kdd08")
+    (cell,) = facts["cells"]
+    assert cell["mean"] == table.to_frame().iloc[0, 0]
+    assert (cell["vacuous_folds"], cell["below_rule"]) == (0, False)
+    assert any(line.startswith("Cleaned (kdd08), made: test ") for line in facts["legend"])
+
+
+def test_vacuous_cells_and_rows_below_the_rule_are_marked_in_json(result, monkeypatch):
+    real = experiment.Cell
+    monkeypatch.setattr(experiment, "Cell", lambda *fields: real(*fields[:-1], vacuous=True))
+    facts = result("compare made --trainers auc 'mrr, ramp' --Cs 1 --measures map")
+    assert [cell["vacuous_folds"] for cell in facts["cells"]] == [2, 2]
+    assert [cell["mark"][-1] for cell in facts["cells"]] == ["v", "v"]
+    assert [cell["below_rule"] for cell in facts["cells"]] == [False, True]
+
+
+def test_training_and_scoring_scale_alike(result, run, tmp_path):
+    path = tmp_path / "scaled.structrank"
+    code, _, err = run(f"train made/Fold1/train.txt --criterion auc -C 1 --scale query --clean kdd08 -o {path}")
+    assert code == 0
+    assert "cleaned: " in err
+    fold = datasets.load_letor_folds("made")[0]
+    train = datasets.clean(datasets.scale_per_query(fold.train))
+    model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
+    assert np.array_equal(load_model(path).coef_, model.coef_)
+    facts = result(f"evaluate made/Fold1/test.txt {path} --measures map --scale query")
+    test = datasets.scale_per_query(fold.test)
+    expected = metrics.evaluate(test.y, model.predict(test.X), test.qid, "map")["map"]
+    assert facts["measures"]["map"]["mean"] == pytest.approx(expected)
+    assert run(f"train made/Fold1/train.txt --relevant-from none --criterion auc --clean kdd08 -o {path}")[0] == 2
+
+
 def test_comparing_writes_a_report(run, tmp_path):
     path = tmp_path / "report.html"
     code, _, err = run(f"compare made --trainers auc --Cs 1 --report {path}")

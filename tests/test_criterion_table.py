@@ -17,7 +17,7 @@ import scipy.sparse
 from sklearn.model_selection import GroupKFold
 
 import structrank
-from structrank import StructRankSVM, compare, datasets, metrics
+from structrank import StructRankSVM, compare, datasets, load_model, metrics
 from structrank.comparison import experiment, trainers
 from structrank.comparison.cells import Cell
 from structrank.comparison.table import CriterionTable
@@ -445,7 +445,12 @@ def test_a_second_call_repeats_no_finished_cell_and_gives_the_same_table(tmp_pat
     trainers = {"first": Feature(0, log), "second": Feature(1, log), "AUC": StructRankSVM("auc")}
     table = compare(data, trainers, Cs=[0.1, 1.0], results=runs)
     assert n_lines(log) == 4
-    assert len(list(runs.iterdir())) == 6
+    assert len(list(runs.glob("*.npz"))) == 6
+    for cell in table.cells[2::3]:  # those of AUC, whose models are kept
+        (path,) = runs.glob(f"made-fold{cell.fold + 1}-AUC-*.structrank")
+        model = load_model(path)
+        assert (model.criterion, model.C) == ("auc", cell.C)
+        np.testing.assert_array_equal(model.predict(data["made"][cell.fold].test.X), cell.scores)
     again = compare(data, trainers, Cs=[0.1, 1.0], results=runs)
     assert n_lines(log) == 4
     same_numbers(table, again)

@@ -187,6 +187,8 @@ def test_graded_gains_choose_by_the_measure_given():
     fold = datasets.make_ranking(n_queries=30, n_docs=10, n_features=3, n_grades=4, noise=0.5, random_state=0)
     measure = metrics.NDCG(k=5)
     model = train_for(measure, fold.train, fold.validation, Cs=[1.0])
+    assert model.selection_.measure == "ndcg@5 (gain=exp2, discount=log2)"
+    assert "Chosen by ndcg@5 (gain=exp2, discount=log2) on " in repr(model.selection_)
     assert model.polish_.measure == "ndcg@5"
     assert model.polish_.train[1] == pytest.approx(value_of(model, fold.train, measure), abs=1e-12)
 

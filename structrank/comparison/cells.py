@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import io
@@ -17,6 +18,7 @@ import structrank
 from structrank._support import checks
 from structrank._support.content import add_content, describe
 from structrank._support.files import replace_file
+from structrank.models.ranker import Ranker
 
 # Part of the key of stored cells; raised when the meaning of a cell changes.
 _CELL_FORMAT = 5
@@ -84,8 +86,14 @@ class _CellFile:
         except Exception:  # a file can be damaged in many ways; the cell is computed again in each
             return None
 
-    def save(self, cell):
-        """Write the cell in one step: a reader sees all of it or nothing, whenever the writer is killed."""
+    def save(self, cell, model):
+        """Write the model, if it can be saved, then the cell.
+
+        Each is written in one step: a reader sees all of it or nothing, whenever the writer is killed.
+        """
+        if isinstance(model, Ranker):
+            with contextlib.suppress(ValueError):  # parameters such as functions are not saved
+                model.save(self.path.with_suffix(".structrank"))
         record = np.array(json.dumps({**cell.record(), "key": self.key}))
         content = io.BytesIO()
         np.savez(content, record=record, scores=cell.scores)

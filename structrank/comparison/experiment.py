@@ -75,7 +75,8 @@ def compare(
         Folder for finished cells (one trainer on one fold) and, for structured SVMs on large data, for checkpoints of
         unfinished cells. A later call with the same data, trainers and settings reads them instead of training again, so an
         interrupted comparison resumes. Measures may differ, because scores are stored. The code of user-defined trainers is
-        not part of the key: use a new folder after changing it.
+        not part of the key: use a new folder after changing it. The chosen model of each cell is saved beside it, for
+        `structrank.load_model`, if it is a learner of this package.
     n_jobs : int or None, default None
         Cells trained at the same time, each in its own process: None is 1, -1 all cores. Results are the same for any value.
     relevant_from : float, default 1
@@ -301,12 +302,12 @@ class _Task:
         try:
             # BLAS sums in an order that depends on the number of threads, and processes share the cores.
             with threadpool_limits(limits=1, user_api="blas"):
-                cell = self._fill(None if file is None or not self._takes_long() else file.begun)
+                cell, model = self._fill(None if file is None or not self._takes_long() else file.begun)
         except Exception as error:
             error.add_note(f"in compare: trainer {self.trainer.name!r}, data set {self.dataset!r}, fold {self.number + 1}")
             raise
         if file is not None:
-            file.save(cell)
+            file.save(cell, model)
         return cell
 
     def _takes_long(self):
@@ -327,7 +328,7 @@ class _Task:
         seconds = time.perf_counter() - started
         scores = checks.as_scores(model.predict(test.X), len(test.y), against="the test part")
         vacuous = hasattr(model, "health_") and model.health_.vacuous
-        return Cell(self.dataset, self.number, self.trainer.name, C, reached, seconds, notes, scores, vacuous)
+        return Cell(self.dataset, self.number, self.trainer.name, C, reached, seconds, notes, scores, vacuous), model
 
 
 @contextlib.contextmanager

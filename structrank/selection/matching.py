@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -74,7 +74,7 @@ class Selection:
     Attributes
     ----------
     measure : str
-        The evaluation measure.
+        The evaluation measure, with the settings that are not the defaults of `train_for`.
     winner : str
         Name of the chosen trial.
     trials : tuple of Trial
@@ -207,7 +207,8 @@ def train_for(
     True
     """
     relevant_from = checks.check_number("relevant_from", relevant_from)
-    measure = metrics.parse(measure, gain="binary", discount=discount, relevant_from=relevant_from)
+    conventions: dict[str, Any] = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
+    measure = metrics.parse(measure, **conventions)
     if getattr(measure, "gain", "binary") == "binary":
         relevant_from = getattr(measure, "relevant_from", relevant_from)
     candidates = _candidates(measure, relevant_from, discount)
@@ -233,7 +234,7 @@ def train_for(
     else:
         model = winner.models[-1]
     model.selection_ = Selection(
-        measure.name,
+        metrics.full_name(measure, **conventions),
         winner.trial.name,
         tuple(one.trial for one in tried),
         int(np.isfinite(winner.values).sum()),

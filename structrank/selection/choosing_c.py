@@ -79,15 +79,16 @@ def train_best(trainer, fold, choice, begun=None):
     checkpoints.
     """
     checkpoint = (lambda part: None) if begun is None else begun.joinpath
+    relevant_from = getattr(trainer, "relevant_from", None)
     totals, n_measured, models = np.zeros(len(choice.Cs)), 0, None
     if fold.validation is not None:
         models = fit_whole_path(trainer, fold.train, choice.Cs, checkpoint("path"))
-        n_measured = max(choice.count(fold.validation, trainer.relevant_from), 1)
+        n_measured = max(choice.count(fold.validation, relevant_from), 1)
         totals = n_measured * np.array([choice.judge(model, fold.validation) for model in models])
     if len(choice.Cs) > 1 and n_measured < FEW_QUERIES:
         # One fold at a time, as each holds a copy of its rows.
-        for number, (learn, check) in enumerate(inner_folds(fold.train, trainer.relevant_from, choice.random_state), 1):
-            if count := choice.count(check, trainer.relevant_from):
+        for number, (learn, check) in enumerate(inner_folds(fold.train, relevant_from, choice.random_state), 1):
+            if count := choice.count(check, relevant_from):
                 inner = fit_whole_path(trainer, learn, choice.Cs, checkpoint(f"inner-fold{number}"))
                 totals = totals + count * np.array([choice.judge(model, check) for model in inner])
                 n_measured += count

@@ -1,58 +1,171 @@
-"""The data preparation of the KDD 2008 paper, section 4.1: drop documents that cause ties, scale features.
+"""The data preparation of the KDD 2008 paper, section 4.1: scale features per query, drop documents that cause ties.
 
-Each step is a function ``(X, y, qid) -> (X, y, qid, report)`` and a scikit-learn estimator. Only the
-scaling is a transformer, as a step of a scikit-learn Pipeline can change columns but not the number of rows.
-The two droppers follow imbalanced-learn's convention instead: ``fit_resample``, which returns the
-remaining rows.
+`scale_per_query` and `clean` act on a Dataset, a Fold or a list of folds and return the same kind; document ids are kept. The
+paper's order is to scale first: ``clean(scale_per_query(folds))``. `PerQueryScaler` is the scaling as a step of a scikit-learn
+Pipeline; there is none for `clean`, as a step can change columns but not the number of rows.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import _safe_indexing, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from structrank._support import checks
 from structrank._support.compile import kernel
+from structrank.datasets.containers import Dataset, Fold
 from structrank.datasets.queries import group_rows, rows_by_query
 
+PROTOCOLS = ("kdd08",)
 _BLOCK = 1024  # rows on each side of a product of relevant and irrelevant documents
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Removed:
-    """Documents that a step removed.
+    """Counts of what `clean` removed; the sum of two is that of both data sets.
 
     Attributes
     ----------
-    kept : (n_kept,) array of int
-        Remaining rows, ascending; ``docid[kept]`` are their names.
-    good, bad : int
+    documents : int
+        Documents before cleaning.
+    relevant, irrelevant : int
         Relevant and irrelevant documents removed.
+    zero : int
+        Those of them that were all-zero vectors; the others were near-duplicates.
     queries : int
         Queries that lost all their documents.
     one_sided : int
         Queries that lost all their relevant or all their irrelevant documents, and so carry no training signal.
+
+    Examples
+    --------
+    >>> Removed(10, 0, 3, 1, 0, 0) + Removed(20, 1, 1, 0, 0, 1)
+    Removed(documents=30, relevant=1, irrelevant=4, zero=1, queries=0, one_sided=1)
     """
 
-    kept: np.ndarray
-    good: int
-    bad: int
+    documents: int
+    relevant: int
+    irrelevant: int
+    zero: int
     queries: int
     one_sided: int
 
-    @property
-    def documents(self):
-        """Number of documents removed."""
-        return self.good + self.bad
+    def __add__(self, other):
+        return Removed(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
-    def __repr__(self):
-        return (
-            f"Removed({self.documents} documents: {self.good} good, {self.bad} bad; "
-            f"{self.queries} queries whole, {self.one_sided} left with one label)"
-        )
+    @property
+    def left(self):
+        """Number of documents after cleaning."""
+        return self.documents - self.relevant - self.irrelevant
+
+
+def scale_per_query(data: Any) -> Any:
+    """Scale each feature to [0, 1] within each query: ``(x - min) / (max - min)``, 0 where all are equal.
+
+    Parameters
+    ----------
+    data : Dataset, Fold, or list of these
+        A sparse X stays sparse; this needs values of at least 0 wherever a query has documents that lack the feature.
+
+    Returns
+    -------
+    Dataset, Fold, or list of these
+        With a new X; labels, queries and document ids are those of the data.
+
+    Examples
+    --------
+    >>> from structrank import datasets
+    >>> data = datasets.Dataset(np.array([[2, 5], [4, 5], [3, 5]]), np.array([1, 0, 0]), np.array([7, 7, 7]))
+    >>> datasets.scale_per_query(data).X.tolist()
+    [[0.0, 0.0], [1.0, 0.0], [0.5, 0.0]]
+    """
+    return _each_part(data, _scale_part)
+
+
+def clean(
+    data: Any, protocol: str = "kdd08", *, drop: str = "irrelevant", threshold: float = 0.99, relevant_from: float = 1
+) -> Any:
+    """Drop all-zero vectors, and near-duplicates with different relevance.
+
+    All-zero vectors, and relevant and irrelevant documents that are nearly parallel, get (nearly) the same score from every
+    linear model, so that chance orders them. All pairs of a relevant and an irrelevant document of a query are compared; the
+    order of rows does not matter.
+
+    Parameters
+    ----------
+    data : Dataset, Fold, or list of these
+        Scaled before, see `scale_per_query`, as in the paper.
+    protocol : {"kdd08"}, default "kdd08"
+        The KDD 2008 paper's, section 4.1: "we eliminated all-zero feature vectors and good and bad vectors whose cosine
+        similarity was above 0.99".
+    drop : {"irrelevant", "relevant", "both"}, default "irrelevant"
+        Which document of a near-duplicate pair is dropped. The paper does not say; on OHSUMED, "irrelevant" gives the test
+        accuracies of its Figure 9, "both" gives lower ones.
+    threshold : float, default 0.99
+        Cosine similarity above which a relevant and an irrelevant document are near-duplicates.
+    relevant_from : float, default 1
+        Lowest label that counts as relevant.
+
+    Returns
+    -------
+    Dataset, Fold, or list of these
+        The rows that remain, in the same order, with their document ids.
+
+    See Also
+    --------
+    clean_part : Also returns the counts of what was removed.
+
+    Examples
+    --------
+    >>> from structrank import datasets
+    >>> X, docid = np.array([[1, 2], [2, 4], [3, 0], [0, 0]]), np.array(["a", "b", "c", "d"])
+    >>> data = datasets.Dataset(X, np.array([1, 0, 0, 0]), np.array([7, 7, 7, 7]), docid)
+    >>> datasets.clean(data).docid.tolist(), datasets.clean(data, drop="both").docid.tolist()
+    (['a', 'c'], ['c'])
+    """
+    change = functools.partial(clean_part, protocol=protocol, drop=drop, threshold=threshold, relevant_from=relevant_from)
+    return _each_part(data, lambda part: change(part)[0])
+
+
+def clean_part(
+    data: Dataset, protocol: str = "kdd08", *, drop: str = "irrelevant", threshold: float = 0.99, relevant_from: float = 1
+) -> tuple[Dataset, Removed]:
+    """Clean one Dataset; arguments as for `clean`.
+
+    Returns
+    -------
+    cleaned : Dataset
+    removed : Removed
+        Counts of what was removed.
+
+    Examples
+    --------
+    >>> data = Dataset(np.array([[1, 2], [2, 4], [0, 0]]), np.array([1, 0, 0]), np.array([7, 7, 7]))
+    >>> clean_part(data)[1]
+    Removed(documents=3, relevant=0, irrelevant=2, zero=1, queries=0, one_sided=1)
+    """
+    checks.check_choice("protocol", protocol, PROTOCOLS)
+    checks.check_choice("drop", drop, ("irrelevant", "relevant", "both"))
+    checks.check_number("relevant_from", relevant_from)
+    if not 0 <= threshold < 1:
+        raise ValueError(f"threshold={threshold!r} is not valid: expected a cosine of at least 0 and below 1.")
+    X, y, qid = _checked(data.X, data.y, data.qid)
+    is_relevant = y >= relevant_from
+    zero = np.diff((X != 0).indptr) == 0 if scipy.sparse.issparse(X) else ~(X != 0).any(axis=1)
+    alike = _near_duplicates(X, qid, is_relevant, threshold)  # all-zero vectors have no direction, and so no duplicates
+    dropped = {"irrelevant": ~is_relevant, "relevant": is_relevant, "both": np.ones(len(y), dtype=bool)}[drop]
+    keep = ~(zero | (alike & dropped))
+    rows = np.flatnonzero(keep)
+    given: dict[str, Any] = {name: getattr(data, name, None) for name in ("y", "qid", "docid")}
+    columns: dict[str, Any] = {name: None if column is None else np.asarray(column)[rows] for name, column in given.items()}
+    return Dataset(_safe_indexing(data.X, rows), **columns), _count(qid, is_relevant, keep, zero)
 
 
 @dataclass(frozen=True)
@@ -60,186 +173,6 @@ class Scaled:
     """Number of (query, feature) pairs whose constant value, not 0, became 0."""
 
     constant: int
-
-
-def drop_zero_vectors(X: Any, y: Any, qid: Any, *, relevant_from: float = 1) -> tuple[Any, Any, Any, Removed]:
-    """Drop the documents whose features are all exactly 0.
-
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n_docs, n_features)
-    y : array-like of shape (n_docs,)
-        Labels.
-    qid : array-like of shape (n_docs,)
-        The query of each row.
-    relevant_from : float
-        Lowest label that counts as relevant, for the counts of the report.
-
-    Returns
-    -------
-    X, y, qid : the rows that stay, in the same order
-    removed : Removed
-
-    Examples
-    --------
-    >>> X, y, qid, removed = drop_zero_vectors([[1, 2], [0, 0], [3, 4]], [1, 0, 0], [7, 7, 7])
-    >>> X.tolist(), removed
-    ([[1.0, 2.0], [3.0, 4.0]], Removed(1 documents: 0 good, 1 bad; 0 queries whole, 0 left with one label))
-    """
-    X, y, qid = _checked(X, y, qid)
-    keep = np.diff((X != 0).indptr) > 0 if scipy.sparse.issparse(X) else (X != 0).any(axis=1)
-    return _keep(X, y, qid, keep, relevant_from)
-
-
-def drop_near_duplicates(
-    X: Any, y: Any, qid: Any, *, threshold: float = 0.99, relevant_from: float = 1
-) -> tuple[Any, Any, Any, Removed]:
-    """Drop near-duplicate relevant and irrelevant documents of a query: both of each pair above a cosine.
-
-    All pairs of the given documents are compared, so that the order of rows does not matter. All-zero
-    vectors have no direction and no duplicates; drop them before.
-
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n_docs, n_features)
-    y : array-like of shape (n_docs,)
-        Labels.
-    qid : array-like of shape (n_docs,)
-        The query of each row.
-    threshold : float
-        Cosine similarity above which a relevant and an irrelevant document are near-duplicates.
-    relevant_from : float
-        Lowest label that counts as relevant.
-
-    Returns
-    -------
-    X, y, qid : the rows that stay, in the same order
-    removed : Removed
-
-    Examples
-    --------
-    >>> X, y, qid, removed = drop_near_duplicates([[1, 2], [2, 4], [3, 0]], [1, 0, 0], [7, 7, 7])
-    >>> X.tolist(), removed
-    ([[3.0, 0.0]], Removed(2 documents: 1 good, 1 bad; 0 queries whole, 1 left with one label))
-    """
-    X, y, qid = _checked(X, y, qid)
-    if not 0 <= threshold < 1:
-        raise ValueError(f"threshold={threshold!r} is not valid: expected a cosine of at least 0 and below 1.")
-    keep = np.ones(len(y), dtype=bool)
-    for rows in rows_by_query(qid):
-        is_good = y[rows] >= relevant_from
-        good, bad = rows[is_good], rows[~is_good]
-        for some_good in _blocks(good):
-            good_directions = _directions(X[some_good])
-            for some_bad in _blocks(bad):
-                cosines = good_directions @ _directions(X[some_bad]).T
-                alike = (cosines.toarray() if scipy.sparse.issparse(cosines) else cosines) > threshold
-                keep[some_good[alike.any(axis=1)]] = False
-                keep[some_bad[alike.any(axis=0)]] = False
-    return _keep(X, y, qid, keep, relevant_from)
-
-
-def scale_per_query(X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any, Scaled]:
-    """Scale each feature to [0, 1] within each query: ``(x - min) / (max - min)``, 0 where all are equal.
-
-    Parameters
-    ----------
-    X : array-like or sparse matrix of shape (n_docs, n_features)
-        A sparse X stays sparse; this needs values of at least 0 wherever a query has documents that lack the
-        feature.
-    y : array-like of shape (n_docs,)
-        Labels; not used, present for a common signature.
-    qid : array-like of shape (n_docs,)
-        The query of each row.
-
-    Returns
-    -------
-    X : array or CSR matrix of shape (n_docs, n_features)
-        A new matrix.
-    y, qid : as they came
-    scaled : Scaled
-
-    Examples
-    --------
-    >>> X, y, qid, scaled = scale_per_query([[2, 5], [4, 5], [3, 5]], [1, 0, 0], [7, 7, 7])
-    >>> X.tolist(), scaled
-    ([[0.0, 0.0], [1.0, 0.0], [0.5, 0.0]], Scaled(constant=1))
-    """
-    X, y, qid = _checked(X, y, qid)
-    scale = _scale_sparse if scipy.sparse.issparse(X) else _scale_dense
-    X, constant = scale(X, qid)
-    return X, y, qid, Scaled(constant)
-
-
-class ZeroVectorDropper(BaseEstimator):
-    """`drop_zero_vectors` as an object, in imbalanced-learn's convention.
-
-    It cannot be a step of a scikit-learn Pipeline, which never changes the number of rows.
-
-    Parameters
-    ----------
-    relevant_from : float
-        Lowest label that counts as relevant, for the counts of the report.
-
-    Attributes
-    ----------
-    removed_ : Removed
-    sample_indices_ : (n_kept,) array of int
-        Remaining rows.
-
-    Examples
-    --------
-    >>> dropper = ZeroVectorDropper()
-    >>> X, y, qid = dropper.fit_resample([[1, 2], [0, 0]], [1, 0], qid=[7, 7])
-    >>> X.tolist(), dropper.removed_.documents
-    ([[1.0, 2.0]], 1)
-    """
-
-    def __init__(self, relevant_from=1):
-        self.relevant_from = relevant_from
-
-    def fit_resample(self, X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any]:
-        """Return X, y and qid without all-zero documents."""
-        X, y, qid, self.removed_ = drop_zero_vectors(X, y, qid, relevant_from=self.relevant_from)
-        self.sample_indices_ = self.removed_.kept
-        return X, y, qid
-
-
-class NearDuplicateDropper(BaseEstimator):
-    """`drop_near_duplicates` as an object, in imbalanced-learn's convention.
-
-    It cannot be a step of a scikit-learn Pipeline, which never changes the number of rows.
-
-    Parameters
-    ----------
-    threshold : float
-        Cosine similarity above which a relevant and an irrelevant document are near-duplicates.
-    relevant_from : float
-        Lowest label that counts as relevant.
-
-    Attributes
-    ----------
-    removed_ : Removed
-    sample_indices_ : (n_kept,) array of int
-        Remaining rows.
-
-    Examples
-    --------
-    >>> dropper = NearDuplicateDropper()
-    >>> X, y, qid = dropper.fit_resample([[1, 2], [2, 4], [3, 0]], [1, 0, 0], qid=[7, 7, 7])
-    >>> X.tolist(), dropper.sample_indices_.tolist()
-    ([[3.0, 0.0]], [2])
-    """
-
-    def __init__(self, threshold=0.99, relevant_from=1):
-        self.threshold = threshold
-        self.relevant_from = relevant_from
-
-    def fit_resample(self, X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any]:
-        """Return X, y and qid without near-duplicate relevant and irrelevant documents."""
-        X, y, qid, self.removed_ = drop_near_duplicates(X, y, qid, threshold=self.threshold, relevant_from=self.relevant_from)
-        self.sample_indices_ = self.removed_.kept
-        return X, y, qid
 
 
 class PerQueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -270,7 +203,7 @@ class PerQueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, qid: Any = None) -> "PerQueryScaler":
+    def fit(self, X: Any, y: Any = None, qid: Any = None) -> PerQueryScaler:
         """Note the number of features."""
         validate_data(self, X, accept_sparse="csr")
         return self
@@ -284,7 +217,10 @@ class PerQueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "enable scikit-learn's metadata routing (sklearn.set_config(enable_metadata_routing=True))."
             )
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        X, _, _, self.scaled_ = scale_per_query(X, np.zeros(X.shape[0]), qid)
+        X, qid = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32)), column_or_1d(qid)
+        check_consistent_length(X, qid)
+        X, constant = _scale(X, qid)
+        self.scaled_ = Scaled(constant)
         return X
 
     def fit_transform(self, X: Any, y: Any = None, qid: Any = None) -> Any:
@@ -292,26 +228,64 @@ class PerQueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return self.fit(X).transform(X, qid)
 
 
+def _each_part(data: Any, change: Callable[[Dataset], Dataset]) -> Any:
+    """Apply a change of data sets to a Dataset, to the parts of a Fold, or to each of a list."""
+    if isinstance(data, (list, tuple)):
+        return [_each_part(one, change) for one in data]
+    if hasattr(data, "train") and hasattr(data, "test"):
+        validation = None if data.validation is None else change(data.validation)
+        return Fold(change(data.train), validation, change(data.test))
+    if not all(hasattr(data, name) for name in ("X", "y", "qid")):
+        raise ValueError(f"data is a {type(data).__name__}; expected a Dataset (X, y, qid), a Fold or a list of folds.")
+    return change(data)
+
+
 def _checked(X, y, qid):
     X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
-    y, qid = column_or_1d(y), column_or_1d(qid)
+    y = column_or_1d(y)
+    qid = np.zeros(len(y), dtype=np.int64) if qid is None else column_or_1d(qid)
     check_consistent_length(X, y, qid)
     return X, y, qid
 
 
-def _keep(X, y, qid, keep, relevant_from):
-    is_good = y >= relevant_from
+def _scale_part(data):
+    X, _, qid = _checked(data.X, data.y, data.qid)
+    scaled, _ = _scale(X, qid)
+    if hasattr(data.X, "iloc"):  # pandas: columns keep their names
+        scaled = type(data.X)(scaled, index=data.X.index, columns=data.X.columns)
+    return replace(data, X=scaled)
+
+
+def _scale(X, qid):
+    """Return X scaled per query, and the number of (query, feature) pairs whose constant value, not 0, became 0."""
+    return (_scale_sparse if scipy.sparse.issparse(X) else _scale_dense)(X, qid)
+
+
+def _near_duplicates(X, qid, is_relevant, threshold):
+    """Return a mask of the documents with a cosine above the threshold to one of the other kind in their query."""
+    alike = np.zeros(len(qid), dtype=bool)
+    for rows in rows_by_query(qid):
+        for relevant in _blocks(rows[is_relevant[rows]]):
+            directions = _directions(X[relevant])
+            for irrelevant in _blocks(rows[~is_relevant[rows]]):
+                cosines = directions @ _directions(X[irrelevant]).T
+                above = (cosines.toarray() if scipy.sparse.issparse(cosines) else cosines) > threshold
+                alike[relevant[above.any(axis=1)]] = True
+                alike[irrelevant[above.any(axis=0)]] = True
+    return alike
+
+
+def _count(qid, is_relevant, keep, zero):
     rows, indptr = group_rows(qid)
 
     def in_query(documents):
         return np.logical_or.reduceat(documents[rows], indptr[:-1])
 
     left = in_query(keep)
-    had_both = in_query(is_good) & in_query(~is_good)
-    have_both = in_query(keep & is_good) & in_query(keep & ~is_good)
-    queries, one_sided = int((~left).sum()), int((left & had_both & ~have_both).sum())
-    good, bad = int(np.sum(~keep & is_good)), int(np.sum(~keep & ~is_good))
-    return X[keep], y[keep], qid[keep], Removed(np.flatnonzero(keep), good, bad, queries, one_sided)
+    had_both = in_query(is_relevant) & in_query(~is_relevant)
+    have_both = in_query(keep & is_relevant) & in_query(keep & ~is_relevant)
+    counted = (~keep & is_relevant, ~keep & ~is_relevant, zero, ~left, left & had_both & ~have_both)
+    return Removed(len(keep), *(int(mask.sum()) for mask in counted))
 
 
 def _blocks(rows):

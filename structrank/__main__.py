@@ -9,9 +9,9 @@ _HEADING = """\
 StructRank: which criterion to train on, for which test measure (the table of KDD 2008, Figure 9)
 
 Data: digits is retrieval by example among handwritten digits, synthetic a noisy linear utility; both
-come with the package. Each row chose its C on validation queries, by its own criterion.
-Criteria: NDCG and MRR look at 10 ranks, NDCG-NC at all; MRR has two feature maps; COMBO is AUC,
-MAP and NDCG-NC at once; DORM is NDCG with the permutation map.
+come with the package. Each row chose its C by its own criterion, on validation queries and inner folds.
+Criteria: NDCG and MRR look at 10 ranks, NDCG-NC at all; MRR has two feature maps; COMBO is MAP,
+NDCG-NC and MRR (phi_po) at once; DORM is NDCG with the permutation map; all with the convex bound.
 """
 
 

@@ -149,7 +149,7 @@ def sort_queries(keys, indptr, start):
 
 
 class Measure:
-    """A measure of a ranking: a value object that compares by its settings and prints as its name.
+    """A measure of a ranking: a value object that compares by its settings and prints as its name and what is not the default.
 
     A subclass is a frozen dataclass that defines `short`, the name without the cutoff, and ``values(ranking)``, which
     returns one value per query, nan if undefined. Fields named `k`, `gain`, `discount` and `relevant_from` have the
@@ -157,8 +157,8 @@ class Measure:
 
     Examples
     --------
-    >>> NDCG(k=10), MAP()
-    (ndcg@10, map)
+    >>> NDCG(k=10), MAP(), NDCG(k=5, gain="linear")
+    (ndcg@10, map, ndcg@5(gain='linear'))
     >>> NDCG(k=10) == parse("NDCG@10"), isinstance(MAP(), Measure)
     (True, True)
     """
@@ -180,8 +180,11 @@ class Measure:
         return ", ".join(f"{s.name}={getattr(self, s.name)}" for s in fields(self) if s.name != "k")
 
     def __repr__(self):
-        own = [f"{s.name}={getattr(self, s.name)!r}" for s in fields(self) if s.name not in checks.SETTINGS]
-        return f"{self.name}({', '.join(own)})" if own else self.name
+        unused = ("k", "relevant_from") if getattr(self, "gain", "binary") != "binary" else ("k",)
+        usual = {f.name: f.default for f in fields(self) if f.name in checks.SETTINGS}
+        values = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in unused}
+        shown = [f"{name}={value!r}" for name, value in values.items() if name not in usual or value != usual[name]]
+        return f"{self.name}({', '.join(shown)})" if shown else self.name
 
     def check_labels(self, labels: np.ndarray) -> None:
         """Raise if the measure does not support the labels; by default they must be finite and at least 0."""
@@ -941,26 +944,53 @@ def evaluate(
 
 
 def parse_all(measures, **settings):
-    """Return measures as a dict by name; raise if two different measures share a name.
+    """Return measures as a dict by name; measures that share a name get their settings that differ from this call's added.
 
     Examples
     --------
     >>> parse_all(["map", "ndcg@5"])["ndcg@5"].k
     5
+    >>> list(parse_all(["ndcg@5", NDCG(k=5)], gain="binary"))
+    ['ndcg@5', 'ndcg@5 (gain=exp2)']
     """
     if isinstance(measures, (str, Measure)):
         measures = [measures]
-    chosen = {}
+    distinct: list[Measure] = []
     for measure in measures:
         measure = parse(measure, **settings)
-        if chosen.setdefault(measure.name, measure) != measure:
-            raise ValueError(
-                f"measures contains two named {measure.name!r}, with {chosen[measure.name].settings} "
-                f"and with {measure.settings}; evaluate them separately."
-            )
-    if not chosen:
+        if measure not in distinct:
+            distinct.append(measure)
+    if not distinct:
         raise ValueError("measures is empty; expected at least one, such as 'ndcg@10'.")
+    names = [measure.name for measure in distinct]
+    chosen = {}
+    for measure in distinct:
+        name = full_name(measure, **settings) if names.count(measure.name) > 1 else measure.name
+        if name in chosen:
+            raise ValueError(
+                f"measures contains two named {name!r}: {chosen[name]!r} and {measure!r}; evaluate them separately."
+            )
+        chosen[name] = measure
     return chosen
+
+
+def full_name(measure, **settings):
+    """Return the name of a measure, with the settings in which it differs from the measure of that name in a call.
+
+    Parameters
+    ----------
+    measure : Measure
+    **settings
+        Settings of the call for measures given by name: gain, discount, relevant_from.
+
+    Examples
+    --------
+    >>> full_name(NDCG(k=10)), full_name(NDCG(k=10), gain="binary", discount="kdd08")
+    ('ndcg@10', 'ndcg@10 (gain=exp2, discount=log2)')
+    """
+    usual = parse(measure.name, **settings).settings.split(", ") if measure.short in MEASURES else []
+    other = [text for text in measure.settings.split(", ") if text and text not in usual]
+    return f"{measure.name} ({', '.join(other)})" if other else measure.name
 
 
 class Evaluator:

@@ -127,7 +127,7 @@ class StructRankSVM(LinearMethods, Ranker):
     certificate_ : Certificate
         ``.primal`` and ``.dual`` enclose the optimum, ``.gap`` is their difference.
     health_ : Health
-        Objective relative to w = 0, norm of w, mean slack, and whether training was vacuous.
+        Objective relative to w = 0, norm of w, mean slack, and whether training was vacuous, or C small.
     rounds_ : tuple of RampRound
         Rounds of the ramp bound, see `structrank.training.ramp`; empty if the convex bound was used. If not empty, `history_`
         and `certificate_` are those of the last convex problem solved.
@@ -136,7 +136,8 @@ class StructRankSVM(LinearMethods, Ranker):
     n_queries_ : int
         Queries that training learned from: queries with relevant and irrelevant documents.
     notes_ : tuple of str
-        Warnings of training, and whether it used the ramp bound because the convex bound is vacuous.
+        Warnings of training, and remarks that are no warnings: that training used the ramp bound because the convex bound is
+        vacuous, that C is small, or that one of several criteria with shared slacks decides alone.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array
         Names of the features, if X has string column names.
@@ -476,10 +477,11 @@ class StructRankSVM(LinearMethods, Ranker):
         for name in ("selection_", "polish_"):  # of an earlier model
             vars(self).pop(name, None)
         problems = self._problems(training.risk)
-        self.notes_ = tuple(problems)
+        remarks = [text[0].upper() + text[1:] for text in self.health_.remarks()]
         if self.bound == "auto" and self.rounds_:
             names = " + ".join(part.name for part in training.ramp_objective.parts)
-            self.notes_ = (f"Trained on the ramp bound of {names}, as the convex bound is vacuous on these data.", *problems)
+            remarks.insert(0, f"Trained on the ramp bound of {names}, as the convex bound is vacuous on these data.")
+        self.notes_ = (*remarks, *problems)
         for text in problems:
             warnings.warn(text, checks.StructRankWarning, stacklevel=3)
 

@@ -197,7 +197,7 @@ def test_help_has_valid_examples(run, command):
         ("--criterion auc -C 0.1 --relevant-from none", {"criterion": "auc", "C": 0.1, "relevant_from": None}),
         ("--criterion ndcg --k 5 --discount log2", {"criterion": "ndcg", "k": 5, "discount": "log2"}),
         ("--criterion mrr --k none --feature-map po", {"criterion": "mrr", "k": None, "feature_map": "po"}),
-        ("--criterion auc --scale std", {"criterion": "auc", "scale": "std"}),
+        ("--criterion auc --scale-columns std", {"criterion": "auc", "scale": "std"}),
         ("--criterion dorm --tol 0.01 --jobs 2", {"criterion": "dorm", "tol": 0.01, "n_jobs": 2}),
         (
             "--criterion map --criterion mrr --feature-map po --slack shared",
@@ -511,9 +511,9 @@ def test_comparing_prints_writes_and_resumes(run, tmp_path, monkeypatch):
     assert re.search(r"^AUC +\d\.\d{3}", out, re.MULTILINE)
     assert "made (8 test queries)" in out
     assert "4 of 4 cells" in err
-    assert exports["csv"].read_text().startswith("trained on,made map,made p@2\nAUC,")
+    assert exports["csv"].read_text().startswith("trained on,made map,made p@2,made vacuous folds\nAUC,")
     assert r"\begin{tabular}" in exports["latex"].read_text()
-    assert "<table>" in exports["html"].read_text()
+    assert "<table" in exports["html"].read_text()
     monkeypatch.setattr(StructRankSVM, "fit_path", None)  # nothing is trained again
     code, again, err = run(command)
     assert (code, again) == (0, out)
@@ -530,6 +530,41 @@ def test_comparing_gives_the_table_of_the_api(result):
         assert cell["mean"] == frame.loc[cell["trainer"], (cell["dataset"], cell["measure"])]
         assert cell["undefined"] == table.undefined[cell["dataset"], cell["measure"]]
     assert [record["C"] for record in facts["training"]] == [1.0] * 6
+
+
+def test_comparing_scales_and_cleans_as_the_api_does(result):
+    facts = result("compare made --trainers auc --Cs 1 --measures map --scale query --clean kdd08")
+    folds = datasets.load_letor_folds("made")
+    table = experiment.compare({"made": folds}, ["AUC"], ["map"], [1.0], scale="query", clean="kdd08")
+    (cell,) = facts["cells"]
+    assert cell["mean"] == table.to_frame().iloc[0, 0]
+    assert (cell["vacuous_folds"], cell["below_rule"]) == (0, False)
+    assert any(line.startswith("Cleaned (kdd08), made: test ") for line in facts["legend"])
+
+
+def test_vacuous_cells_and_rows_below_the_rule_are_marked_in_json(result, monkeypatch):
+    real = experiment.Cell
+    monkeypatch.setattr(experiment, "Cell", lambda *fields: real(*fields[:-1], vacuous=True))
+    facts = result("compare made --trainers auc 'mrr, ramp' --Cs 1 --measures map")
+    assert [cell["vacuous_folds"] for cell in facts["cells"]] == [2, 2]
+    assert [cell["mark"][-1] for cell in facts["cells"]] == ["v", "v"]
+    assert [cell["below_rule"] for cell in facts["cells"]] == [False, True]
+
+
+def test_training_and_scoring_scale_alike(result, run, tmp_path):
+    path = tmp_path / "scaled.structrank"
+    code, _, err = run(f"train made/Fold1/train.txt --criterion auc -C 1 --scale query --clean kdd08 -o {path}")
+    assert code == 0
+    assert "cleaned: " in err
+    fold = datasets.load_letor_folds("made")[0]
+    train = datasets.clean(datasets.scale_per_query(fold.train))
+    model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
+    assert np.array_equal(load_model(path).coef_, model.coef_)
+    facts = result(f"evaluate made/Fold1/test.txt {path} --measures map --scale query")
+    test = datasets.scale_per_query(fold.test)
+    expected = metrics.evaluate(test.y, model.predict(test.X), test.qid, "map")["map"]
+    assert facts["measures"]["map"]["mean"] == pytest.approx(expected)
+    assert run(f"train made/Fold1/train.txt --relevant-from none --criterion auc --clean kdd08 -o {path}")[0] == 2
 
 
 def test_comparing_writes_a_report(run, tmp_path):
@@ -563,7 +598,9 @@ def test_trees_use_the_relevant_from_of_the_other_rows(run, monkeypatch):
     for option, expected in (("", 1), ("--relevant-from 2", 2)):
         run(f"compare made --trees xgboost {option}")
         assert list(seen) == [*default_trainers(), "XGBoost"]
+        assert seen.pop("RankSVM").relevant_from is None  # by definition
         assert {trainer.relevant_from for trainer in seen.values()} == {expected}
+        seen.clear()
 
 
 def test_runs_are_not_written_over_a_file(run):
@@ -660,7 +697,7 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
         ),
         ("compare none", "none is not a folder; expected one with Fold1, Fold2, ... or train and test files."),
         ("compare made made", "two data sets are called 'made'; name them, as in first=made."),
-        ("compare none --trainers foo", "trainer='foo' is not known; choose one of: 'AUC', 'MAP', 'NDCG', 'NDCG-NC'"),
+        ("compare none --trainers foo", "trainer='foo' is not known; choose one of: 'paper', 'RankSVM', 'AUC', 'MAP', 'NDCG'"),
         ("compare none --measures foo", "measure 'foo' is not known; choose one of: auc"),
         ("compare none --csv no/table.csv", "no/table.csv cannot be written: there is no folder "),
         ("compare made --csv made/Fold2/test.txt", "made/Fold2/test.txt would be overwritten, but holds the data"),

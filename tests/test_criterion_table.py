@@ -19,11 +19,14 @@ import scipy.sparse
 from sklearn.model_selection import GroupKFold
 
 import structrank
-from structrank import StructRankSVM, compare, datasets, metrics
+from structrank import StructRankSVM, compare, datasets, load_model, metrics
+from structrank.comparison import experiment, trainers
 from structrank.comparison.cells import Cell
 from structrank.comparison.table import CriterionTable
-from structrank.comparison.trainers import default_trainers
+from structrank.comparison.trainers import as_trainers, default_trainers, has_lightgbm
 from structrank.datasets import Dataset, Fold, make_ranking
+from structrank.lambdas import LambdaRank, RankNet
+from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
 from structrank.selection import choosing_c
 
 WEBIS = Path(os.environ.get("STRUCTRANK_DATA") or Path(__file__).parents[2] / "shared" / "data") / "webis-clueweb09"
@@ -71,23 +74,63 @@ def n_lines(path):
 # Contents of the table
 
 
-def test_default_rows_are_the_structured_rows_of_figure_9():
+PAPER = [
+    "RankSVM",
+    "AUC",
+    "MAP",
+    "NDCG",
+    "NDCG-NC",
+    "MRR (phi_mrr)",
+    "MRR (phi_po)",
+    "COMBO (separate slacks)",
+    "COMBO (shared slacks)",
+    "DORM",
+    "McRank",
+]
+BEYOND = ["MRR, ramp", "NDCG, ramp", "trained for MRR@10", "trained for NDCG@10", "trained for MAP"]
+
+
+@pytest.mark.skipif(not has_lightgbm(), reason="LightGBM (extra 'trees') is not installed")
+def test_default_rows_are_those_of_the_paper_and_below_a_rule_those_that_are_not_in_it():
     table = compare({"made": small_folds(1)[0]}, Cs=[0.1, 10.0])
-    assert table.trainers == [
-        "AUC",
-        "MAP",
-        "NDCG",
-        "NDCG-NC",
-        "MRR (phi_mrr)",
-        "MRR (phi_po)",
-        "COMBO (separate slacks)",
-        "COMBO (shared slacks)",
-        "DORM",
-    ]
+    assert table.trainers == PAPER + BEYOND
     frame = table.to_frame()
     assert frame.index.tolist() == table.trainers
     assert frame.columns.tolist() == [("made", "mrr@10"), ("made", "ndcg@10"), ("made", "map")]
     assert ((frame > 0) & (frame <= 1)).all(axis=None)
+    lines = str(table).splitlines()
+    rule = next(number for number, line in enumerate(lines) if set(line) == {"-"})
+    assert lines[rule - 1].startswith("McRank")
+    assert lines[rule + 1].startswith("MRR, ramp")
+    latex = table.to_latex().splitlines()
+    assert latex[latex.index(r"\midrule", latex.index(r"\midrule") + 1) + 1].startswith("MRR, ramp")
+    assert "border-top" in table.to_html().split("<tr")[3 + len(PAPER)]
+
+
+def test_rows_are_what_they_are_called():
+    rows = default_trainers(relevant_from=2, discount="log2")
+    for name in PAPER[:-1]:
+        assert rows[name].bound == "convex"
+    assert {name: row.relevant_from for name, row in rows.items() if row.relevant_from != 2} == {"RankSVM": None}
+    ranksvm = rows["RankSVM"].get_params()
+    assert (ranksvm["criterion"], ranksvm["query_weight"]) == ("auc", "pairs")
+    for name in ("COMBO (separate slacks)", "COMBO (shared slacks)"):
+        combo = rows[name].get_params()
+        assert (combo["criterion"], combo["feature_map"]) == (["map", "ndcg-nc", "mrr"], "po")
+        assert combo["slack"] == name.split("(")[1].split()[0]
+    assert [rows[name].bound for name in BEYOND[:2]] == ["ramp", "ramp"]
+    assert [rows[name].measure for name in BEYOND[2:]] == ["mrr@10", "ndcg@10", "map"]
+    assert list(as_trainers("paper")) == [name for name in rows if name in PAPER]
+
+
+def test_mcrank_is_left_out_with_a_note_where_lightgbm_is_missing(monkeypatch):
+    monkeypatch.setattr(trainers, "has_lightgbm", lambda: False)
+    monkeypatch.setattr(experiment, "has_lightgbm", lambda: False)
+    assert "McRank" not in default_trainers()
+    table = compare({"made": small_folds(1)[0]}, "paper", Cs=[1.0])
+    assert table.trainers == PAPER[:-1]
+    assert "McRank is left out: it needs LightGBM" in str(table)
+    assert "McRank" not in str(compare({"made": small_folds(1)[0]}, ["AUC"], Cs=[1.0]))
 
 
 def test_means_equal_those_of_the_pooled_test_queries():
@@ -105,28 +148,70 @@ def test_means_equal_those_of_the_pooled_test_queries():
     np.testing.assert_array_equal(table.query_ids["made"], per_query.query_ids % 1000)
 
 
-def test_the_C_of_a_row_is_the_best_on_validation_by_its_own_criterion():
+def pooled(fold, trainer, Cs, judge):
+    """Compute the mean over validation queries and those of three inner folds, for each C; return it and the models."""
+    train, (X, y, qid) = fold.train, (fold.train.X, fold.train.y, fold.train.qid)
+    models = trainer.fit_path(X, y, qid=qid, Cs=Cs)
+    values = [np.unique(fold.validation.qid).size * np.array([judge(model, fold.validation) for model in models])]
+    for learn, check in GroupKFold(3, shuffle=True, random_state=0).split(X, groups=qid):
+        inner = trainer.fit_path(X[learn], y[learn], qid=qid[learn], Cs=Cs)
+        part = Dataset(X[check], y[check], qid[check])
+        values.append(np.unique(part.qid).size * np.array([judge(model, part) for model in inner]))
+    return np.sum(values, axis=0) / (np.unique(fold.validation.qid).size + np.unique(train.qid).size), models
+
+
+def own(model, part):
+    return model.score(part.X, part.y, qid=part.qid)
+
+
+def test_a_row_is_the_model_of_the_C_that_does_best_by_its_own_criterion_on_validation_and_inner_folds():
     folds = small_folds(2, n_queries=40, n_features=8)
     Cs = [0.001, 0.1, 10.0]
     table = compare({"made": folds}, trainers=["AUC", "COMBO (separate slacks)"], Cs=Cs)
+    alone = []
     for cell in table.cells:
         fold = folds[cell.fold]
-        models = default_trainers()[cell.trainer].fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=Cs)
-        reached = [model.score(fold.validation.X, fold.validation.y, fold.validation.qid) for model in models]
+        reached, models = pooled(fold, default_trainers()[cell.trainer], Cs, own)
         best = int(np.argmax(reached))
-        assert (cell.C, cell.validation) == (Cs[best], reached[best])
+        assert (cell.C, cell.validation) == (Cs[best], pytest.approx(reached[best]))
         np.testing.assert_array_equal(cell.scores, models[best].predict(fold.test.X))
+        alone.append(Cs[int(np.argmax([own(model, fold.validation) for model in models]))])
     assert len({cell.C for cell in table.cells}) > 1  # the choice of C matters
+    assert [cell.C for cell in table.cells] != alone
+
+
+def test_many_validation_queries_choose_C_alone(monkeypatch):
+    (fold,) = small_folds(1, noise=2.0)
+    monkeypatch.setattr(choosing_c, "FEW_QUERIES", np.unique(fold.validation.qid).size)
+    (cell,) = compare({"made": fold}, trainers=["AUC"], Cs=[0.001, 0.1, 10.0]).cells
+    models = StructRankSVM("auc").fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=[0.001, 0.1, 10.0])
+    assert cell.validation == pytest.approx(max(own(model, fold.validation) for model in models))
 
 
 def test_select_sets_the_measure_by_which_C_is_chosen():
     (fold,) = small_folds(1, noise=2.0)
-    validation = fold.validation
     table = compare({"made": fold}, trainers=["AUC"], Cs=[0.001, 0.1, 10.0], select="mrr@3")
     (cell,) = table.cells
-    model = StructRankSVM("auc").fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=[0.001, 0.1, 10.0])
-    reached = [metrics.evaluate(validation.y, m.predict(validation.X), validation.qid, "mrr@3")["mrr@3"] for m in model]
-    assert cell.validation == max(reached)
+
+    def mrr(model, part):
+        return metrics.evaluate(part.y, model.predict(part.X), part.qid, "mrr@3")["mrr@3"]
+
+    reached, _ = pooled(fold, StructRankSVM("auc"), [0.001, 0.1, 10.0], mrr)
+    assert cell.validation == pytest.approx(max(reached))
+
+
+def test_validation_goes_to_every_row_that_takes_it():
+    class Curious(Feature):
+        def fit(self, X, y, qid, validation=None):
+            self.notes_ = (f"Saw {len(validation.y)} rows.",)
+            return super().fit(X, y, qid)
+
+    (fold,) = small_folds(1)
+    table = compare({"made": fold}, {"curious": Curious(), "deaf": Feature()}, "map")
+    assert table.notes == {("curious", "made", 0): (f"Saw {len(fold.validation.y)} rows.",)}
+    rows = [default_trainers()[name] for name in ("McRank", *BEYOND[2:])] if has_lightgbm() else []
+    rows += [LightGBMRanker(), XGBoostRanker(), LambdaRank(), RankNet()]
+    assert all(trainers.Trainer("row", row).takes_validation for row in rows)
 
 
 def test_without_a_validation_part_C_is_chosen_on_inner_folds():
@@ -172,6 +257,7 @@ def test_queries_without_a_relevant_document_are_counted_and_excluded():
     assert math.isnan(table.per_query["first", "made", "map"][0])
     assert not math.isnan(table.to_frame().iloc[0, 0])
     assert "Undefined test queries, excluded from the means: made map: 1 of 5" in str(table)
+    assert "made (4 test queries)" in str(table)  # those that count
 
 
 def test_a_column_undefined_for_all_queries_is_nan_and_unmarked():
@@ -202,19 +288,91 @@ def test_warnings_of_the_chosen_models_become_notes_and_are_not_shown():
     assert "vacuous" in note
 
 
+def test_a_vacuous_cell_is_marked_in_every_output(tmp_path):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from structrank.comparison.plotting import CriterionTableDisplay
+
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.random((2000, 3)), np.tile(np.arange(200) < 2, 10).astype(int), np.repeat(np.arange(10), 200)
+    parts = [Dataset(X[rows], y[rows], qid[rows]) for rows in (qid < 5, (qid >= 5) & (qid < 8), qid >= 8)]
+    table = compare({"random": Fold(*parts)}, ["AUC", "MRR (phi_mrr)"], measures=["mrr@10", "map"], Cs=[0.1, 1.0])
+    assert table.vacuous == {("AUC", "random"): 0, ("MRR (phi_mrr)", "random"): 1}
+    marks = table.marks()
+    for measure in table.measures:
+        assert marks["MRR (phi_mrr)", "random", measure].endswith("v")
+        assert "v" not in marks["AUC", "random", measure]
+    texts = str(table).splitlines()
+    assert next(line for line in texts if line.startswith("MRR (phi_mrr) !")).count("v") == 2
+    assert any(line.startswith("v  vacuous: ") for line in texts)
+    assert next(line for line in table.to_latex().splitlines() if line.startswith(r"MRR (phi\_mrr)")).count("v}$") == 2
+    assert table.to_html().count("v</sup>") == 2
+    rows = list(csv.DictReader(io.StringIO(table.to_csv())))
+    assert [row["random vacuous folds"] for row in rows] == ["0", "1"]
+    table.to_report(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text().count('vacuous" data-value') + (tmp_path / "report.html").read_text().count(
+        "vacuous start"
+    ) == 2
+    display = CriterionTableDisplay.from_table(table)
+    assert [text.get_text()[-1] for text in display.text_[1]] == ["v", "v"]
+    assert len(display.ax_.patches) == 2
+    assert "v vacuous" in display.ax_.get_xlabel()
+    matplotlib.pyplot.close(display.figure_)
+
+
+def test_rows_that_rank_alike_are_named():
+    folds = {"a": small_folds(2), "b": small_folds(1, n_queries=30)}
+    table = compare(folds, {"first": Feature(0), "again": Feature(0), "other": Feature(1)}, "map")
+    assert table.identical == [("a", ["first", "again"]), ("b", ["first", "again"])]
+    assert "Identical rankings on a: first = again" in str(table)
+
+
+def test_scaling_and_cleaning_are_those_of_the_data_sets_and_counted_in_the_legend():
+    folds = small_folds(2)
+    for part in (folds[0].test, folds[1].test):
+        part.X[:2] = 0.0
+    ready = datasets.clean(datasets.scale_per_query(folds), "kdd08")
+    table = compare({"made": folds}, ["AUC"], "map", Cs=[1.0], scale="query", clean="kdd08")
+    by_hand = compare({"made": ready}, ["AUC"], "map", Cs=[1.0])
+    np.testing.assert_array_equal(table.per_query["AUC", "made", "map"], by_hand.per_query["AUC", "made", "map"])
+    before, after = (sum(len(fold.test) for fold in some) for some in (folds, ready))
+    assert after < before
+    legend = " ".join(str(table).split())
+    assert f"Cleaned (kdd08), made: test {before} to {after} documents" in legend
+    assert "Features are scaled to [0, 1] within each query" in legend
+    for wrong in ({"scale": "all"}, {"clean": "kdd09"}):
+        with pytest.raises(ValueError, match="is not known"):
+            compare({"made": folds}, ["AUC"], **wrong)
+
+
+def test_both_conventions_of_ndcg_are_columns_of_one_table():
+    (fold,) = [make_ranking(n_queries=25, n_docs=8, n_features=4, n_grades=4, noise=0.5, random_state=0)]
+    table = compare({"made": fold}, {"first": Feature()}, ["ndcg@3", metrics.NDCG(k=3)])
+    assert table.measures == ["ndcg@3", "ndcg@3 (gain=exp2, discount=log2)"]
+    test = fold.test
+    for name, measure in zip(table.measures, (metrics.NDCG(3, "binary", "kdd08"), metrics.NDCG(3)), strict=True):
+        expected = metrics.evaluate(test.y, test.X[:, 0], test.qid, measure)["ndcg@3"]
+        assert table.means["first", "made", name] == expected
+    assert "ndcg@3 (gain=binary, discount=kdd08, relevant_from=1); ndcg@3 (gain=exp2, discount=log2)" in " ".join(
+        str(table).split()
+    )
+
+
 @pytest.mark.parametrize("keep_validation", [True, False])
 def test_a_small_chosen_C_is_not_called_vacuous(keep_validation):
     fold = small_folds(1)[0] if keep_validation else without_validation(small_folds(1)[0])
     chosen = {"Cs": [1e-5, 10.0], "select": metrics.MRR(relevant_from=0)}  # 1 for any ranking: ties go to the smallest C
     table = compare({"made": fold}, ["AUC"], **chosen)
     assert table.cells[0].C == 1e-5
-    assert not table.notes
+    assert not table.cells[0].vacuous
+    (note,) = table.cells[0].notes
+    assert note.startswith("C is small")
 
 
 def test_notes_belong_to_the_chosen_model():
     train = small_folds(1)[0].train
     models = choosing_c.fit_whole_path(StructRankSVM("auc", max_iter=2), train, (1e-5, 100.0))
-    assert models[0].notes_ == ()
+    assert [note[:10] for note in models[0].notes_] == ["C is small"]
     assert "max_iter=2" in models[1].notes_[0]
     table = compare({"made": small_folds(1)}, {"AUC": StructRankSVM("auc", max_iter=2)}, Cs=[100.0])
     assert "max_iter=2" in table.cells[0].notes[0]
@@ -289,7 +447,12 @@ def test_a_second_call_reads_all_finished_cells(tmp_path):
     trainers = {"first": Feature(0, log), "second": Feature(1, log), "AUC": StructRankSVM("auc")}
     table = compare(data, trainers, Cs=[0.1, 1.0], results=runs)
     assert n_lines(log) == 4
-    assert len(list(runs.iterdir())) == 6
+    assert len(list(runs.glob("*.npz"))) == 6
+    for cell in table.cells[2::3]:  # those of AUC, whose models are kept
+        (path,) = runs.glob(f"made-fold{cell.fold + 1}-AUC-*.structrank")
+        model = load_model(path)
+        assert (model.criterion, model.C) == ("auc", cell.C)
+        np.testing.assert_array_equal(model.predict(data["made"][cell.fold].test.X), cell.scores)
     again = compare(data, trainers, Cs=[0.1, 1.0], results=runs)
     assert n_lines(log) == 4
     same_numbers(table, again)
@@ -407,12 +570,12 @@ def test_stored_cells_are_distinguished_by_data_trainer_and_settings(tmp_path):
     assert fits(folds, Feature(1, log)) == 1
     assert fits(other, Feature(0, log)) == 1
     assert fits(folds, Feature(0, log), Cs=[1.0], select="map", measures="auc") == 0  # it has no C, and scores are stored
-    assert fits(folds, Counted("auc"), Cs=[1.0, 2.0]) == 1
+    assert fits(folds, Counted("auc"), Cs=[1.0, 2.0]) == 4  # and three inner folds
     assert fits(folds, Counted("auc"), Cs=[2.0, 1.0, 1.0]) == 0
     assert fits(folds, Counted("auc", n_jobs=2), Cs=[1.0, 2.0]) == 0
-    assert fits(folds, Counted("auc", tol=1e-2), Cs=[1.0, 2.0]) == 1
+    assert fits(folds, Counted("auc", tol=1e-2), Cs=[1.0, 2.0]) == 4
     assert fits(folds, Counted("auc"), Cs=[1.0]) == 1
-    assert fits(folds, Counted("auc"), Cs=[1.0, 2.0], select="map") == 1
+    assert fits(folds, Counted("auc"), Cs=[1.0, 2.0], select="map") == 4
     assert fits(folds, Counted("dorm", decay=lambda ranks: 1 / (1.0 + ranks)), Cs=[1.0]) == 1
     assert fits(folds, Counted("dorm", decay=lambda ranks: 1 / (2.0 + ranks)), Cs=[1.0]) == 1
 
@@ -505,8 +668,10 @@ def test_exports_contain_the_numbers_and_escape_the_names(tmp_path):
     numbers = [f"{value:.3f}" for value in frame.to_numpy().ravel()]
 
     rows = list(csv.reader(io.StringIO(table.to_csv(tmp_path / "t.csv"))))
-    assert rows[0] == ["trained on", "a&b_1 mrr@10", "a&b_1 map", "other mrr@10", "other map"]
-    assert [[float(value) for value in row[1:]] for row in rows[1:]] == frame.to_numpy().tolist()
+    counts = ["a&b_1 vacuous folds", "other vacuous folds"]
+    assert rows[0] == ["trained on", "a&b_1 mrr@10", "a&b_1 map", "other mrr@10", "other map", *counts]
+    assert [[float(value) for value in row[1:-2]] for row in rows[1:]] == frame.to_numpy().tolist()
+    assert {(*row[-2:],) for row in rows[1:]} == {("0", "0")}
     assert rows[1][0] == "50% <b> & _x_"
     assert (tmp_path / "t.csv").read_text() == table.to_csv()
 
@@ -564,7 +729,7 @@ def test_nothing_is_printed_unless_verbose(capfd):
         ({"datasets": {"made": []}}, "data set 'made' has no folds"),
         ({"datasets": {"made": [small_folds(1)[0].train]}}, "data set 'made' holds Dataset objects; expected a Fold"),
         ({"trainers": {}}, "trainers is empty"),
-        ({"trainers": ["MAPP"]}, "trainer='MAPP' is not known; choose one of: 'AUC', 'MAP', .*'DORM'"),
+        ({"trainers": ["MAPP"]}, "trainer='MAPP' is not known; choose one of: 'paper', 'RankSVM', 'AUC', 'MAP', .*'DORM'"),
         ({"trainers": {"x": object()}}, r"trainer 'x' is .*missing: fit, predict"),
         ({"trainers": {"x": StructRankSVM}}, "trainer 'x' is the class StructRankSVM; expected an object"),
         ({"trainers": {"x": StructRankSVM("mapp")}}, "trainer 'x': criterion='mapp' is not known"),

@@ -165,14 +165,15 @@ def test_a_custom_field_is_shown_with_the_measure(fold):
     assert shown.endswith("nrbp@5: relevant_from=1, p=0.5")
     table = compare({"made": fold}, {"AUC": StructRankSVM("auc")}, [measure, "map"], Cs=[1.0])
     assert "nrbp@5 (relevant_from=1, p=0.5)" in str(table)
-    with pytest.raises(ValueError, match=r"two named 'nrbp', with relevant_from=1, p=0.8 and with .* p=0.5"):
-        metrics.evaluate([1, 0], [2.0, 1.0], None, [NRBP(), NRBP(p=0.5)])
+    both = metrics.evaluate([0, 1], [2.0, 1.0], None, [NRBP(), NRBP(p=0.5)])
+    assert len(set(both)) == 2
+    assert any("p=0.5" in name for name in both)
 
 
 def test_a_custom_field_distinguishes_stored_cells(fold, tmp_path):
     for n_cells, p in ((1, 0.5), (1, 0.5), (2, 0.9)):
         compare({"made": fold}, {"AUC": StructRankSVM("auc")}, "map", [1.0], tmp_path, select=NRBP(p=p))
-        assert len(list(tmp_path.iterdir())) == n_cells
+        assert len(list(tmp_path.glob("*.npz"))) == n_cells
 
 
 def test_the_standard_fields_of_a_custom_measure_are_checked():
@@ -608,7 +609,7 @@ def test_registered_criteria_can_be_compared_by_name_with_any_n_jobs(fold):
         def discounts(self, n):
             return np.ones(n)
 
-    with pytest.raises(ValueError, match="trainer='hits' is not known; choose one of: 'AUC'"):
+    with pytest.raises(ValueError, match="trainer='hits' is not known; choose one of: 'paper', 'RankSVM', 'AUC'"):
         compare({"made": fold}, ["hits"], "map")
     register(Hits, PossibleHits)
     tables = [
@@ -634,7 +635,7 @@ def test_stored_cells_depend_on_the_settings_of_a_criterion_passed_by_name(fold,
     for n_cells, p in ((1, 0.5), (1, 0.5), (2, 0.9)):
         define(p)
         compare({"made": fold}, {"mine": StructRankSVM("redefined", k=3)}, "map", [1.0], tmp_path)
-        assert len(list(tmp_path.iterdir())) == n_cells
+        assert len(list(tmp_path.glob("*.npz"))) == n_cells
 
 
 # ---- Files

@@ -585,11 +585,6 @@ def test_invalid_measures_are_rejected(make, message):
         ({"qid": [1, None, 2]}, "qid contains None at row 1"),
         ({"measures": []}, "measures is empty; expected at least one, such as 'ndcg@10'."),
         ({"measures": ["map", "ndgc"]}, f"measure 'ndgc' is not known; {CHOICES}"),
-        (
-            {"measures": ["ndcg", NDCG(gain="linear")]},
-            "measures contains two named 'ndcg', with gain=exp2, discount=log2 and with gain=linear, "
-            "discount=log2; evaluate them separately.",
-        ),
         ({"measures": "map", "gain": "x"}, "gain='x' is not known"),
         ({"ties": "first"}, "ties='first' is not known; choose one of: 'average', 'stable'."),
         ({"empty": "0"}, "empty='0' is not valid: expected a number, or nan to skip such queries."),
@@ -620,3 +615,20 @@ def test_large_labels_are_accepted_unless_gains_overflow():
     y, scores = [1000, 999, 5000], [3.0, 2.0, 1.0]
     assert evaluate(y[:2], scores[:2], None, "ndcg")["ndcg"] == 1.0
     assert evaluate(y, scores, None, ["ndcg@1", "map"], gain="linear") == {"ndcg@1": 0.2, "map": 1.0}
+
+
+def test_both_conventions_of_ndcg_have_names_that_differ():
+    y, scores = [0, 2, 1], [3.0, 2.0, 1.0]
+    both = evaluate(y, scores, None, ["ndcg@2", NDCG(k=2)], gain="binary", discount="kdd08")
+    assert dict(both) == {
+        "ndcg@2": evaluate(y, scores, None, NDCG(k=2, gain="binary", discount="kdd08"))["ndcg@2"],
+        "ndcg@2 (gain=exp2, discount=log2)": evaluate(y, scores, None, NDCG(k=2))["ndcg@2"],
+    }
+    neither = evaluate(y, scores, None, [NDCG(gain="linear"), NDCG(gain="binary")])
+    assert list(neither) == ["ndcg (gain=linear)", "ndcg (gain=binary, relevant_from=1)"]
+
+
+def test_repr_says_what_is_not_the_default():
+    assert repr(NDCG(k=10)) == "ndcg@10"
+    assert repr(NDCG(k=10, gain="binary", discount="kdd08")) == "ndcg@10(gain='binary', discount='kdd08')"
+    assert repr(MAP(relevant_from=2)) == "map(relevant_from=2)"

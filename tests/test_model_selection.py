@@ -104,7 +104,7 @@ def test_sparse_matrices_stay_sparse(train):
 
 
 def test_pipeline_steps_that_request_qid_receive_it(train):
-    scaled = datasets.scale_per_query(train.X, train.y, train.qid)[0]
+    scaled = datasets.scale_per_query(train).X
     expected = cross_validate(StructRankSVM("map"), scaled, train.y, train.qid, "map", n_splits=3)
     pipeline = make_pipeline(datasets.PerQueryScaler(), StructRankSVM("map"))
     found = cross_validate(pipeline, train.X, train.y, train.qid, "map", n_splits=3)

@@ -59,8 +59,8 @@ def test_qid_is_routed_to_the_model_by_default(fold):
 def test_the_per_query_scaler_receives_qid_in_fit_and_predict(fold):
     train, test = fold.train, fold.test
     pipeline = per_query(StructRankSVM("map")).fit(train.X, train.y, qid=train.qid)
-    by_hand = StructRankSVM("map").fit(datasets.scale_per_query(train.X, train.y, train.qid)[0], train.y, qid=train.qid)
-    scaled = datasets.scale_per_query(test.X, test.y, test.qid)[0]
+    by_hand = StructRankSVM("map").fit(datasets.scale_per_query(train).X, train.y, qid=train.qid)
+    scaled = datasets.scale_per_query(test).X
     assert np.array_equal(pipeline.predict(test.X, qid=test.qid), by_hand.predict(scaled))
     assert pipeline.score(test.X, test.y, qid=test.qid) == by_hand.score(scaled, test.y, qid=test.qid)
     with pytest.raises(ValueError, match="qid is missing"):
@@ -89,7 +89,7 @@ def test_weights_are_routed_if_requested(train):
 def test_a_search_over_a_pipeline_never_splits_a_query(train):
     search = GridSearchCV(per_query(StructRankSVM("map")), {"rank__C": [0.01, 10.0]}, cv=GroupKFold(3))
     search.fit(train.X, train.y, qid=train.qid, groups=train.qid)
-    scaled = datasets.scale_per_query(train.X, train.y, train.qid)[0]
+    scaled = datasets.scale_per_query(train).X
     expected = []
     for learn, check in GroupKFold(3).split(train.X, groups=train.qid):
         model = StructRankSVM("map", C=10.0).fit(scaled[learn], train.y[learn], qid=train.qid[learn])

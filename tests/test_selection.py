@@ -8,7 +8,6 @@ from sklearn.base import clone
 
 from structrank import StructRankSVM, StructRankWarning, compare, datasets, load_model, metrics, train_for
 from structrank.comparison.significance import standard_error_ratio
-from structrank.comparison.trainers import default_trainers
 from structrank.criteria import matched_criterion
 from structrank.datasets import Dataset, Fold
 from structrank.selection.matching import MeasureMatched, Selection, Trial
@@ -68,7 +67,8 @@ def test_the_matched_criterion_is_chosen_unless_another_is_better_by_a_standard_
     assert not selection.inner_folds
     assert 0 < selection.p_value <= 1
     # Each trial is the best model of its path.
-    trainers = {**default_trainers(bound="convex"), "NDCG@5": StructRankSVM("ndcg", k=5, feature_map="po")}
+    trainers = {name: StructRankSVM(name.lower()) for name in ("AUC", "MAP", "NDCG-NC")}
+    trainers |= {"NDCG@5": StructRankSVM("ndcg", k=5, feature_map="po")}
     best = {}
     for trial in selection.trials:
         if trial.name not in trainers:
@@ -175,7 +175,7 @@ def test_candidates_for_mrr_are_compared_by_map_on_unseen_queries():
     fold = datasets.make_ranking(n_queries=1600, n_docs=8, n_features=5, noise=0.7, split=(0.05, 0.7, 0.25), random_state=1)
     model = train_for("mrr@5", fold.train, fold.validation, Cs=CS)
     assert str(model.selection_).startswith("Chosen for mrr@5 by map on ")
-    path = default_trainers(bound="convex")["AUC"].fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=CS)
+    path = StructRankSVM("auc").fit_path(fold.train.X, fold.train.y, qid=fold.train.qid, Cs=CS)
     values = [value_of(one, fold.validation, metrics.MAP()) for one in path]
     (trial,) = (trial for trial in model.selection_.trials if trial.name == "AUC")
     assert (trial.C, trial.validation) == (CS[int(np.argmax(values))], pytest.approx(max(values)))
@@ -186,6 +186,8 @@ def test_measures_with_graded_gains_are_polished_as_they_are():
     fold = datasets.make_ranking(n_queries=30, n_docs=10, n_features=3, n_grades=4, noise=0.5, random_state=0)
     measure = metrics.NDCG(k=5)
     model = train_for(measure, fold.train, fold.validation, Cs=[1.0])
+    assert model.selection_.measure == "ndcg@5 (gain=exp2, discount=log2)"
+    assert "Chosen by ndcg@5 (gain=exp2, discount=log2) on " in repr(model.selection_)
     assert model.polish_.measure == "ndcg@5"
     assert model.polish_.train[1] == pytest.approx(value_of(model, fold.train, measure), abs=1e-12)
 
@@ -202,7 +204,7 @@ def test_the_estimator_equals_train_for_and_can_be_compared(fold, chosen, tmp_pa
     assert ranker.rank(fold.test.X, qid=fold.test.qid).min() == 1
     ranker.save(tmp_path / "m.structrank")
     assert np.array_equal(load_model(tmp_path / "m.structrank").coef_, ranker.model_.coef_)
-    rows = {"AUC": default_trainers()["AUC"], "for ndcg@5": MeasureMatched("ndcg@5", Cs=CS)}
+    rows = {"AUC": StructRankSVM("auc"), "for ndcg@5": MeasureMatched("ndcg@5", Cs=CS)}
     table = compare({"made": fold}, rows, measures="ndcg@5", Cs=CS)
     expected = train_for("ndcg@5", fold.train, fold.validation, Cs=CS)
     measure = metrics.NDCG(k=5, gain="binary", discount="kdd08")

@@ -13,7 +13,7 @@ import xgboost
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from structrank import compare, datasets, load_model
+from structrank import compare, datasets, load_model, metrics
 from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
 from structrank.models.ranker import Ranker
 
@@ -147,7 +147,8 @@ def test_trees_can_be_compared_in_the_table(graded, tmp_path):
     trainers = {"LightGBM": LightGBMRanker(**SMALL), "XGBoost": XGBoostRanker(**SMALL, n_jobs=2)}
     table = compare({"made": graded}, trainers, "ndcg@10", results=tmp_path)
     for name, trainer in trainers.items():
-        model = clone(trainer).fit(graded.train.X, graded.train.y, qid=graded.train.qid)
+        model = clone(trainer)
+        model.fit(graded.train.X, graded.train.y, qid=graded.train.qid, validation=graded.validation)
         (cell,) = (cell for cell in table.cells if cell.trainer == name)
         np.testing.assert_array_equal(cell.scores, model.predict(graded.test.X))
         assert (cell.C, cell.notes) == (None, ())
@@ -259,3 +260,18 @@ def test_queries_of_weight_0_are_ignored(cls, graded):
     whole = cls(n_estimators=5).fit(part.X, part.y, qid=part.qid, sample_weight=weight)
     rest = cls(n_estimators=5).fit(part.X[some], part.y[some], qid=part.qid[some])
     np.testing.assert_array_equal(whole.predict(part.X), rest.predict(part.X))
+
+
+@both
+def test_trees_after_the_best_round_on_validation_queries_are_dropped(cls):
+    fold = datasets.make_ranking(n_queries=60, n_docs=12, n_features=6, noise=1.5, random_state=0)
+    train, other = fold.train, fold.validation
+    chosen = cls(n_estimators=30).fit(train.X, train.y, qid=train.qid, validation=other)
+    by_rounds = [cls(n_estimators=n).fit(train.X, train.y, qid=train.qid) for n in range(1, 31)]
+    reached = [
+        metrics.evaluate(other.y, one.predict(other.X), other.qid, "ndcg@10", ties="stable")["ndcg@10"] for one in by_rounds
+    ]
+    same = [number for number, one in enumerate(by_rounds) if np.array_equal(one.predict(other.X), chosen.predict(other.X))]
+    assert len(same) == 1  # it is one of them,
+    assert reached[same[0]] == pytest.approx(max(reached), abs=0.02)  # the best, but for ties
+    assert same[0] < 29

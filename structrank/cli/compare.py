@@ -11,6 +11,7 @@ from structrank.cli.options import (
     MEASURES,
     POSITIVE,
     READING,
+    add_clean,
     add_command,
     add_jobs,
     add_relevant_from,
@@ -19,7 +20,8 @@ from structrank.cli.options import (
 )
 from structrank.cli.output import print_json, stdout_to_stderr
 
-_PARAMETERS = ("relevant_from", "discount")
+_CONVENTIONS = ("relevant_from", "discount")
+_PARAMETERS = (*_CONVENTIONS, "scale", "clean")
 
 
 def add_compare(commands):
@@ -31,6 +33,7 @@ def add_compare(commands):
         "train on each criterion, test on each measure: which criterion to train on for a measure",
         """
           structrank compare OHSUMED/ --results runs/ --jobs 2
+          structrank compare OHSUMED/ --trainers paper --scale query --clean kdd08 --latex figure9.tex
           structrank compare ohsumed=data/OHSUMED td2004=data/TD2004 --measures ndcg@5 map --csv table.csv
           structrank compare MQ2008/ --trainers auc map "mrr (phi_po)" --Cs 0.1 1 10 --report report.html
           structrank compare MQ2008/ --trees lightgbm xgboost --runs runs/
@@ -41,7 +44,13 @@ def add_compare(commands):
     parser.add_argument(
         "folders", nargs="+", metavar="[NAME=]FOLDER", help="Fold1, Fold2, ... with train, test and perhaps vali files"
     )
-    parser.add_argument("--trainers", nargs="+", default=None, metavar="NAME", help="rows (default: all of the package)")
+    parser.add_argument(
+        "--trainers",
+        nargs="+",
+        default=None,
+        metavar="NAME",
+        help="rows; paper: all rows of the KDD 2008 paper (default: these, then ramp bounds and rows trained for a measure)",
+    )
     parser.add_argument(
         "--trees",
         nargs="+",
@@ -60,6 +69,7 @@ def add_compare(commands):
     )
     add_jobs(parser, "processes")
     add_relevant_from(parser)
+    add_clean(parser)
     parser.add_argument("--discount", choices=DISCOUNTS, help="of NDCG; default kdd08, the paper's")
     for name, what in (
         ("csv", "the means as CSV"),
@@ -95,10 +105,15 @@ def run(arguments, report):
     from structrank.datasets import load_letor_folds
     from structrank.datasets.folders import find_folds
 
-    settings = given(arguments, *_PARAMETERS)
+    conventions = given(arguments, *_CONVENTIONS)
     for measure in arguments.measures:
-        metrics.parse(measure, **settings)
-    trainers = as_trainers(arguments.trainers, **settings) | _tree_trainers(arguments)
+        metrics.parse(measure, **conventions)
+    # None and names go to compare as they are: it notes which default rows are left out.
+    trainers = arguments.trainers
+    if arguments.trees:
+        trainers = as_trainers(trainers, **conventions, Cs=arguments.Cs) | _tree_trainers(arguments)
+    else:
+        as_trainers(trainers, **conventions)
 
     files = [file for folder in folders.values() for fold in find_folds(folder) for file in fold.parts()]
     for path in exports.values():
@@ -106,9 +121,16 @@ def run(arguments, report):
     with naming_options(*READING):
         data = {name: load_letor_folds(folder, **given(arguments, *READING)) for name, folder in folders.items()}
     try:
-        with naming_options("results"), stdout_to_stderr():
+        with naming_options("results", "scale"), stdout_to_stderr():
             table = experiment.compare(
-                data, trainers, arguments.measures, arguments.Cs, arguments.results, arguments.jobs, verbose=1, **settings
+                data,
+                trainers,
+                arguments.measures,
+                arguments.Cs,
+                arguments.results,
+                arguments.jobs,
+                verbose=1,
+                **given(arguments, *_PARAMETERS),
             )
     except KeyboardInterrupt:
         kept = f"finished work is in {arguments.results}; rerun the same command to resume"
@@ -149,6 +171,8 @@ def _named_folders(entries):
 
 
 def _table_facts(table):
+    from structrank.comparison.rendering import explanations
+
     marks, frame = table.marks(), table.to_frame()
     return {
         "cells": [
@@ -158,6 +182,8 @@ def _table_facts(table):
                 "trainer": trainer,
                 "mean": frame.loc[trainer, (dataset, measure)],
                 "mark": marks[trainer, dataset, measure],
+                "vacuous_folds": table.vacuous[trainer, dataset],
+                "below_rule": table.trainers.index(trainer) >= table.n_above,
                 "queries": len(table.query_ids[dataset]),
                 "undefined": table.undefined[dataset, measure],
             }
@@ -165,6 +191,7 @@ def _table_facts(table):
             for measure in table.measures
             for trainer in table.trainers
         ],
+        "legend": explanations(table),
         "significance": table.significance().reset_index().to_dict("records"),
         "training": table.details().reset_index().to_dict("records"),
     }

@@ -9,7 +9,7 @@ from structrank.cli.options import READING, given, naming_options
 
 def read_data(arguments, path, model=None, folders=False):
     """Read a file in LETOR format; `model` is the name and the number of features of the model that will score it."""
-    from structrank.datasets import load_letor
+    from structrank.datasets import load_letor, scale_per_query
     from structrank.models import files
 
     if os.path.isdir(path):
@@ -20,11 +20,17 @@ def read_data(arguments, path, model=None, folders=False):
     name, n_features = (None, None) if model is None else model
     try:
         with naming_options(*READING):
-            return load_letor(path, n_features=n_features, **given(arguments, *READING))
+            data = load_letor(path, n_features=n_features, **given(arguments, *READING))
     except ValueError as error:
         if model is None or f"n_features={n_features}" not in str(error):
             raise
         raise ValueError(f"{error} ({name} has {n_features} features)") from None
+    if not given(arguments, "scale"):
+        return data
+    try:
+        return scale_per_query(data)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error} (--scale)") from None
 
 
 def load_ranker(path):

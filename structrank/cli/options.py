@@ -48,6 +48,7 @@ def add_command(commands, name, run, summary, examples, parameters=()):
     reading.add_argument("--null", choices=["error", "min", "zero"], help="how to handle missing values (NULL); default error")
     reading.add_argument("--sparse", action="store_true", help="store the data as a sparse matrix")
     reading.add_argument("--zero-based", action="store_true", help="feature ids count from 0")
+    reading.add_argument("--scale", choices=["query"], help="scale each feature to [0, 1] within each query")
     return parser
 
 
@@ -55,6 +56,12 @@ def add_relevant_from(parser, graded=False):
     """Add --relevant-from, which accepts none where graded labels are possible."""
     kind, text = (LABEL_OR_NONE, "(default 1); none for graded labels") if graded else (LABEL, "(default 1)")
     parser.add_argument("--relevant-from", type=kind, metavar="LABEL", help=f"lowest label that counts as relevant {text}")
+
+
+def add_clean(parser):
+    """Add --clean, which drops documents before training."""
+    text = "drop all-zero vectors and irrelevant near-duplicates of relevant documents, after --scale (KDD 2008, section 4.1)"
+    parser.add_argument("--clean", choices=["kdd08"], help=text)
 
 
 def add_jobs(parser, what):

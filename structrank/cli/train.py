@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from structrank.cli.descriptions import data_facts, kinds, model_facts, model_lines
 from structrank.cli.input import check_not_read, check_writable, read_data
-from structrank.cli.options import CUTOFF, DISCOUNTS, POSITIVE, add_command, add_jobs, add_relevant_from, given, naming_options
+from structrank.cli.options import (
+    CUTOFF,
+    DISCOUNTS,
+    POSITIVE,
+    add_clean,
+    add_command,
+    add_jobs,
+    add_relevant_from,
+    given,
+    naming_options,
+)
 from structrank.cli.output import print_json, print_lines, stdout_to_stderr
 
-_PARAMETERS = ("criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound", "scale")
+_PARAMETERS = ("criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound")
 
 
 def add_train(commands):
@@ -53,6 +63,7 @@ def add_train(commands):
     parser.add_argument("--discount", choices=DISCOUNTS, help="discount of ndcg and dorm (default kdd08)")
     parser.add_argument("--slack", choices=["separate", "shared"], help="slacks of several criteria (default separate)")
     add_relevant_from(parser, graded=True)
+    add_clean(parser)
     parser.add_argument("--tol", type=POSITIVE, help="stopping tolerance, in units of the loss (default 0.001)")
     parser.add_argument(
         "--bound",
@@ -60,7 +71,11 @@ def add_train(commands):
         help="bound to minimise (default convex); auto uses the ramp bound if the convex bound is vacuous",
     )
     parser.add_argument(
-        "--scale", choices=["std"], help="std: divide columns by their standard deviation within queries (default: as they are)"
+        "--scale-columns",
+        dest="column_scale",
+        choices=["std"],
+        default=None,
+        help="std: divide columns by their standard deviation within queries while training (default: as they are)",
     )
     parser.add_argument(
         "--checkpoint", default=None, metavar="FOLDER", help="folder for checkpoints, so that an interrupted run can resume"
@@ -72,17 +87,20 @@ def run(arguments, report):
     """Run the command; `report` prints a line on stderr."""
     if len(arguments.C) > 1 and arguments.validation is None:
         raise ValueError("several values of C need --validation FILE, on which the best is chosen.")
+    if given(arguments, "clean") and getattr(arguments, "relevant_from", 1) is None:
+        raise ValueError("--clean needs relevant and irrelevant documents, but --relevant-from is none.")
     check_writable(arguments.output)
     check_not_read(arguments.output, [arguments.data, arguments.validation])
 
     from structrank import StructRankSVM
+    from structrank.datasets.cleaning import clean, clean_part
     from structrank.datasets.letor import conform
 
     settings = given(arguments, *_PARAMETERS)
     for name in ("criterion", "feature_map"):
         if len(settings.get(name, [])) == 1:
             (settings[name],) = settings[name]
-    model = StructRankSVM(**settings, C=arguments.C[0], n_jobs=arguments.jobs, verbose=1)
+    model = StructRankSVM(**settings, C=arguments.C[0], scale=arguments.column_scale, n_jobs=arguments.jobs, verbose=1)
     with naming_options(*_PARAMETERS):
         model.check_parameters()
 
@@ -90,9 +108,14 @@ def run(arguments, report):
     Cs, validation = sorted(set(arguments.C)), None
     if arguments.validation is not None:
         train, validation = conform([train, read_data(arguments, arguments.validation)])
+        if given(arguments, "clean"):
+            validation = clean(validation, arguments.clean, **given(arguments, "relevant_from"))
         facts = data_facts(validation, arguments)
         if len(facts["queries_without_both_kinds"]) == facts["queries"]:
             raise ValueError(f"{arguments.validation}: no query has {kinds(facts)}, so C cannot be chosen on it.")
+    if given(arguments, "clean"):
+        train, removed = clean_part(train, arguments.clean, **given(arguments, "relevant_from"))
+        report(f"cleaned: {removed.documents:,} to {removed.left:,} documents of {arguments.data}")
     with naming_options("checkpoint"), stdout_to_stderr():
         try:
             models = model.fit_path(train.X, train.y, qid=train.qid, Cs=Cs, checkpoint=arguments.checkpoint)

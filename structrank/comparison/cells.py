@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import io
@@ -17,9 +18,10 @@ import structrank
 from structrank._support import checks
 from structrank._support.content import add_content, describe
 from structrank._support.files import replace_file
+from structrank.models.ranker import Ranker
 
-# Enters the key of stored cells: raise it when what a cell means changes.
-_CELL_FORMAT = 4
+# Part of the key of stored cells; raised when the meaning of a cell changes.
+_CELL_FORMAT = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +37,15 @@ class Cell:
     C : float or None
         Chosen C; None for trainers without a path of C.
     validation : float or None
-        Value of the chosen C on validation queries; None where there was nothing to choose.
+        Mean score of the chosen C over validation queries and inner folds; None where there was nothing to choose.
     seconds : float
-        Time for training, the choice of C included; of a cell that was interrupted, since it went on.
+        Training time, including the choice of C; for a resumed cell, since it was resumed.
     notes : tuple of str
-        Of the chosen model: warnings raised while it was trained, or its `notes_`.
+        Notes of the chosen model: its `notes_`, and warnings of training.
     scores : (n_test_docs,) array
         Predictions for the test part, in its row order.
     vacuous : bool, default False
-        Whether a structured SVM learned next to nothing, see `structrank.training.health.Health`.
+        Whether the bound of a structured SVM is vacuous, see `structrank.training.health`.
     """
 
     dataset: str
@@ -81,11 +83,17 @@ class _CellFile:
             if record.pop("key") != self.key:
                 return None
             return Cell(**{**record, "notes": tuple(record["notes"])}, scores=scores)
-        except Exception:  # there are many ways for a file to be damaged, and one answer
+        except Exception:  # a file can be damaged in many ways; the cell is computed again in each
             return None
 
-    def save(self, cell):
-        """Write the cell in one step: a reader sees all of it or nothing, whenever the writer is killed."""
+    def save(self, cell, model):
+        """Write the model, if it can be saved, then the cell.
+
+        Each is written in one step: a reader sees all of it or nothing, whenever the writer is killed.
+        """
+        if isinstance(model, Ranker):
+            with contextlib.suppress(ValueError):  # parameters such as functions are not saved
+                model.save(self.path.with_suffix(".structrank"))
         record = np.array(json.dumps({**cell.record(), "key": self.key}))
         content = io.BytesIO()
         np.savez(content, record=record, scores=cell.scores)
@@ -94,7 +102,7 @@ class _CellFile:
 
 
 def cell_files(tasks, folder):
-    """Make the folder; give the file of each task."""
+    """Create the folder; return the file of each task."""
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"results={str(folder)!r} is a file; expected a folder, or a new name for one.")
@@ -130,6 +138,6 @@ def _digest_fold(fold):
         if part is not None:
             for values in (checks.as_matrix(part.X), part.y, () if part.qid is None else part.qid):
                 add_content(digest, values)
-            digest.update(describe(list(getattr(part.X, "columns", ()))).encode())  # trainers may ask for columns by name
+            digest.update(describe(list(getattr(part.X, "columns", ()))).encode())  # trainers may select columns by name
         digest.update(b"end of part")
     return digest.hexdigest()

@@ -20,7 +20,7 @@ from structrank import criteria, metrics
 from structrank._support import checks
 from structrank.comparison import significance
 from structrank.comparison.experiment import compare
-from structrank.comparison.trainers import as_trainers
+from structrank.comparison.trainers import as_trainers, paper_trainers
 from structrank.feature_maps import Permutation
 from structrank.selection.choosing_c import fit_whole_path
 from structrank.svm import StructRankSVM
@@ -41,21 +41,21 @@ def health_path(
     measures: Any = ("map",),
     relevant_from: float = 1,
 ) -> pd.DataFrame:
-    """Train by each criterion for many C; tell how well w adapted (Figures 4 to 6 of the KDD 2008 paper).
+    """Train on each criterion for many C, and return how well w adapted (Figures 4 to 6 of the KDD 2008 paper).
 
     Parameters
     ----------
     data : Dataset
-        To train on; anything with ``X``, ``y`` and ``qid``.
+        Training data; any object with ``X``, ``y`` and ``qid``.
     trainers : dict, list of names, StructRankSVM, or None
-        From names to untrained `StructRankSVM`; a list names some of `structrank.comparison.trainers.default_trainers`, or
-        criteria of your own; None takes all of the former. Arguments are not modified.
+        From names to untrained `StructRankSVM`; a list has names of rows of `structrank.compare` or of registered criteria;
+        None is for all structured rows of `structrank.comparison.trainers.paper_trainers`. Arguments are not modified.
     Cs : sequence of float
         The values of C.
     test : Dataset, default None
-        Where given, each model is measured on it too.
+        Data on which each model is also measured.
     measures : str, Measure, or a list of them, default ("map",)
-        What `test` is measured by; those given by name have the paper's conventions (binary gain, discount "kdd08").
+        Measures on `test`; measures given by name follow the paper's conventions (binary gain, discount "kdd08").
     relevant_from : float, default 1
         Lowest label that counts as relevant, for the default trainers and for measures given by name.
 
@@ -67,8 +67,8 @@ def health_path(
         - ``mean_slack``: R(w), an upper bound on the mean training loss (Figure 4);
         - ``objective_ratio``: objective / objective(w = 0), 1 if nothing was learned (Figure 5);
         - ``norm``: length of w; ``relative_norm``: the same over that at the largest C, as in Figure 6;
-        - ``vacuous``, ``iterations``, ``seconds`` (in QP and oracle), ``note`` (what training warned of; the
-          warnings themselves are not raised);
+        - ``vacuous``, ``iterations``, ``seconds`` (in QP and oracle), ``note`` (the notes of the model;
+          warnings are not raised);
         - with `test`, one column for each measure.
 
     Examples
@@ -93,12 +93,12 @@ def health_path(
 
 
 def health_table(models: Sequence[StructRankSVM]) -> pd.DataFrame:
-    """Return the health of fitted models by C, as `health_path` does, for models that are already there.
+    """Return the health of fitted models by C, as `health_path` does.
 
     Parameters
     ----------
     models : list of StructRankSVM
-        Of one trainer, as `StructRankSVM.fit_path` gives them.
+        Models of one trainer, as returned by `StructRankSVM.fit_path`.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def health_table(models: Sequence[StructRankSVM]) -> pd.DataFrame:
         }
         for model in models
     ]
-    # Where C is a list, one for each criterion, its mean stands for it.
+    # A list of C, one for each criterion, is represented by its mean.
     frame = pd.DataFrame(rows, index=pd.Index([float(np.mean(model.C)) for model in models], name="C"))
     longest = frame["norm"].iloc[int(frame.index.argmax())]
     frame.insert(3, "relative_norm", frame["norm"] / longest if longest > 0 else np.nan)
@@ -144,25 +144,25 @@ def compare_mrr_maps(
     relevant_from: float = 1,
     n_jobs: int | None = None,
 ) -> pd.DataFrame:
-    """Train on MRR with the map `mrr` and with the map `po`; compare the MRR on test queries (Figure 7 of the KDD 2008 paper).
+    """Train on MRR with phi_mrr and with phi_po, and compare the MRR on test queries (Figure 7 of the KDD 2008 paper).
 
     Parameters
     ----------
     datasets : dict
         From names to a `structrank.datasets.Fold` or a list of them.
     k : int or None, default 10
-        Where MRR clips, in training and in testing; None for nowhere.
+        Rank cutoff of MRR, in training and in testing; None for no cutoff.
     Cs, n_jobs
-        As in `structrank.compare`: C is chosen on validation queries.
+        As for `structrank.compare`, which chooses C.
     relevant_from : float, default 1
         Lowest label that counts as relevant.
 
     Returns
     -------
     pandas.DataFrame
-        Index data set; columns ``mrr`` and ``po`` (test MRR with that map), ``difference`` (mrr - po), ``p`` (paired
-        randomisation test over queries, two-sided), ``queries`` (that the means are over), ``vacuous_mrr`` and
-        ``vacuous_po`` (share of the folds whose chosen model has learned nothing).
+        Index data set; columns ``mrr`` and ``po`` (test MRR with phi_mrr and phi_po), ``difference`` (mrr - po), ``p`` (paired
+        randomisation test over queries, two-sided), ``queries`` (number of queries of the means), ``vacuous_mrr`` and
+        ``vacuous_po`` (share of the folds with a vacuous bound).
 
     Examples
     --------
@@ -203,31 +203,32 @@ def time_breakdown(
     relevant_from: float = 1,
     repeats: int = 1,
 ) -> pd.DataFrame:
-    """Train, and tell where the time went: in the oracle or in the QP (Figure 8 of the KDD 2008 paper).
+    """Train, and return the time in the oracle and in the QP (Figure 8 of the KDD 2008 paper).
 
-    By default three trainers of the same measure, NDCG@k: DORM with the Hungarian method, as in the paper; DORM with the
+    By default, three trainers for the same measure, NDCG@k: DORM with the Hungarian method, as in the paper; DORM with the
     lattice path, which finds the same rankings; and NDCG.
 
     Parameters
     ----------
     data : Dataset
-        To train on; anything with ``X``, ``y`` and ``qid``.
+        Training data; any object with ``X``, ``y`` and ``qid``.
     trainers : dict, list of names, StructRankSVM, or None
-        Trainers with the convex bound, in place of the three; as for `health_path`.
+        Trainers with the convex bound, instead of these three; as for `health_path`.
     C : float, default 1.0
-        Of the default trainers.
+        C of the default trainers.
     k, decay
-        Of the default trainers, see `StructRankSVM`; the paper cuts the decay after 30 ranks, which makes DORM faster.
+        Parameters of the default trainers, see `StructRankSVM`; the paper cuts the decay after 30 ranks, which makes
+        DORM faster.
     relevant_from : float, default 1
         Lowest label that counts as relevant, for the default trainers and those given by name.
     repeats : int, default 1
-        Train this often, and give the quickest run.
+        Number of runs, of which the fastest is returned.
 
     Returns
     -------
     pandas.DataFrame
-        Index trainer; columns ``oracle`` (most violated rankings, with the scores and the slopes that go with them), ``qp``
-        and ``total`` (all of training) in seconds, ``passes`` (over the data, each calls the oracle once a query),
+        Index trainer; columns ``oracle`` (most violated rankings, with scores and slopes), ``qp``
+        and ``total`` (all of training) in seconds, ``passes`` over the data,
         ``oracle_per_pass`` in seconds, and ``objective``. Compiling is not counted.
 
     Examples
@@ -255,8 +256,7 @@ def time_breakdown(
     for name, trainer in _as_trainers(trainers, relevant_from).items():
         if trainer.bound != "convex":
             raise ValueError(
-                f"trainer {name!r} has bound={trainer.bound!r}; expected 'convex': what is timed is the one convex problem "
-                "that it solves."
+                f"trainer {name!r} has bound={trainer.bound!r}; expected 'convex', whose single convex problem is timed."
             )
         with _without_warnings():
             clone(trainer).set_params(max_iter=1).fit(data.X, data.y, qid=data.qid)  # compiles
@@ -285,7 +285,9 @@ def _timed(trainer, data):
 def _as_trainers(trainers, relevant_from):
     if isinstance(trainers, StructRankSVM):
         trainers = {name_of(trainers): trainers}
-    chosen = as_trainers(trainers, relevant_from, bound="convex")
+    if trainers is None:
+        trainers = [name for name, trainer in paper_trainers().items() if isinstance(trainer, StructRankSVM)]
+    chosen = as_trainers(trainers, relevant_from)
     for name, trainer in chosen.items():
         if not isinstance(trainer, StructRankSVM):
             raise ValueError(f"trainer {name!r} is {trainer!r}; expected a StructRankSVM.")
@@ -300,7 +302,7 @@ def name_of(trainer):
 
 @contextlib.contextmanager
 def _without_warnings():
-    """Keep training from warning; models say in `notes_` what it warned of."""
+    """Suppress warnings of training, which models have in `notes_`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", checks.StructRankWarning)
         yield

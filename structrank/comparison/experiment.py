@@ -1,7 +1,7 @@
 """compare(): train each row on each fold, test on each measure.
 
-KDD 2008, section 4.5 and Figure 9. A trainer on a fold is a cell of work; finished cells are kept, so that a comparison that
-was interrupted resumes where it stopped. `structrank.comparison.table` holds and shows the result.
+KDD 2008, section 4.5 and Figure 9. A trainer on a fold is a cell of work. Finished cells are stored, so that an interrupted
+comparison resumes. `structrank.comparison.table` holds and shows the result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from structrank._support import checks
 from structrank._support.progress import ProgressLine
 from structrank.comparison.cells import Cell, cell_files
 from structrank.comparison.table import CriterionTable
-from structrank.comparison.trainers import Trainer, as_trainers, unique_name
+from structrank.comparison.trainers import Trainer, as_trainers, has_lightgbm, unique_name
+from structrank.datasets.cleaning import PROTOCOLS, clean_part, scale_per_query
 from structrank.datasets.containers import Fold
 from structrank.models.ranker import check_finished
 from structrank.selection.choosing_c import DEFAULT_CS, Choice, train_best, usable_queries
@@ -46,6 +47,8 @@ def compare(
     relevant_from: float = 1,
     discount: str = "kdd08",
     select: str | Measure = "own",
+    scale: str | None = None,
+    clean: str | None = None,
     random_state: int = 0,
     verbose: int = 0,
 ) -> CriterionTable:
@@ -57,20 +60,23 @@ def compare(
         From names to a `structrank.datasets.Fold` or a list of folds, as returned by ``load_letor_folds``. The test parts of
         all folds are pooled per query, so they should not overlap.
     trainers : dict, list of names, or None
-        Rows. None for `default_trainers`; a list of names (case is ignored) for some of these rows and for criteria given to
-        `structrank.register` (with k = 10); or a dict from names to objects with ``fit(X, y, qid=...)`` and ``predict(X)``.
-        Objects are copied, never trained themselves. To add rows to the defaults:
+        Rows. None for `structrank.comparison.trainers.default_trainers`: the rows of the paper's Figures 1 and 9, and below a
+        rule rows that are not in the paper. A list of names (case is ignored) for some of these rows and for criteria given to
+        `structrank.register` (with k = 10); "paper" stands for all rows of the paper. Or a dict from names to objects with
+        ``fit(X, y, qid=...)`` and ``predict(X)``, which are copied, never trained. To add rows to the defaults:
         ``{**default_trainers(), "LightGBM": LightGBMRanker()}``, see `structrank.lambdas.trees`.
     measures : str, Measure, or a list of these
         Columns, see `structrank.metrics.evaluate`. Measures given by name follow the paper: binary gain, `discount` and
-        `relevant_from` as below.
+        `relevant_from` as below. Both conventions of NDCG can be columns: ``["ndcg@10", metrics.NDCG(k=10)]`` are "ndcg@10" and
+        "ndcg@10 (gain=exp2, discount=log2)".
     Cs : sequence of float, default None
-        Candidates for C; None for 0.001, 0.01, ..., 1000.
+        Candidates for C; None for 0.001, 0.01, ..., 1000 (for "trained for" rows, 0.01 to 100).
     results : path-like, default None
         Folder for finished cells (one trainer on one fold) and, for structured SVMs on large data, for checkpoints of
         unfinished cells. A later call with the same data, trainers and settings reads them instead of training again, so an
-        interrupted comparison resumes. Measures may differ, because scores are stored. The code of your own trainers is not
-        part of the key: use a new folder after changing it.
+        interrupted comparison resumes. Measures may differ, because scores are stored. The code of user-defined trainers is
+        not part of the key: use a new folder after changing it. The chosen model of each cell is saved beside it, for
+        `structrank.load_model`, if it is a learner of this package.
     n_jobs : int or None, default None
         Cells trained at the same time, each in its own process: None is 1, -1 all cores. Results are the same for any value.
     relevant_from : float, default 1
@@ -79,6 +85,11 @@ def compare(
         Discount for measures given by name and for the default trainers.
     select : str or Measure, default "own"
         Measure by which C is chosen, see below.
+    scale : {"query"} or None, default None
+        "query" scales each feature to [0, 1] within each query first, see `structrank.datasets.scale_per_query`.
+    clean : {"kdd08"} or None, default None
+        "kdd08" then drops all-zero vectors and irrelevant near-duplicates of relevant documents, in all parts, see
+        `structrank.datasets.clean`. The paper's data were scaled and cleaned; the legend of the table has the counts.
     random_state : int, default 0
         Seed of the inner folds and of the randomisation tests.
     verbose : int, default 0
@@ -90,11 +101,14 @@ def compare(
 
     Notes
     -----
-    C is chosen per fold and trainer: on the validation part, or by three inner folds of the training queries where there is
-    none, followed by training on the whole training part. Ties go to the smallest value. By default C maximises the row's own
-    criterion (the mean over the parts of a COMBO), so a row shows what that criterion alone achieves. Choosing by the column's
-    measure would make each row several models; `select` names one measure for all rows. Trainers without a path of C are
-    trained once; they receive the validation part if their ``fit`` has a parameter `validation`.
+    C is chosen per fold and trainer, on the validation queries and on three inner folds of the training queries together: each
+    query counts once, and the C with the largest mean over all of them is chosen. Validation parts of at least 1,000 queries
+    are used alone, and without a validation part inner folds are; see `structrank.selection.choosing_c`. Ties go to the
+    smallest value. The model is trained on the whole training part. By default C maximises the row's own criterion (the mean
+    over the parts of a COMBO), so a row shows what that criterion alone achieves. Choosing by the column's measure would make
+    each row several models; `select` names one measure for all rows. Trainers without a path of C are trained once. The
+    validation part is passed to each trainer whose ``fit`` has a parameter `validation`: rows that are trained for a measure,
+    learners of `structrank.lambdas` and boosted trees, which drop the rounds after the best on it.
 
     Examples
     --------
@@ -104,18 +118,20 @@ def compare(
     >>> table.to_frame().shape, table.query_ids["made"].tolist()
     ((2, 2), [24, 25, 26, 27, 28, 29])
     """
-    folds = _as_folds(datasets)
-    rows = [Trainer(*row) for row in as_trainers(trainers, relevant_from, discount).items()]
+    folds, preparation = _prepare(_as_folds(datasets), scale, clean, relevant_from)
+    random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
+    candidates = tuple(sorted(set(checks.check_Cs(DEFAULT_CS if Cs is None else Cs))))
+    rows = [Trainer(*row) for row in as_trainers(trainers, relevant_from, discount, Cs, random_state).items()]
     conventions: dict[str, Any] = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
-    measures = list(metrics.parse_all(measures, **conventions).values())
+    named = metrics.parse_all(measures, **conventions)
     choice = Choice(
-        Cs=tuple(sorted(set(checks.check_Cs(DEFAULT_CS if Cs is None else Cs)))),
+        Cs=candidates,
         select=None if isinstance(select, str) and select == "own" else metrics.parse(select, **conventions),
-        random_state=checks.check_number("random_state", random_state, at_least=0, integer=True),
+        random_state=random_state,
     )
     n_jobs = _check_n_jobs(n_jobs)
     for where, fold in _each_fold(folds):
-        _check_fold(where, fold, rows, measures, choice)
+        _check_fold(where, fold, rows, list(named.values()), choice)
 
     tasks = [
         _Task(dataset, number, fold, row, choice)
@@ -132,9 +148,13 @@ def compare(
         "Cs": choice.Cs,
         "select": choice.how,
         "random_state": choice.random_state,
+        "scale": scale,
+        "clean": clean,
+        "preparation": preparation,
+        "left out": _left_out(trainers),
         "trainers": {row.name: repr(row.estimator) for row in rows},
     }
-    return CriterionTable(cells, tests, measures, choice.random_state, folds, settings)
+    return CriterionTable(cells, tests, named, choice.random_state, folds, settings)
 
 
 # ---- Input
@@ -156,6 +176,50 @@ def _as_folds(datasets):
                 )
         folds[unique_name("data set", name, folds)] = listed
     return folds
+
+
+def _prepare(folds, scale, clean, relevant_from):
+    """Scale and clean the folds; return them, and a line for the legend on each step and data set."""
+    lines = []
+    if scale is not None:
+        checks.check_choice("scale", scale, ("query",))
+        folds = {name: scale_per_query(its_folds) for name, its_folds in folds.items()}
+        lines.append("Features are scaled to [0, 1] within each query")
+    if clean is not None:
+        checks.check_choice("clean", clean, PROTOCOLS)
+        cleaned = {}
+        for name, its_folds in folds.items():
+            counts = {}
+            cleaned[name] = [_clean_fold(fold, clean, relevant_from, counts) for fold in its_folds]
+            texts = [_removed_text(part, removed) for part, removed in counts.items()]
+            lines.append(f"Cleaned ({clean}), {name}: {'; '.join(texts)}")
+        folds = cleaned
+    return folds, lines
+
+
+def _clean_fold(fold, protocol, relevant_from, counts):
+    """Clean the parts of a fold; add what was removed to `counts`, by the name of the part."""
+    parts = {}
+    for name in ("test", "train", "validation"):
+        part = getattr(fold, name)
+        if part is not None:
+            part, removed = clean_part(part, protocol, relevant_from=relevant_from)
+            counts[name] = counts[name] + removed if name in counts else removed
+        parts[name] = part
+    return Fold(**parts)
+
+
+def _removed_text(part, removed):
+    alike = removed.relevant + removed.irrelevant - removed.zero
+    text = f"{part} {removed.documents:,} to {removed.left:,} documents ({removed.zero:,} all-zero, {alike:,} near-duplicates)"
+    return text + (f", {removed.one_sided:,} queries left with one label" if removed.one_sided else "")
+
+
+def _left_out(trainers):
+    """Return a line on rows that are left out of the default rows; empty if there are none."""
+    names = [trainers] if isinstance(trainers, str) else trainers
+    asked = names is None or (not isinstance(names, Mapping) and any(str(name).lower() == "paper" for name in names))
+    return "" if has_lightgbm() or not asked else "McRank is left out: it needs LightGBM, pip install structrank[trees]"
 
 
 def _check_n_jobs(n_jobs):
@@ -210,7 +274,7 @@ def _check_fold(where, fold, rows, measures, choice):
             if usable.sum() == 1:
                 raise ValueError(
                     f"{where}: only one query of the train part has {wanted}, and there is no validation part to choose C on. "
-                    "Give one, or a single C."
+                    "Pass one, or a single C."
                 )
         if choice.select is not None and not choice.is_defined(parts[part])[measured].any():
             raise ValueError(
@@ -238,12 +302,12 @@ class _Task:
         try:
             # BLAS sums in an order that depends on the number of threads, and processes share the cores.
             with threadpool_limits(limits=1, user_api="blas"):
-                cell = self._fill(None if file is None or not self._takes_long() else file.begun)
+                cell, model = self._fill(None if file is None or not self._takes_long() else file.begun)
         except Exception as error:
             error.add_note(f"in compare: trainer {self.trainer.name!r}, data set {self.dataset!r}, fold {self.number + 1}")
             raise
         if file is not None:
-            file.save(cell)
+            file.save(cell, model)
         return cell
 
     def _takes_long(self):
@@ -260,11 +324,11 @@ class _Task:
             with _recorded_warnings() as caught:
                 model.fit(train.X, train.y, qid=train.qid, **more)
             check_finished(model)
-            notes = _texts(caught)
+            notes = tuple(dict.fromkeys([*getattr(model, "notes_", ()), *_texts(caught)]))
         seconds = time.perf_counter() - started
         scores = checks.as_scores(model.predict(test.X), len(test.y), against="the test part")
         vacuous = hasattr(model, "health_") and model.health_.vacuous
-        return Cell(self.dataset, self.number, self.trainer.name, C, reached, seconds, notes, scores, vacuous)
+        return Cell(self.dataset, self.number, self.trainer.name, C, reached, seconds, notes, scores, vacuous), model
 
 
 @contextlib.contextmanager
@@ -307,7 +371,7 @@ def _run_one(registered, number, task, file):
 
 
 class _Progress:
-    """Show how many cells are done."""
+    """Shows how many cells are done."""
 
     def __init__(self, n_kept, n_missing):
         self.n_kept, self.n_missing, self.n_done = n_kept, n_missing, 0

@@ -1,7 +1,7 @@
-"""Pictures of results, as Display classes in the manner of scikit-learn.
+"""Figures of results, as Display classes in the manner of scikit-learn.
 
-A Display is made from data (``from_estimator``, ``from_table``, ...), keeps them, and draws them with ``plot(ax=)``. Matplotlib
-is imported when something is drawn, not before; it comes with ``pip install structrank[plot]``.
+A Display is created from data (``from_estimator``, ``from_table``, ...), stores them, and draws them with ``plot(ax=)``.
+Matplotlib is imported when a figure is drawn; ``pip install structrank[plot]`` installs it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["CriterionTableDisplay", "MapComparisonDisplay", "PathDisplay", "Time
 
 
 class PathDisplay(Display):
-    """How well trainers adapt to the data as C grows: Figures 4 to 6 of the KDD 2008 paper.
+    """Adaptation of trainers to the data as C grows: Figures 4 to 6 of the KDD 2008 paper.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class PathDisplay(Display):
     def from_models(
         cls, models: Any, *, name: str | None = None, quantity: str = "mean_slack", ax: Any = None, legend: bool = True
     ) -> Self:
-        """Draw models that `StructRankSVM.fit_path` has given.
+        """Draw models returned by `StructRankSVM.fit_path`.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class PathDisplay(Display):
         ax : matplotlib Axes, default None
             Where to draw; None makes a new figure.
         legend : bool, default True
-            Name the trainers; beside the axes where they are more than four.
+            Name the trainers, beside the axes if there are more than four.
 
         Returns
         -------
@@ -175,7 +175,7 @@ class PathDisplay(Display):
 
 
 class CriterionTableDisplay(Display):
-    """The train-vs-test criterion table as a picture: Figure 9 of the KDD 2008 paper.
+    """The train-vs-test criterion table as a heat map: Figure 9 of the KDD 2008 paper.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class CriterionTableDisplay(Display):
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     image_ : matplotlib AxesImage
-        Colours: how far each mean is below the best of its column.
+        Colours: distance of each mean from the best of its column.
     text_ : (n_trainers, n_columns) array of matplotlib Text
         The means, with the marks of `CriterionTable.marks`.
     colorbar_ : matplotlib Colorbar or None
@@ -227,18 +227,18 @@ class CriterionTableDisplay(Display):
         return cls(table).plot(ax=ax, colorbar=colorbar, cmap=cmap, worst=worst)
 
     def plot(self, *, ax: Any = None, colorbar: bool = True, cmap: Any = "cividis", worst: float = 0.1) -> Self:
-        """Draw the means as numbers, and by colour how far each is below the best of its column.
+        """Draw the means as numbers; the colour is the distance from the best of the column. Vacuous cells are hatched.
 
         Parameters
         ----------
         ax : matplotlib Axes, default None
             Where to draw; None makes a new figure.
         colorbar : bool, default True
-            Show what the colours mean, beside the axes.
+            Explain the colours, beside the axes.
         cmap : str or Colormap, default "cividis"
             Its upper end is for the best of a column.
         worst : float, default 0.1
-            All that is at least this far below the best has the colour of the lower end.
+            Distance from the best at which the lower end of the colours is reached.
 
         Returns
         -------
@@ -257,12 +257,16 @@ class CriterionTableDisplay(Display):
         ax.set_yticks(range(n_rows), [plain(name) for name in means.index])
         ax.set_ylabel("trained on")
         ax.tick_params(length=0)
+        if self.table.n_above < n_rows:
+            ax.axhline(self.table.n_above - 0.5, color="white", linewidth=3)
         self.colorbar_ = None
         if colorbar:
             self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, extend="min", label="below the best")
         return self
 
     def _write(self, ax, means):
+        import matplotlib.patches
+
         marks = self.table.marks()
         texts = np.empty(means.shape, dtype=object)
         colours = self.image_.to_rgba(self.image_.get_array())
@@ -276,15 +280,20 @@ class CriterionTableDisplay(Display):
                 ha="center",
                 va="center",
                 color="black" if light[row, column] else "white",
-                fontweight="bold" if mark == "**" else "normal",
+                fontweight="bold" if mark.startswith("**") else "normal",
             )
+            if "v" in mark:
+                colour = texts[row, column].get_color()
+                box = {"fill": False, "hatch": "//", "linewidth": 0, "edgecolor": colour, "alpha": 0.35}
+                ax.add_patch(matplotlib.patches.Rectangle((column - 0.5, row - 0.5), 1, 1, **box))
         return texts
 
     def _name_columns(self, ax, columns):
         """Write the measures below and the data sets above, with lines between the data sets."""
         ax.set_xticks(range(len(columns)), [measure for _, measure in columns])
         between = "   " if len(columns) > 2 else "\n"
-        legend = ("** best of its column", "* second best", "< significantly below the best")
+        legend = ["** best of its column", "* second best", "< significantly below the best"]
+        legend += ["v vacuous"] if any(self.table.vacuous.values()) else []
         ax.set_xlabel(f"tested by\n{between.join(legend)}")
         first = 0
         for dataset, its in itertools.groupby(columns, key=lambda column: column[0]):
@@ -304,7 +313,7 @@ class CriterionTableDisplay(Display):
 
 
 class MapComparisonDisplay(Display):
-    """MRR with the feature map `mrr` beside MRR with the map `po`, data set by data set: Figure 7 of the KDD 2008 paper.
+    """MRR with the feature maps phi_mrr and phi_po, by data set: Figure 7 of the KDD 2008 paper.
 
     Parameters
     ----------
@@ -346,7 +355,7 @@ class MapComparisonDisplay(Display):
         ax : matplotlib Axes, default None
             Where to draw; None makes a new figure.
         legend : bool, default True
-            Name the maps, above the axes.
+            Name the feature maps, above the axes.
 
         Returns
         -------
@@ -360,7 +369,7 @@ class MapComparisonDisplay(Display):
         self.bars_ = {}
         for name, side, colour, hatch in zip(("mrr", "po"), (-0.2, 0.2), COLOURS, HATCHES, strict=False):
             self.bars_[name] = ax.bar(
-                places + side, frame[name], 0.4, color=colour, hatch=hatch, edgecolor="white", label=f"map {name}"
+                places + side, frame[name], 0.4, color=colour, hatch=hatch, edgecolor="white", label=f"phi_{name}"
             )
         for place in places[frame["p"].to_numpy() <= SIGNIFICANT]:
             ax.text(place, frame[["mrr", "po"]].iloc[place].max(), "*", ha="center", va="bottom", fontweight="bold")
@@ -374,7 +383,7 @@ class MapComparisonDisplay(Display):
 
 
 class TimeDisplay(Display):
-    """Where the time of training went, trainer by trainer: Figure 8 of the KDD 2008 paper.
+    """Training time in oracle and QP, by trainer: Figure 8 of the KDD 2008 paper.
 
     Parameters
     ----------

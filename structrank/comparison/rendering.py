@@ -29,7 +29,7 @@ def text(table):
     lines = [_CAPTION, ""]
     for block in _blocks(table):
         lines += [*block, ""]
-    for line in legend(table, "**", "* ", "< "):
+    for line in legend(table, "**", "* ", "< ", "v "):
         lines += textwrap.wrap(line, _WIDTH, subsequent_indent="   ")
     if table.notes:
         lines += ["", "!  Notes on training (in full in .notes):"]
@@ -39,9 +39,11 @@ def text(table):
 
 
 def csv(table):
-    """Return the means as CSV, one row per trainer."""
+    """Return the means as CSV, one row per trainer, and for each data set the number of folds with a vacuous bound."""
     frame = table.to_frame()
     frame.columns = [f"{dataset} {measure}" for dataset, measure in frame.columns]
+    for dataset in table.datasets:
+        frame[f"{dataset} vacuous folds"] = [table.vacuous[name, dataset] for name in table.trainers]
     return frame.to_csv(lineterminator="\n")
 
 
@@ -52,11 +54,16 @@ def latex(table):
     rows = [
         ["", *(rf"\multicolumn{{{width}}}{{c}}{{{_latex(dataset)}}}" for dataset in table.datasets)],
         ["trained on", *(_latex(measure) for _, measure in table.columns)],
-        *([_latex(name), *texts] for name, texts in _rows(table, r"\textbf{%s}", r"\underline{%s}", "%s$^{<}$")),
+        *([_latex(name), *texts] for name, texts in _rows(table, r"\textbf{%s}", r"\underline{%s}", "%s$^{%s}$")),
     ]
     titles, heads, *body = [" & ".join(row) + r" \\" for row in rows]
     rules = " ".join(rf"\cmidrule(lr){{{end - width + 1}-{end}}}" for end in ends)
-    lines = [f"% {line}" for line in legend(table, "bold:", "underlined:", "^{<}:")]
+    if table.n_above < len(body):
+        body.insert(table.n_above, r"\midrule")
+    lines = [
+        f"% {' '.join(line.split())}"
+        for line in [*legend(table, "bold:", "underlined:", "^{<}:", "^{v}:"), *short_notes(table)]
+    ]
     lines += [rf"\begin{{tabular}}{{l{'r' * width * len(table.datasets)}}}", r"\toprule", titles, rules, heads]
     lines += [r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""]
     return "\n".join(lines)
@@ -67,33 +74,58 @@ def html(table):
     escape, width = escaping.escape, len(table.measures)
     titles = "".join(f'<th colspan="{width}">{escape(_title(table, dataset))}</th>' for dataset in table.datasets)
     heads = "".join(f"<th>{escape(measure)}</th>" for _, measure in table.columns)
-    lines = ['<div class="structrank-table">', "<table>", f"<caption>{escape(_CAPTION)}</caption>"]
+    lines = [
+        '<div class="structrank-table">',
+        '<table style="border-collapse: collapse">',
+        f"<caption>{escape(_CAPTION)}</caption>",
+    ]
     lines += [f"<thead><tr><th></th>{titles}</tr>", f"<tr><th>trained on</th>{heads}</tr></thead>", "<tbody>"]
-    for name, texts in _rows(table, "<b>%s</b>", "<u>%s</u>", "%s<sup>&lt;</sup>"):
-        lines.append(f"<tr><th>{escape(name)}</th>{''.join(f'<td>{text}</td>' for text in texts)}</tr>")
+    rule = ' style="border-top: 2px solid"'
+    for number, (name, texts) in enumerate(_rows(table, "<b>%s</b>", "<u>%s</u>", "%s<sup>%s</sup>", escape)):
+        style = rule if number == table.n_above else ""
+        lines.append(f"<tr{style}><th>{escape(name)}</th>{''.join(f'<td>{text}</td>' for text in texts)}</tr>")
     lines += ["</tbody>", "</table>"]
-    for heading, items in (("", legend(table, "bold:", "underlined:", "<:")), ("Notes on training", short_notes(table))):
+    for heading, items in (("", legend(table, "bold:", "underlined:", "<:", "v:")), ("Notes on training", short_notes(table))):
         if items:
             items = "".join(f"<li>{escape(item)}</li>" for item in items)
             lines.append(f"<p>{heading}</p><ul>{items}</ul>" if heading else f"<ul>{items}</ul>")
     return "\n".join([*lines, "</div>", ""])
 
 
-def legend(table, best, second, below):
-    """Return lines that explain the marks, the measures and the queries that do not count."""
-    measures = [f"{name} ({text})" if text else name for name, text in table.measure_settings.items()]
-    missing = [
-        f"{dataset} {measure}: {count} of {len(table.query_ids[dataset])}"
-        for (dataset, measure), count in table.undefined.items()
-        if count
-    ]
+def legend(table, best, second, below, vacuous):
+    """Return lines that explain the marks, the measures, the preparation of the data and the queries that do not count."""
     return [
         f"{best} best of its column",
         f"{second} second best",
         f"{below} significantly below the best: p <= {SIGNIFICANT} in a paired randomisation test over queries, with "
         "Holm's correction over the rows of the column (paired t-test: see .significance())",
+        *([f"{vacuous} {VACUOUS}"] if any(table.vacuous.values()) else []),
+        *explanations(table),
+    ]
+
+
+VACUOUS = (
+    "vacuous: in at least one fold no C makes the bound of this criterion fall below that of w = 0, so the model has learned "
+    "almost nothing"
+)
+
+
+def explanations(table):
+    """Return the lines of the legend that do not explain marks."""
+    measures = [f"{name} ({text})" if text and text not in name else name for name, text in table.measure_settings.items()]
+    missing = [
+        f"{dataset} {measure}: {count} of {len(table.query_ids[dataset])}"
+        for (dataset, measure), count in table.undefined.items()
+        if count
+    ]
+    settings = table.settings or {}
+    return [
+        *(["Rows below the rule are not in the KDD 2008 paper"] if table.n_above < len(table.trainers) else []),
         f"Measures: {'; '.join(measures)}",
+        *settings.get("preparation", ()),
+        *([settings["left out"]] if settings.get("left out") else []),
         f"Undefined test queries, excluded from the means: {'; '.join(missing) or 'none'}",
+        *(f"Identical rankings on {dataset}: {' = '.join(names)}" for dataset, names in table.identical),
     ]
 
 
@@ -118,28 +150,30 @@ def short_notes(table):
     return notes
 
 
-def _rows(table, best, second, below):
-    """Yield each trainer with the texts of its row; the arguments are formats for marked values, as in "<b>%s</b>"."""
+def _rows(table, best, second, signed, escape=str):
+    """Yield each trainer with the texts of its row.
+
+    `best` and `second` are formats for values, as in "<b>%s</b>"; `signed` is one for a value and its signs, "<" and "v".
+    """
     marks = table.marks()
     for name in table.trainers:
         texts = []
         for column in table.columns:
             value, mark = f"{table.means[name, *column]:.3f}", marks[name, *column]
-            for sign, style in (("**", best), ("*", second)):
-                if mark.rstrip("<") == sign:
-                    value = style % value
-            texts.append(below % value if "<" in mark else value)
+            stars = mark.rstrip("<v")
+            value = {"**": best, "*": second}.get(stars, "%s") % value
+            texts.append(signed % (value, escape(mark[len(stars) :])) if mark != stars else value)
         yield name, texts
 
 
 def _title(table, dataset):
-    n_queries = len(table.query_ids[dataset])
+    n_queries = table.n_queries[dataset]
     return f"{dataset} ({n_queries} test {'query' if n_queries == 1 else 'queries'})"
 
 
 def _blocks(table):
     noted = {trainer for trainer, _, _ in table.notes}
-    rows = list(_rows(table, "%s **", "%s *", "%s <"))
+    rows = list(_rows(table, "%s **", "%s *", "%s %s"))
     heads = _padded(["", "trained on", *(f"{name} !" if name in noted else name for name in table.trainers)])
     blocks = []
     for number, dataset in enumerate(table.datasets):
@@ -153,6 +187,9 @@ def _blocks(table):
             blocks[-1] = list(map("   ".join, zip(blocks[-1], lines, strict=True)))
         else:
             blocks.append(list(map("   ".join, zip(heads, lines, strict=True))))
+    if table.n_above < len(table.trainers):
+        for block in blocks:
+            block.insert(2 + table.n_above, "-" * len(block[0]))
     return [[line.rstrip() for line in block] for block in blocks]
 
 

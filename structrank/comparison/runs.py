@@ -52,17 +52,17 @@ def write_run(path: Pathlike, data: Any, scores: ArrayLike, tag: str = "structra
     path : path-like
         A file of that name is replaced.
     data : Dataset
-        What was scored; anything with ``qid``, ``y`` and ``docid`` (or None). How queries and documents are called:
-        `query_names`, `document_names`.
+        The scored data; any object with ``qid``, ``y`` and ``docid`` (or None). `query_names` and `document_names` define the
+        names of queries and documents.
     scores : array-like of shape (n_docs,)
         Written so that they are read back bit for bit.
     tag : str, default "structrank"
-        Last column: who made the run.
+        Last column, the name of the run.
 
     See Also
     --------
-    read_scores : The way back.
-    count_ties : Where trec_eval will see another ranking.
+    read_scores : Read a run.
+    count_ties : Count scores that trec_eval ranks differently.
 
     Examples
     --------
@@ -84,14 +84,14 @@ def write_run(path: Pathlike, data: Any, scores: ArrayLike, tag: str = "structra
 
 
 def write_qrels(path: Pathlike, data: Any) -> None:
-    """Write labels as qrels, with the names that `write_run` gives to queries and documents.
+    """Write labels as qrels, with the names of queries and documents as in `write_run`.
 
     Parameters
     ----------
     path : path-like
         A file of that name is replaced.
     data : Dataset
-        Anything with ``qid``, ``y`` and ``docid`` (or None). trec_eval reads labels as integers.
+        Any object with ``qid``, ``y`` and ``docid`` (or None). trec_eval reads labels as integers.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def query_names(data: Any) -> list[str]:
     Parameters
     ----------
     data : Dataset
-        Anything with ``qid`` and ``y``.
+        Any object with ``qid`` and ``y``.
 
     Returns
     -------
@@ -189,12 +189,12 @@ def query_names(data: Any) -> list[str]:
 
 
 def document_names(data: Any) -> tuple[list[str], bool]:
-    """Return names that tell the documents of a query apart.
+    """Return names that are unique within each query.
 
     Parameters
     ----------
     data : Dataset
-        Anything with ``qid``, ``y`` and ``docid`` (or None).
+        Any object with ``qid``, ``y`` and ``docid`` (or None).
 
     Returns
     -------
@@ -211,21 +211,21 @@ def document_names(data: Any) -> tuple[list[str], bool]:
     docid = getattr(data, "docid", None)
     if docid is not None:
         names = list(map(str, checks.as_column(docid, len(data.y), "docid", against="y").tolist()))
-        told_apart = len(set(names)) == len(names) or len(set(zip(query_names(data), names, strict=True))) == len(names)
-        if told_apart and _are_words(names):
+        unique = len(set(names)) == len(names) or len(set(zip(query_names(data), names, strict=True))) == len(names)
+        if unique and _are_words(names):
             return names, False
     return [str(number) for number in range(1, len(data.y) + 1)], True
 
 
 def _are_words(names):
-    """Whether no name is empty or has blanks."""
+    """Return whether no name is empty or has blanks."""
     return "\n".join(names).split() == names
 
 
 def count_ties(qid: ArrayLike, scores: ArrayLike) -> int:
-    """Count the scores that equal another of their query as 32-bit numbers, which is how trec_eval reads them.
+    """Count the scores that are equal to another of their query as 32-bit numbers, as trec_eval reads them.
 
-    trec_eval ranks such documents by their ids, where `structrank.metrics` averages over all their orders.
+    trec_eval ranks such documents by their ids; `structrank.metrics` averages over all their orders.
 
     Parameters
     ----------
@@ -259,9 +259,9 @@ def read_scores(path: Pathlike, data: Any, data_name: str = "the data") -> NDArr
         A TREC run; a table as the command ``structrank predict`` writes it (qid, docid, score, rank); or a score a line, in
         the order of the data. Every row of the data must have one score.
     data : Dataset
-        Anything with ``qid``, ``y`` and ``docid`` (or None).
+        Any object with ``qid``, ``y`` and ``docid`` (or None).
     data_name : str, default "the data"
-        What to call the data in errors.
+        Name of the data in error messages.
 
     Returns
     -------

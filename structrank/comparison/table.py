@@ -15,6 +15,7 @@ from structrank import metrics
 from structrank._support.files import replace_file
 from structrank.comparison import rendering, runs, significance
 from structrank.comparison.report import write_report
+from structrank.comparison.trainers import BELOW_THE_RULE
 from structrank.datasets.queries import group_by_query
 
 if TYPE_CHECKING:
@@ -22,36 +23,39 @@ if TYPE_CHECKING:
 
     from structrank._support.typing import Path as Pathlike
 
-# What a test against the best of a column tells.
+# Columns of the tests against the best of a column.
 _TEST_COLUMNS = ("best", "difference", "standard_error_ratio", "p_t", "p_t_holm", "p_randomisation", "p_randomisation_holm")
 
 
 class CriterionTable:
-    """Test measures by training criterion; made by `compare`.
+    """Test measures by training criterion, as returned by `compare`.
 
-    Printing shows the table, with marks for the best two of each column and for rows significantly below the best.
+    Printing shows the table, with marks for the best two of each column, for rows significantly below the best, and for
+    vacuous training. Rows below the rule are not in the KDD 2008 paper.
 
     Parameters
     ----------
     cells : list of Cell
-        For every data set, fold and trainer.
+        One for each data set, fold and trainer.
     tests : dict
-        From data set names to lists of test parts, one a fold.
-    measures : list of Measure
+        From data set names to lists of test parts, one for each fold.
+    measures : list of Measure, or dict from names to these
     random_state : int, default 0
         Seed of the randomisation tests.
     folds, settings : dict, default None
-        The data as `structrank.compare` took them, and what else was asked of it; the report shows both.
+        The data and the other arguments of `structrank.compare`; the report shows both.
 
     Attributes
     ----------
     cells : list of Cell
     tests : dict
-        From data set names to lists of test parts, one a fold.
+        From data set names to lists of test parts, one for each fold.
     trainers, datasets, measures : list of str
         Names, in the order of rows and columns.
     n_folds : dict
         From data set to its number of folds.
+    n_queries : dict
+        From data set to the number of test queries for which a measure is defined.
     per_query : dict
         From (trainer, data set, measure) to a (n_queries,) array: the pooled test queries, fold after fold; nan where
         the measure is undefined.
@@ -60,8 +64,10 @@ class CriterionTable:
     undefined : dict
         From (data set, measure) to the number of test queries for which the measure is undefined; they are excluded from
         the means.
+    vacuous : dict
+        From (trainer, data set) to the number of folds with a vacuous bound, see `structrank.training.health`.
     notes : dict
-        From (trainer, data set, fold from 0) to the warnings that training raised, where there were some.
+        From (trainer, data set, fold from 0) to the notes of the trained model, where it has any.
 
     Examples
     --------
@@ -84,8 +90,9 @@ class CriterionTable:
         self.trainers = list(dict.fromkeys(cell.trainer for cell in self.cells))
         self.tests = dict(tests)
         self.datasets = list(tests)
-        self.measures = [measure.name for measure in measures]
-        self.measure_settings = {measure.name: measure.settings for measure in measures}
+        named = dict(measures) if isinstance(measures, Mapping) else metrics.parse_all(measures)
+        self.measures = list(named)
+        self.measure_settings = {name: measure.settings for name, measure in named.items()}
         self.n_folds = {dataset: len(parts) for dataset, parts in tests.items()}
         self.query_ids = {
             dataset: np.concatenate([group_by_query(part.qid, len(part.y)).ids for part in parts])
@@ -94,8 +101,8 @@ class CriterionTable:
         pieces = {}
         for cell in self.cells:
             test = tests[cell.dataset][cell.fold]
-            values = metrics.evaluate(test.y, cell.scores, test.qid, measures, per_query=True)
-            for name, array in values.items():
+            values = metrics.evaluate(test.y, cell.scores, test.qid, list(named.values()), per_query=True)
+            for name, array in zip(named, values.values(), strict=True):
                 pieces.setdefault((cell.trainer, cell.dataset, name), {})[cell.fold] = array
         self.per_query = {
             key: np.concatenate([arrays[number] for number in range(self.n_folds[key[1]])]) for key, arrays in pieces.items()
@@ -104,12 +111,40 @@ class CriterionTable:
             (dataset, name): int(np.isnan(self.per_query[self.trainers[0], dataset, name]).sum())
             for dataset, name in self.columns
         }
+        self.n_queries = {
+            dataset: len(ids) - min(self.undefined[dataset, name] for name in self.measures)
+            for dataset, ids in self.query_ids.items()
+        }
+        self.vacuous = dict.fromkeys(itertools.product(self.trainers, self.datasets), 0)
+        for cell in self.cells:
+            self.vacuous[cell.trainer, cell.dataset] += bool(cell.vacuous)
         self.notes = {(cell.trainer, cell.dataset, cell.fold): cell.notes for cell in self.cells if cell.notes}
 
     @property
     def columns(self):
         """Pairs (data set, measure), in the order of the columns."""
         return list(itertools.product(self.datasets, self.measures))
+
+    @property
+    def n_above(self):
+        """Number of rows above the rule: all, if there are no rows below it, or none above."""
+        below = [number for number, name in enumerate(self.trainers) if name in BELOW_THE_RULE]
+        return below[0] if below and below[0] > 0 else len(self.trainers)
+
+    @functools.cached_property
+    def identical(self):
+        """Groups of rows with the same ranking of every test query: pairs of a data set and a list of trainers."""
+        found = []
+        for dataset in self.datasets:
+            rankings = {}
+            for cell in self.cells:
+                if cell.dataset == dataset:
+                    rankings.setdefault(cell.trainer, []).append(_ranking(self.tests[dataset][cell.fold], cell.scores))
+            same = {}
+            for name, ranking in rankings.items():
+                same.setdefault(b"".join(ranking), []).append(name)
+            found += [(dataset, names) for names in same.values() if len(names) > 1]
+        return found
 
     @functools.cached_property
     def means(self):
@@ -187,8 +222,8 @@ class CriterionTable:
         Returns
         -------
         pandas.DataFrame
-            Index (data set, fold, trainer); columns ``C``, ``validation`` (what that C reached on validation queries),
-            ``seconds``, ``notes``, ``vacuous`` (whether a structured SVM has learned next to nothing).
+            Index (data set, fold, trainer); columns ``C``, ``validation`` (the mean score of that C over validation queries
+            and inner folds), ``seconds``, ``notes``, ``vacuous`` (whether the bound of a structured SVM is vacuous).
         """
         import pandas as pd
 
@@ -196,15 +231,16 @@ class CriterionTable:
         return frame.set_index(["data set", "fold", "trainer"])
 
     def marks(self) -> dict[tuple[str, str, str], str]:
-        """Return the marks: "**" for the best of a column, "*" for the second best, "<" for significantly below the best.
+        """Return the marks: "**" best of a column, "*" second best, "<" significantly below the best, "v" vacuous.
 
         Rows of equal mean share a mark; where two share the first, there is no second. "<" is the randomisation test with
-        Holm's correction at the 5 % level, see `significance`.
+        Holm's correction at the 5 % level, see `significance`. "v" means that the convex bound was vacuous in one of the folds
+        or more: the criterion did not react to these data, and the row is not what the criterion can achieve.
 
         Returns
         -------
         dict
-            From (trainer, data set, measure) to "**", "*", "<", "*<" or "".
+            From (trainer, data set, measure) to one of "**", "*" and "", followed by "<" and by "v" where they apply.
         """
         marks = {}
         for dataset, measure in self.columns:
@@ -215,24 +251,30 @@ class CriterionTable:
                 test = self._tests.get((dataset, measure, name))
                 if test is not None and test["p_randomisation_holm"] <= significance.SIGNIFICANT:
                     mark += "<"
+                mark += "v" if self.vacuous[name, dataset] else ""
                 marks[name, dataset, measure] = mark
         return marks
 
     def to_csv(self, path: Pathlike | None = None) -> str:
-        """Return the means as CSV, one row per trainer; with `path`, also write them there."""
+        """Return the means as CSV, one row per trainer; with `path`, also write them there.
+
+        A last column for each data set counts the folds with a vacuous bound.
+        """
         return self._deliver(rendering.csv(self), path)
 
     def to_latex(self, path: Pathlike | None = None) -> str:
         r"""Return a LaTeX tabular (it needs the package booktabs); with `path`, also write it there.
 
-        The best of a column is bold, the second best underlined; $^{<}$ marks values significantly below the best.
+        The best of a column is bold, the second best underlined; $^{<}$ marks values significantly below the best, $^{v}$
+        vacuous training.
         """
         return self._deliver(rendering.latex(self), path)
 
     def to_html(self, path: Pathlike | None = None) -> str:
         """Return an HTML table with its legend and notes; with `path`, also write it there.
 
-        The best of a column is bold, the second best underlined; a small < marks values significantly below the best.
+        The best of a column is bold, the second best underlined; a small < marks values significantly below the best, a small v
+        vacuous training.
         """
         return self._deliver(rendering.html(self), path)
 
@@ -244,11 +286,11 @@ class CriterionTable:
         path : path-like
             A file of that name is replaced in one step.
         datasets : dict, default None
-            The data sets as `compare` took them, for rankings and the summary of the data.
+            The data sets as passed to `compare`, for rankings and the summary of the data.
 
         See Also
         --------
-        structrank.comparison.report.write_report : Says more of what the report holds.
+        structrank.comparison.report.write_report : Describes the content of the report.
         """
         write_report(self, path, datasets)
 
@@ -258,7 +300,7 @@ class CriterionTable:
         Parameters
         ----------
         folder : path-like
-            Made where it is missing. Gets a folder for each data set, with ``qrels.txt`` (the labels) and ``TRAINER.run``, all
+            Created if missing. Contains a folder for each data set, with ``qrels.txt`` (the labels) and ``TRAINER.run``, all
             folds in one; files of these names are replaced.
 
         Returns
@@ -268,10 +310,9 @@ class CriterionTable:
 
         Notes
         -----
-        Queries and documents are named as `structrank.comparison.runs` names them. Where a query is in the test parts of
-        several folds,
-        which the table counts once for each, ids are preceded by the fold, as in "fold2-17". A warning tells where scores are
-        tied, because other tools rank tied documents in some order and the table averages over all orders.
+        Queries and documents are named as in `structrank.comparison.runs`. If a query is in the test parts of several folds,
+        the table counts it once for each, and ids are preceded by the fold, as in "fold2-17". A warning names runs with tied
+        scores, because other tools rank tied documents in some order and the table averages over all orders.
 
         Examples
         --------
@@ -303,3 +344,10 @@ def _mean(values):
     """Return the mean without nan; the sum is exact, so the order of queries does not matter."""
     defined = values[~np.isnan(values)]
     return math.fsum(defined) / defined.size if defined.size else math.nan
+
+
+def _ranking(part, scores):
+    """Return the ranking of each query by scores, ties included, as bytes."""
+    grouping = group_by_query(part.qid, len(part.y))
+    order, ranked = metrics.sort_queries(scores, grouping.indptr, grouping.rows)
+    return order.tobytes() + np.packbits(ranked[1:] == ranked[:-1]).tobytes()

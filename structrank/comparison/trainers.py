@@ -1,38 +1,41 @@
-"""The rows of a comparison: which learners, and what `compare` needs to know of each."""
+"""The rows of a comparison: the default learners, and which optional parts of a learner `compare` uses."""
 
 from __future__ import annotations
 
 import copy
 import functools
+import importlib.util
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sklearn.base import clone
 
-from structrank import criteria
+from structrank import criteria, metrics
 from structrank._support import checks
 from structrank._support.content import describe
+from structrank.lambdas.mcrank import McRank
 from structrank.models.ranker import Ranker
+from structrank.selection.matching import MeasureMatched
 from structrank.svm import StructRankSVM
 
 
 class Trainer:
     """A row of a comparison: an estimator, and which of the optional parts of a learner it has.
 
-    Every estimator has ``fit(X, y, qid=...)`` and ``predict(X)``. Beyond that, `compare` uses whatever is there:
+    Every estimator has ``fit(X, y, qid=...)`` and ``predict(X)``. The following are used if present:
 
-    - ``fit_path(X, y, qid=, Cs=, checkpoint=)``: C is chosen for it, see `structrank.selection.choosing_c`;
-    - a parameter `validation` of ``fit``: it gets the validation part, for example to stop early;
+    - ``fit_path(X, y, qid=, Cs=, checkpoint=)``: C is chosen by `compare`, see `structrank.selection.choosing_c`;
+    - a parameter `validation` of ``fit``: receives the validation part, for example for early stopping;
     - ``check_parameters()`` and ``check_labels(labels)``: called before anything is trained;
     - `relevant_from`: training needs queries with relevant and irrelevant documents (None: with different labels);
-    - ``health_.vacuous`` after training: whether anything was learned.
+    - after training, ``health_.vacuous`` (whether the bound is vacuous) and ``notes_`` (texts for the notes of the table).
 
     Parameters
     ----------
     name : str
     estimator : object
-        Never trained itself; see `fresh`.
+        Never trained; `fresh` returns copies.
 
     Examples
     --------
@@ -58,17 +61,17 @@ class Trainer:
 
     @property
     def chooses_C(self):
-        """Whether C is chosen for it, from a path of models."""
+        """Whether `compare` chooses C, from a path of models."""
         return hasattr(self.estimator, "fit_path")
 
     @property
     def takes_validation(self):
-        """Whether its ``fit`` has a parameter `validation`."""
+        """Whether ``fit`` has a parameter `validation`."""
         return "validation" in inspect.signature(self.estimator.fit).parameters
 
     @property
     def needs_relevance(self):
-        """Whether it learns from relevant and irrelevant documents of a query."""
+        """Whether training needs relevant and irrelevant documents of a query."""
         return hasattr(self.estimator, "relevant_from")
 
     @property
@@ -86,18 +89,28 @@ class Trainer:
         return clone(self.estimator) if hasattr(self.estimator, "get_params") else copy.deepcopy(self.estimator)
 
     def fingerprint(self):
-        """Return a text of all that the trained model depends on, beside the data."""
+        """Return a text of all that the trained model depends on, besides the data."""
         # Learners of this package return the same model for any number of threads.
         text = describe(self.estimator, leave_out=("n_jobs", "verbose") if isinstance(self.estimator, Ranker) else ())
-        # A criterion given by name may be the user's own, whose settings the name does not tell.
+        # A criterion given by name may be the user's own; the name does not include its settings.
         return text + describe(self.estimator.parsed_criteria()) if hasattr(self.estimator, "parsed_criteria") else text
 
 
-def default_trainers(relevant_from: float = 1, discount: str = "kdd08", bound: str = "auto") -> dict[str, StructRankSVM]:
-    """Return the rows of the paper's Figure 9 that are structured SVMs, each an untrained `StructRankSVM`.
+def paper_trainers(relevant_from: float = 1, discount: str = "kdd08") -> dict[str, Any]:
+    """Return the rows of the KDD 2008 paper's Figures 1 and 9, untrained.
 
-    MRR has a row for each feature map (Figure 7), COMBO one for each kind of slacks (section 3.7); the decay of DORM is cut
-    at 30 ranks (section 4.4).
+    All structured rows are `StructRankSVM` with the convex bound.
+
+    - RankSVM (Figure 1; not printed in Figure 9): the hinge loss of each pair of documents of a query with different labels,
+      each pair with the same weight. It uses labels as grades, as RankSVM does: ``StructRankSVM("auc", query_weight="pairs",
+      relevant_from=None)``. AUC differs in that queries have the same weight, and in binary relevance.
+    - MRR has a row for each feature map (Figure 7); Figure 9 prints phi_mrr.
+    - COMBO is MAP + NDCG-NC + MRR, with a row for each kind of slacks (section 3.7; the paper names components "variously").
+      MRR has the feature map phi_po here: phi_mrr grows with the length of the lists and drowns the other parts. On OHSUMED of
+      LETOR 2.0, cleaned, separate slacks reach test MRR@10 / NDCG@10 / MAP of .823 / .672 / .611 with phi_po and
+      .694 / .592 / .569 with phi_mrr; the paper has .813 / .635 / .578.
+    - The decay of DORM is cut at 30 ranks (section 4.4).
+    - McRank has 30 rounds (section 4.5) on binary relevance. It needs LightGBM, ``pip install structrank[trees]``.
 
     Parameters
     ----------
@@ -105,8 +118,6 @@ def default_trainers(relevant_from: float = 1, discount: str = "kdd08", bound: s
         Lowest label that counts as relevant.
     discount : {"kdd08", "log2"}, default "kdd08"
         Discount of the criteria that have one.
-    bound : {"auto", "convex", "ramp"}, default "auto"
-        See `StructRankSVM`; "auto" takes the ramp bound where the convex bound is vacuous (clipped criteria, long lists).
 
     Returns
     -------
@@ -115,21 +126,15 @@ def default_trainers(relevant_from: float = 1, discount: str = "kdd08", bound: s
 
     Examples
     --------
-    >>> list(default_trainers())[:4]
-    ['AUC', 'MAP', 'NDCG', 'NDCG-NC']
+    >>> list(paper_trainers())
+    ['RankSVM', 'AUC', 'MAP', 'NDCG', 'NDCG-NC', 'MRR (phi_mrr)', 'MRR (phi_po)', 'COMBO (separate slacks)', \
+'COMBO (shared slacks)', 'DORM', 'McRank']
     """
-    # COMBO takes AUC, MAP and NDCG-NC, all with phi_po. Chosen on held-out queries, by the mean of mrr@10, ndcg@10
-    # and map for the best C, with separate / shared slacks (four digits splits; synthetic sets like OHSUMED and MQ2008, and
-    # with long lists; inner folds of webis-clueweb09's training parts):
-    #                          digits        like OHSUMED  like MQ2008   long lists    webis         mean
-    #   MAP + NDCG-NC + MRR    .788 / .787   .673 / .664   .618 / .614   .594 / .581   .454 / .447   .625 / .619
-    #   AUC + MAP + MRR        .787 / .788   .678 / .665   .620 / .615   .593 / .584   .460 / .459   .628 / .622
-    #   AUC + MAP + NDCG-NC    .787 / .785   .677 / .674   .619 / .619   .588 / .586   .459 / .456   .626 / .624
-    # With shared slacks MRR, whose maximum is the largest of most queries, dominates the others, even with phi_po
-    # and not clipped; phi_mrr drowns them in either case.
-    make = _row_maker(relevant_from, discount, bound)
-    combo = functools.partial(make, ["auc", "map", "ndcg-nc"])
+    make = _row_maker(relevant_from, discount)
+    combo = functools.partial(make, ["map", "ndcg-nc", "mrr"], feature_map="po")
+    measure = metrics.NDCG(k=10, gain="binary", discount=discount, relevant_from=relevant_from)
     return {
+        "RankSVM": StructRankSVM("auc", query_weight="pairs", relevant_from=None),
         "AUC": make("auc"),
         "MAP": make("map"),
         "NDCG": make("ndcg"),
@@ -139,22 +144,79 @@ def default_trainers(relevant_from: float = 1, discount: str = "kdd08", bound: s
         "COMBO (separate slacks)": combo(slack="separate"),
         "COMBO (shared slacks)": combo(slack="shared"),
         "DORM": make("dorm"),
+        "McRank": McRank(measure=measure, n_estimators=30, relevant_from=relevant_from),
     }
 
 
-def _row_maker(relevant_from, discount, bound):
-    return functools.partial(StructRankSVM, relevant_from=relevant_from, discount=discount, decay="sqrt@30", bound=bound)
+# Rows that are not in the paper; the table draws a rule above the first of them.
+BELOW_THE_RULE = ("MRR, ramp", "NDCG, ramp", "trained for MRR@10", "trained for NDCG@10", "trained for MAP")
 
 
-def as_trainers(trainers, relevant_from=1, discount="kdd08", bound="auto") -> dict[str, Any]:
+def default_trainers(
+    relevant_from: float = 1, discount: str = "kdd08", *, Cs: Sequence[float] | None = None, random_state: int = 0
+) -> dict[str, Any]:
+    """Return the default rows of `compare`: those of the paper, and below a rule rows that are not in it.
+
+    The first group is `paper_trainers`, without McRank if LightGBM is not installed. The second group is MRR and NDCG with the
+    ramp bound (see `structrank.training.ramp`), which is not vacuous on long lists, and
+    `structrank.selection.matching.MeasureMatched`, which chooses the criterion and its bound for a measure.
+
+    Parameters
+    ----------
+    relevant_from : float, default 1
+        Lowest label that counts as relevant.
+    discount : {"kdd08", "log2"}, default "kdd08"
+        Discount of the criteria and measures that have one.
+    Cs : sequence of float, default None
+        Candidates for C of `MeasureMatched`; None for its default.
+    random_state : int, default 0
+        Seed of `MeasureMatched`.
+
+    Returns
+    -------
+    dict
+        From names to trainers.
+
+    Examples
+    --------
+    >>> list(default_trainers())[-5:]
+    ['MRR, ramp', 'NDCG, ramp', 'trained for MRR@10', 'trained for NDCG@10', 'trained for MAP']
+    """
+    rows = paper_trainers(relevant_from, discount)
+    if not has_lightgbm():
+        del rows["McRank"]
+    return rows | _more_trainers(relevant_from, discount, Cs, random_state)
+
+
+def has_lightgbm():
+    """Return whether LightGBM is installed."""
+    return importlib.util.find_spec("lightgbm") is not None
+
+
+def _more_trainers(relevant_from, discount, Cs, random_state):
+    make = _row_maker(relevant_from, discount)
+    settings = {"relevant_from": relevant_from, "discount": discount, "random_state": random_state}
+    settings |= {} if Cs is None else {"Cs": tuple(Cs)}
+    made = [make("mrr", bound="ramp"), make("ndcg", bound="ramp")]
+    made += [MeasureMatched(measure, **settings) for measure in ("mrr@10", "ndcg@10", "map")]
+    return dict(zip(BELOW_THE_RULE, made, strict=True))
+
+
+def _row_maker(relevant_from, discount):
+    return functools.partial(StructRankSVM, relevant_from=relevant_from, discount=discount, decay="sqrt@30")
+
+
+def as_trainers(trainers, relevant_from=1, discount="kdd08", Cs=None, random_state=0) -> dict[str, Any]:
     """Return what `compare` accepts as trainers as a dict from names to estimators.
 
     Examples
     --------
     >>> list(as_trainers(["auc", "MRR (phi_po)"]))
     ['AUC', 'MRR (phi_po)']
+    >>> as_trainers("paper").keys() == paper_trainers().keys()
+    True
     """
-    default = default_trainers(relevant_from, discount, bound)
+    default = default_trainers(relevant_from, discount, Cs=Cs, random_state=random_state)
     if trainers is None:
         return default
     chosen: dict[str, Any] = {}
@@ -162,12 +224,16 @@ def as_trainers(trainers, relevant_from=1, discount="kdd08", bound="auto") -> di
         for name, trainer in trainers.items():
             chosen[unique_name("trainer", name, chosen)] = trainer
     else:
-        make = _row_maker(relevant_from, discount, bound)
-        known = default | {name: make(name) for name in criteria.registered()}
+        make = _row_maker(relevant_from, discount)
+        paper = paper_trainers(relevant_from, discount)
+        known = paper | default | {name: make(name) for name in criteria.registered()}
         by_name = {name.lower(): name for name in known}
         for given in [trainers] if isinstance(trainers, str) else trainers:
+            if str(given).lower() == "paper":
+                chosen |= {name: trainer for name, trainer in default.items() if name in paper}
+                continue
             name = by_name.get(str(given).lower(), given)
-            checks.check_choice("trainer", name, tuple(known))
+            checks.check_choice("trainer", name, ("paper", *known))
             chosen[name] = known[name]
     if not chosen:
         raise ValueError("trainers is empty; expected at least one.")

@@ -41,6 +41,8 @@ class McRank(BoostedRanker):
         Kind of classification, see above. With two grades, the two differ only in the effect of regularisation.
     measure : str or Measure, default "ndcg@10"
         Measure of `score` and of early stopping.
+    relevant_from : float or None, default None
+        Lowest label that counts as relevant, to learn binary relevance; None learns the grades.
     n_estimators, learning_rate, num_leaves, min_child_samples, min_child_weight, subsample, colsample_bytree, reg_lambda, \
     patience, n_jobs, random_state, verbose
         As for `LambdaMART`.
@@ -86,6 +88,7 @@ class McRank(BoostedRanker):
         n_jobs: int | None = None,
         random_state: int = 0,
         verbose: int = 0,
+        relevant_from: float | None = None,
     ) -> None:
         self.classification = classification
         self.measure = measure
@@ -101,6 +104,7 @@ class McRank(BoostedRanker):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.relevant_from = relevant_from
 
     def fit(
         self,
@@ -134,9 +138,12 @@ class McRank(BoostedRanker):
         """
         checks.check_choice("classification", self.classification, ("plain", "ordinal"))
         self.check_parameters()
+        if self.relevant_from is not None:
+            checks.check_number("relevant_from", self.relevant_from)
         course = Course(self, X, y, qid, sample_weight, validation, callback)
         data = course.data
-        grades, classes = np.unique(data.labels, return_inverse=True)
+        labels = data.labels if self.relevant_from is None else (data.labels >= self.relevant_from).astype(np.float64)
+        grades, classes = np.unique(labels, return_inverse=True)
         _check_grades(grades)
         if self.classification == "plain":
             course.add_booster(classes, data.row_weights, objective="multiclass", num_class=grades.shape[0])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from structrank._kernels import linear
 from structrank._support import checks
+from structrank.lambdas.training import as_validation
 from structrank.models.ranker import Ranker
 from structrank.training.data import RankingData
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from structrank._support.typing import Matrix
+    from structrank.datasets import Dataset
 
 __all__ = ["LightGBMRanker", "TreeRanker", "XGBoostRanker"]
 
@@ -30,8 +34,8 @@ class TreeRanker(Ranker):
     """Base class of both rankers: input, labels, and the text of a trained model.
 
     Subclasses define `_library` (display name and module name), ``_error(library)``, the library's error class,
-    ``_train(library, X, labels, grouping, query_weights)``, which returns the text of a model, ``_read(library, text)``, which
-    returns a model, and ``_predict(library, model, X)``.
+    ``_train(library, part, query_weights, other)``, which returns the text of a model trained on a `_Part` and stopped on
+    another, or None, ``_read(library, text)``, which returns a model, and ``_predict(library, model, X)``.
     """
 
     def __init__(
@@ -62,7 +66,14 @@ class TreeRanker(Ranker):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: Dataset | tuple | None = None,
+    ) -> Self:
         """Train.
 
         Parameters
@@ -75,6 +86,8 @@ class TreeRanker(Ranker):
             Query of each row: any order, any hashable type. None makes all rows one query.
         sample_weight : array-like of shape (n_docs,), default None
             Weights of the queries, given by row and constant within a query.
+        validation : tuple (X, y, qid) or Dataset, default None
+            Queries on which the library's NDCG@10 is measured; the trees after the best round are dropped.
 
         Returns
         -------
@@ -83,12 +96,14 @@ class TreeRanker(Ranker):
         self.check_parameters()
         data = RankingData(X, y, qid, sample_weight)
         self.check_labels(data.labels)
+        watched = as_validation(validation, data)
+        if watched is not None:
+            self.check_labels(watched.labels)
         data, _ = data.counted()  # the libraries do not ignore rows of weight 0
-        labels = data.labels if self.relevant_from is None else data.labels >= self.relevant_from
-        library, rows = self._import(), data.grouping.rows
+        library = self._import()
         try:
-            X_by_query = data.X if data.rows_in_order else data.X[rows]
-            text = self._train(library, X_by_query, labels[rows].astype(np.int64), data.grouping, data.query_weights)
+            other = None if watched is None else self._part(watched)
+            text = self._train(library, self._part(data), data.query_weights, other)
         except (TypeError, ValueError, self._error(library)) as error:
             raise ValueError(f"{self._library[0]} failed to train: {_first_line(error)}") from error
         validate_data(self, X, skip_check_array=True)
@@ -148,9 +163,28 @@ class TreeRanker(Ranker):
                 "binary relevance."
             )
 
+    def _part(self, data):
+        labels = data.labels if self.relevant_from is None else data.labels >= self.relevant_from
+        rows = data.grouping.rows
+        return _Part(data.X if data.rows_in_order else data.X[rows], labels[rows].astype(np.int64), data.grouping.sizes)
+
     def _settings(self, **ours):
         n_jobs = 1 if self.n_jobs is None else self.n_jobs
         return {**ours, "n_jobs": n_jobs, "random_state": self.random_state, **self.parameters}
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows sorted by query, as the libraries take them."""
+
+    X: Any
+    labels: np.ndarray
+    sizes: np.ndarray
+
+    @property
+    def numbers(self):
+        """Number of the query of each row."""
+        return np.repeat(np.arange(self.sizes.shape[0]), self.sizes)
 
 
 class LightGBMRanker(TreeRanker):
@@ -197,12 +231,19 @@ class LightGBMRanker(TreeRanker):
     def _error(self, library):
         return library.basic.LightGBMError
 
-    def _train(self, library, X, labels, grouping, query_weights):
+    def _train(self, library, part, query_weights, other):
         # The order of summation then does not depend on the number of threads.
         settings = self._settings(verbose=-1, deterministic=True, force_row_wise=True)
-        model = library.LGBMRanker(**settings)
-        model.fit(X, labels, group=grouping.sizes, sample_weight=np.repeat(query_weights, grouping.sizes))
-        return model.booster_.model_to_string()
+        model, watched = library.LGBMRanker(**settings), {}
+        if other is not None:
+            never = np.iinfo(np.int32).max  # the best round is noted, and training goes on to the last
+            watched = {"eval_set": [(other.X, other.labels)], "eval_group": [other.sizes], "eval_at": [10]}
+            watched["callbacks"] = [library.early_stopping(never, verbose=False)]
+        with warnings.catch_warnings():
+            # The names that replace it are not in all versions that setup.cfg allows.
+            warnings.filterwarnings("ignore", message="The argument 'eval_set' is deprecated")
+            model.fit(part.X, part.labels, group=part.sizes, sample_weight=np.repeat(query_weights, part.sizes), **watched)
+        return model.booster_.model_to_string(num_iteration=model.best_iteration_ if watched else None)
 
     def _read(self, library, text):
         return library.Booster(model_str=text)
@@ -257,11 +298,16 @@ class XGBoostRanker(TreeRanker):
     def _error(self, library):
         return library.core.XGBoostError
 
-    def _train(self, library, X, labels, grouping, query_weights):
-        model = library.XGBRanker(**self._settings())
-        numbers = np.repeat(np.arange(grouping.n_queries), grouping.sizes)
-        model.fit(_dense(X), labels, qid=numbers, sample_weight=query_weights if np.ptp(query_weights) else None)
-        return bytes(model.get_booster().save_raw("json")).decode()
+    def _train(self, library, part, query_weights, other):
+        settings, watched = self._settings(), {}
+        if other is not None:
+            never = np.iinfo(np.int32).max  # the best round is noted, and training goes on to the last
+            settings = {"eval_metric": "ndcg@10", "early_stopping_rounds": never, **settings}
+            watched = {"eval_set": [(_dense(other.X), other.labels)], "eval_qid": [other.numbers], "verbose": False}
+        model, weights = library.XGBRanker(**settings), query_weights if np.ptp(query_weights) else None
+        model.fit(_dense(part.X), part.labels, qid=part.numbers, sample_weight=weights, **watched)
+        booster = model.get_booster()[: model.best_iteration + 1] if watched else model.get_booster()
+        return bytes(booster.save_raw("json")).decode()
 
     def _read(self, library, text):
         return library.Booster(model_file=bytearray(text.encode()))

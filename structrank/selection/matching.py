@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -28,7 +28,7 @@ from structrank.comparison.significance import paired_randomisation_test, standa
 from structrank.criteria import matched_criterion
 from structrank.datasets.containers import Dataset
 from structrank.models.ranker import Ranker
-from structrank.selection.choosing_c import fit_whole_path, inner_folds, usable_queries
+from structrank.selection.choosing_c import FEW_QUERIES, fit_whole_path, inner_folds, usable_queries
 from structrank.selection.polish import LineSearch, Polish, is_polishable
 from structrank.svm import StructRankSVM
 from structrank.training.data import RankingData, score_rows
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 # Values outside this range were hardly ever chosen in runs of `compare`.
 _CS = (0.01, 0.1, 1.0, 10.0, 100.0)
-# With fewer validation queries, inner folds are added: the mean of 1,000 differences of standard deviation 0.1 has a standard
-# error of 0.003, about the difference between criteria.
-_FEW_QUERIES = 1000
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class Selection:
     Attributes
     ----------
     measure : str
-        The evaluation measure.
+        The evaluation measure, with the settings that are not the defaults of `train_for`.
     winner : str
         Name of the chosen trial.
     trials : tuple of Trial
@@ -210,7 +207,8 @@ def train_for(
     True
     """
     relevant_from = checks.check_number("relevant_from", relevant_from)
-    measure = metrics.parse(measure, gain="binary", discount=discount, relevant_from=relevant_from)
+    conventions: dict[str, Any] = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
+    measure = metrics.parse(measure, **conventions)
     if getattr(measure, "gain", "binary") == "binary":
         relevant_from = getattr(measure, "relevant_from", relevant_from)
     candidates = _candidates(measure, relevant_from, discount)
@@ -236,7 +234,7 @@ def train_for(
     else:
         model = winner.models[-1]
     model.selection_ = Selection(
-        measure.name,
+        metrics.full_name(measure, **conventions),
         winner.trial.name,
         tuple(one.trial for one in tried),
         int(np.isfinite(winner.values).sum()),
@@ -307,7 +305,7 @@ def _splits(train, validation, measure, relevant_from, random_state):
                 f"documents; expected at least {least}" + (", or a validation part." if least == 2 else ".")
             )
     splits = []
-    if validation is None or (usable["validation"] < _FEW_QUERIES and usable["train"] > 1):
+    if validation is None or (usable["validation"] < FEW_QUERIES and usable["train"] > 1):
         splits += inner_folds(train, relevant_from, random_state)
     if validation is not None:
         splits.append((train, validation))
@@ -357,6 +355,10 @@ class MeasureMatched(Ranker):
         The winner; ``save`` writes it to a file and `structrank.load_model` reads it.
     selection_ : Selection
         The trials and the reason for the choice.
+    health_ : Health
+        Health of the winner.
+    notes_ : tuple of str
+        The choice in short, and the notes of the winner.
 
     Examples
     --------
@@ -380,7 +382,13 @@ class MeasureMatched(Ranker):
     def fit(self, X, y, qid=None, validation=None):
         """Train; arguments as for `StructRankSVM.fit`, and `validation` as for `train_for`."""
         self.model_ = train_for(**self.get_params(), train=Dataset(X, y, qid), validation=validation)
-        self.selection_ = self.model_.selection_
+        self.selection_, self.health_ = self.model_.selection_, self.model_.health_
+        (chosen,) = (trial for trial in self.selection_.trials if trial.name == self.selection_.winner)
+        polished = getattr(self.model_, "polish_", None)
+        steps = f", polished by {polished.steps} steps" if polished is not None and polished.steps else ""
+        # Commas come after what the notes of several folds share.
+        name = chosen.name.replace(", ramp", " with the ramp bound")
+        self.notes_ = (f"Chose {name}, C = {chosen.C:g}{steps}.", *self.model_.notes_)
         self.n_features_in_ = self.model_.n_features_in_
         return self
 

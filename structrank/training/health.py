@@ -1,16 +1,35 @@
-"""Whether training learned anything: the quantities of figures 4 to 6 of the KDD 2008 paper for one model, and warnings."""
+r"""Whether training learned anything: the quantities of figures 4 to 6 of the KDD 2008 paper for one model, and notes.
+
+An objective close to that of w = 0 has one of two reasons. Either C is small, or the criterion is *vacuous* on these data: no w
+has a risk R(w) much below R(0). Planes do not depend on C, so the dual bound of the driver at a large C* decides:
+
+.. math:: \tfrac12 |w|^2 + C^* R(w) \ge D(C^*) \ge (1 - \epsilon) \, C^* R(0) \quad \text{for all } w
+
+is, divided by C*, a lower bound on R: R(w) >= (1 - eps) R(0) - |w|^2 / (2 C*), which for a growing C* becomes the least value
+of the plane model over all w. Multiplied by C / C* <= 1, the same line says that w = 0 is optimal to within the share eps for
+every C <= C*. C* is 10^6 R(0) / |R'(0)|^2, which does not depend on the scale of the features: a w whose risk is lower by 1 %
+is found if it is at most 130 times as long as R(0) / |R'(0)|, where the plane at 0 reaches the value 0.
+"""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 
 import numpy as np
 
-# An objective this close to that of w = 0 means that nothing was learned, or that C is small.
-_VACUOUS_FROM = 0.999
-# For a small C the mean directional derivative of R along w is close to that at 0 (ratio 1); for a vacuous criterion it is
-# close to 0.
-_STEEP_FROM = 0.25
+from structrank.solvers.vectors import dot
+
+# Share of the objective of w = 0 from which on nothing, or little, was learned: 1 - eps of the module's docstring.
+_NOTHING_FROM = 0.999
+# C* |R'(0)|^2 / R(0).
+_LARGEST_SIZE = 1e6
+# C* is reached from size 1 by this factor: planes of one C help with the next.
+_FACTOR = 10.0
+# Passes for each of these values of C; without a decision by then, nothing is called vacuous.
+_PASSES = 30
+# With a smaller C |R'(0)|^2 / R(0), the gradient at 0 is one of rounding: documents of a query are identical, or nearly so.
+_LEAST_SIZE = 1e-14
 # A part dominates if its gradient norm at 0 is twice that of all other parts together ...
 _DOMINANT_FROM = 2 / 3
 # ... and deserves a warning if the objective is above this share of that of w = 0.
@@ -30,12 +49,19 @@ class Health:
     mean_slack : float
         R(w), an upper bound on the mean training loss (Figure 4).
     vacuous : bool
-        Whether w = 0 is optimal, or nearly so: the criterion's bound does not react to w on these data.
+        Whether w = 0 is optimal to within 0.1 % of the objective, for this C and for any other: see `is_vacuous`.
     parts : dict
         For several criteria: name -> share of the gradient norm at 0 times C_l. Each criterion is measured by itself, also with
         shared slacks: there a criterion that is never the most violated has no influence, whatever its share.
     dominant : str or None
         The part whose gradient norm at 0 is twice that of all other parts together, if there is one.
+    small_C : bool
+        Whether the objective is within 0.1 % of that of w = 0 because C is small: the criterion is not vacuous.
+    sole : str or None
+        With shared slacks: the part that is the most violated one of every query, if there is one. The model is then that of
+        this part alone.
+    flat : bool
+        Whether the gradient at 0 is 0 up to rounding: documents within each query have identical features.
     column_ratio : float
         Largest standard deviation of a column of X within queries over the smallest, after scaling; of a small sample.
     """
@@ -46,7 +72,25 @@ class Health:
     vacuous: bool
     parts: dict = field(default_factory=dict)
     dominant: str | None = None
+    small_C: bool = False
+    sole: str | None = None
+    flat: bool = False
     column_ratio: float = 1.0
+
+    def remarks(self):
+        """Return texts on what is not wrong but good to know; an empty list if there is nothing."""
+        found = []
+        if self.small_C:
+            found.append(
+                f"C is small: the objective is {self.objective_ratio:.6g} times that of w = 0, so the model has learned little "
+                "beyond the gradient at 0. The criterion is not vacuous: a larger C fits the training data better."
+            )
+        if self.sole is not None:
+            found.append(
+                f"with shared slacks, {self.sole} is the most violated criterion of every query, so that this is the model of "
+                f"{self.sole} alone."
+            )
+        return found
 
     def problems(self, median_length, names):
         """Return descriptions of problems, with advice; an empty list if there are none."""
@@ -56,7 +100,7 @@ class Health:
                 f"training on {names} has nothing to learn from: no ranking of these queries has a loss. If all have two "
                 "documents, the reason is discount='kdd08', which is equal for both ranks: try 'log2', or criterion='map'."
             )
-        elif self.vacuous and self.objective_ratio == 1.0:  # exactly, without rounding
+        elif self.flat:
             found.append(
                 f"training on {names} has learned nothing: documents within each query have identical features. Check that "
                 "the columns of X vary within queries, by more than tiny amounts."
@@ -64,10 +108,10 @@ class Health:
         elif self.vacuous:
             found.append(
                 f"training on {names} is vacuous on these data: the objective is {self.objective_ratio:.4f} times that of "
-                f"w = 0, so the model has learned almost nothing and may rank badly. Criteria with a rank cutoff (ndcg, mrr), "
-                f"and all with feature_map='dorm', are vacuous on long lists (here the median is {median_length} documents a "
-                "query). Try bound='auto', criterion='auc', 'map' or 'ndcg-nc' with feature_map='po', shorter lists, or a "
-                "larger k."
+                "w = 0 and no larger C would help, so the model has learned almost nothing and may rank badly. Criteria with a "
+                "rank cutoff (ndcg, mrr), and all with feature_map='dorm', are vacuous on long lists (here the median is "
+                f"{median_length} documents a query). Try bound='auto', criterion='auc', 'map' or 'ndcg-nc' with "
+                "feature_map='po', shorter lists, or a larger k."
             )
         if self.dominant is not None and self.objective_ratio > _STIFF_FROM:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in self.parts.items())
@@ -79,19 +123,105 @@ class Health:
         return found
 
 
-def diagnose(risk, zero, result, C):
-    """Compute the `Health` of a convex training run; `zero` is the `Point` at w = 0."""
-    at_zero, norm = C * zero.risk, float(np.linalg.norm(result.w))
-    ratio = (0.5 * norm**2 + C * result.risk) / at_zero if at_zero > 0 else 0.0
-    fall = norm * float(np.linalg.norm(zero.slope))
-    derivative = (zero.risk - result.risk) / fall if fall > 0 else 0.0
-    # By the lower bound: an unfinished training is not vacuous.
-    vacuous = result.certificate.dual >= _VACUOUS_FROM * at_zero and derivative <= _STEEP_FROM
-    parts = _shares(risk)
-    dominant = max(parts, key=parts.get, default=None)
-    if dominant is not None and parts[dominant] <= _DOMINANT_FROM:
-        dominant = None
-    return Health(ratio, norm, result.risk, vacuous, parts, dominant)
+class HealthCheck:
+    """Computes the health of convex trainings with one driver.
+
+    Parameters
+    ----------
+    driver : CuttingPlanes
+        Its first point is w = 0.
+    """
+
+    def __init__(self, driver):
+        self.driver, self._vacuous = driver, None
+
+    def __call__(self, result, C):
+        """Return the `Health` of the `Result` of a run with this C."""
+        risk, zero, norm = self.driver.risk, self.driver.points[0], float(np.linalg.norm(result.w))
+        at_zero = C * zero.risk
+        ratio = (0.5 * norm**2 + C * result.risk) / at_zero if at_zero > 0 else 0.0
+        # An unfinished training is neither vacuous nor is its C small: it is unfinished.
+        nothing = result.reason == "converged" and (ratio >= _NOTHING_FROM or at_zero <= 0)
+        flat = at_zero > 0 and C * dot(zero.slope, zero.slope) <= _LEAST_SIZE * zero.risk
+        if nothing and not flat and self._vacuous is None:
+            self._vacuous = is_vacuous(self.driver, C)
+        vacuous = nothing and (flat or self._vacuous)
+        parts = _shares(risk)
+        dominant = max(parts, key=parts.get, default=None)
+        if dominant is not None and parts[dominant] <= _DOMINANT_FROM:
+            dominant = None
+        small_C, sole = nothing and not vacuous, _sole_part(risk, result.w)
+        return Health(ratio, norm, result.risk, vacuous, parts, dominant, small_C, sole, nothing and flat)
+
+
+def is_vacuous(driver, C):
+    """Return whether no C up to a very large one makes the criterion learn anything; see the module's docstring.
+
+    A copy of the driver, with its planes, runs for growing values of C until one has a w whose objective is below
+    (1 - eps) C R(0), or the dual bound shows for the largest that there is none.
+
+    Parameters
+    ----------
+    driver : CuttingPlanes
+        Its first point is w = 0.
+    C : float
+        Value of C for which nothing was learned.
+
+    Returns
+    -------
+    bool
+        False, too, if the passes do not suffice to decide.
+
+    Examples
+    --------
+    R(w) = max(1 - w, 1 + w) is least at 0; R(w) = max(1 - w, 0) is not, but a small C learns little of it.
+
+    >>> import numpy as np
+    >>> from structrank.solvers import CuttingPlanes, Plane
+    >>> class Risk:
+    ...     weights, n_features = np.ones(1), 1
+    ...     def __init__(self, left, right):
+    ...         self.planes = [(1.0, 1.0), (left, right)]
+    ...     def plane(self, w):
+    ...         slope, offset = max(self.planes, key=lambda plane: plane[1] - plane[0] * w[0])
+    ...         return Plane(np.array([slope]), offset, offset - slope * w[0])
+    >>> drivers = [CuttingPlanes(Risk(*plane), tol=1e-3) for plane in ((-1.0, 1.0), (0.0, 0.0))]
+    >>> [driver.run(1e-4).certificate.primal > 0.999e-4 for driver in drivers]
+    [True, True]
+    >>> [is_vacuous(driver, 1e-4) for driver in drivers]
+    [True, False]
+    """
+    zero = driver.points[0]
+    square = dot(zero.slope, zero.slope)
+    if zero.risk <= 0.0 or square == 0.0:
+        return True  # no ranking has a loss, or the plane at 0 is level: R(w) >= R(0)
+    unit = zero.risk / square
+    # A copy, with the planes at hand: which model a later run ends with must not depend on this decision.
+    driver = copy.deepcopy(driver, {id(driver.risk): driver.risk})
+    driver.tol = 0.5 * (1.0 - _NOTHING_FROM) * zero.risk
+    C, largest = max(C, unit), max(C, _LARGEST_SIZE * unit)
+    while True:
+        level = _NOTHING_FROM * C * zero.risk
+        run = driver.run(C, _PASSES, callback=lambda one, level=level: one.objective < level or one.bound >= level)
+        if run.reason == "interrupted":
+            raise KeyboardInterrupt
+        if run.certificate.dual < level:  # there is a better w, or none was ruled out
+            return False
+        if largest <= C:
+            return True
+        C = min(_FACTOR * C, largest)
+
+
+def _sole_part(risk, w):
+    """Return the name of the part whose inner maximum is the largest of every query at w, with shared slacks."""
+    if not risk.objective.shared or len(risk.parts) < 2 or not w.any():
+        return None
+    # The sum of the largest over a group is that of one part only if this part is the largest of each query.
+    largest = risk.plane(w).value
+    for number, part in enumerate(risk.parts):
+        if np.allclose(risk.plane(w, number).value, largest, rtol=1e-9, atol=1e-12):
+            return part.name
+    return None
 
 
 def _shares(risk):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +13,7 @@ from structrank.solvers import CuttingPlanes
 from structrank.solvers.backends import COMPILED
 from structrank.solvers.cutting_plane import ONE_SLACK_PASSES
 from structrank.training.checkpoint import KeptPasses
-from structrank.training.health import Health, diagnose
+from structrank.training.health import Health, HealthCheck
 from structrank.training.ramp import train_ramp
 from structrank.training.shard import Objective, Part
 
@@ -59,9 +60,12 @@ class Training:
         """Train for one C, from `start` if given; return `Result` and `Health`."""
         try:
             if self.bound != "ramp":
-                zero = self._convex.points[0]
                 result = self._convex.run(C, self.max_iter, start, callback)
-                health = diagnose(self.risk, zero, result, C)
+                try:
+                    health = self._health_check(result, C)
+                except KeyboardInterrupt:  # the model is finished, but a path of C is to stop here
+                    result = replace(result, reason="interrupted")
+                    health = self._health_check(result, C)
                 no_ramp = self.bound == "convex" or self.ramp_objective.relevant_from is None
                 if no_ramp or not health.vacuous or result.reason != "converged":
                     return result, health
@@ -81,11 +85,15 @@ class Training:
         result, kept = train_ramp(self._ramp_risk, start, C, self._options, self.max_iter, callback)
         # The ratio is 0 if no ranking has a loss, and exactly 1 if documents have identical features.
         ratio = kept.objective / (kept.C * at_zero) if at_zero > 0.0 else 0.0
-        return result, Health(ratio, kept.norm, kept.risk, vacuous=ratio in (0.0, 1.0))
+        return result, Health(ratio, kept.norm, kept.risk, vacuous=ratio in (0.0, 1.0), flat=ratio == 1.0)
 
     @cached_property
     def _convex(self):
         return _started(self.risk, self._options)
+
+    @cached_property
+    def _health_check(self):
+        return HealthCheck(self._convex)
 
     @cached_property
     def _ramp_risk(self):
@@ -114,7 +122,7 @@ class Training:
             if result.reason == "interrupted":  # the ramp has nothing to return yet
                 raise KeyboardInterrupt
             starts.append((result.w, enough_C))
-            if not diagnose(starter.risk, zero, result, enough_C).vacuous:
+            if not HealthCheck(starter)(result, enough_C).vacuous:
                 return starts[-1]
         return starts[0]
 

@@ -1,7 +1,7 @@
 """The self-contained HTML report of a criterion table.
 
-`contents` gathers what the report shows, `page` makes HTML of it, and ``report.html``, ``report.css`` and ``report.js``
-are what every report has in common.
+`contents` collects the data, `page` renders HTML, and ``report.html``, ``report.css`` and ``report.js`` are shared by all
+reports.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ def write_report(
     datasets: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a criterion table as one HTML file that needs nothing else: no network, no other file, no server.
+    """Write a criterion table as one HTML file that needs no network, no other file and no server.
 
     The page has the table with its marks (sortable), figures, for any two trainers the queries that gained or lost most
-    with both rankings side by side, and a summary of data, settings and versions. Of large comparisons it holds the first
-    50 documents of a ranking and those queries on which trainers differ most, and says so.
+    with both rankings side by side, and a summary of data, settings and versions. For large comparisons it is limited to the
+    first 50 documents of a ranking and to the queries on which trainers differ most, and says so.
 
     Parameters
     ----------
     table : CriterionTable
     path : path-like
-        Where to write it; a file of that name is replaced in one step. Its folder must exist.
+        File to write, replaced in one step if it exists. Its folder must exist.
     datasets : dict, default None
-        The data sets as `structrank.compare` took them; None for those that the table keeps (``table.folds``). Where
-        there are neither, the report has no rankings and says little about the data.
+        The data sets as passed to `structrank.compare`; None for ``table.folds``. Without either, the report has no rankings
+        and little information about the data.
     settings : dict, default None
-        What to list as settings, by name; None for those that the table keeps (``table.settings``), if it does.
+        Settings to list, by name; None for ``table.settings``.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def write_report(
 
     path = _check_path(path)
     page = render(gather(table, datasets, settings))
-    # Names may hold halves of surrogate pairs (undecodable bytes), which UTF-8 does not have.
+    # Names may contain halves of surrogate pairs (undecodable bytes), which UTF-8 cannot encode.
     replace_file(path, page.encode("utf-8", "xmlcharrefreplace"), "the report")
 
 

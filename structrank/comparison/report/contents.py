@@ -1,4 +1,4 @@
-"""What the report shows, as plain data: lists, dicts, numbers and texts."""
+"""The content of the report as plain data: lists, dicts, numbers and texts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy as np
 
 from structrank.datasets.queries import Grouping, group_by_query
 
-# How much goes into one file: documents of a ranking, ranked documents in all, and values (query x trainer x measure) in
-# all. The last two are about 3 MB and 2 MB.
+# Limits of one file: documents of a ranking, ranked documents in total, and values (query x trainer x measure) in total. The
+# last two are about 3 MB and 2 MB.
 N_TOP = 50
 _MOST_RANKED = 250_000
 _MOST_VALUES = 250_000
@@ -26,14 +26,14 @@ _PACKAGES_OF_TRAINERS = ("lightgbm", "xgboost")
 
 @dataclass(frozen=True)
 class Contents:
-    """All that a report shows.
+    """The content of a report.
 
     Attributes
     ----------
     table : CriterionTable
     parts : list of dict
         One for each part (train, validation, test) of each fold: data set, fold, part, n_docs, n_queries, n_features,
-        labels (from label to count), one_kind (queries without both relevant and irrelevant documents). Empty where not known.
+        labels (from label to count), one_kind (queries without both relevant and irrelevant documents). Empty if unknown.
     relevant_from : float or None
         Lowest label of a document shown as relevant; None for any label above 0.
     settings : dict
@@ -42,7 +42,7 @@ class Contents:
         From names of trainers to texts.
     versions : dict
     data : dict
-        What the script of the page reads, ready for JSON.
+        Data for the script of the page, ready for JSON.
     """
 
     table: object
@@ -55,7 +55,7 @@ class Contents:
 
 
 def gather(table, datasets=None, settings=None):
-    """Collect what the report of a criterion table shows; arguments as for `write_report`."""
+    """Collect the content of the report of a criterion table; arguments as for `write_report`."""
     folds = _check_folds(table, getattr(table, "folds", None) if datasets is None else datasets)
     settings = dict((getattr(table, "settings", None) or {}) if settings is None else settings)
     trainer_settings = settings.pop("trainers", {})
@@ -74,7 +74,10 @@ def gather(table, datasets=None, settings=None):
             "nTop": N_TOP,
             "columns": _columns(table),
             "cells": [
-                {"dataset": cell.dataset, "fold": cell.fold, "trainer": cell.trainer, "C": cell.C, "seconds": cell.seconds}
+                {
+                    **{name: getattr(cell, name) for name in ("dataset", "fold", "trainer", "C", "seconds")},
+                    "vacuous": bool(cell.vacuous),
+                }
                 for cell in table.cells
             ],
             "datasets": _queries(table, folds, relevant_from),
@@ -95,13 +98,13 @@ def _check_folds(table, folds):
         if len(folds[cell.dataset]) != table.n_folds[cell.dataset]:
             raise ValueError(
                 f"{here} has {len(folds[cell.dataset])} fold(s), the table {table.n_folds[cell.dataset]}; "
-                "give the data that it was made of."
+                "pass the data that it was computed from."
             )
         n_docs = len(folds[cell.dataset][cell.fold].test.y)
         if n_docs != len(cell.scores):
             raise ValueError(
                 f"{here}, fold {cell.fold + 1}: the test part has {n_docs} rows, the table scores for "
-                f"{len(cell.scores)}; give the data that it was made of."
+                f"{len(cell.scores)}; pass the data that it was computed from."
             )
     return {name: folds[name] for name in table.datasets}
 
@@ -222,7 +225,7 @@ def _number(value, digits=None):
 
 @dataclass(frozen=True)
 class _TestPart:
-    """The test part of one fold: what its rankings are made of."""
+    """The test part of one fold, with the scores of each trainer."""
 
     labels: np.ndarray
     docid: np.ndarray | None
@@ -275,7 +278,7 @@ def _test_parts(table, folds):
 
 
 def _queries(table, folds, relevant_from):
-    """Return, for each data set, what the page tells of single queries, within the limits of a file."""
+    """Return, for each data set, the queries that the page shows, within the limits of a file."""
     parts = None if folds is None else _test_parts(table, folds)
     homes = {dataset: _homes(table, dataset, None if parts is None else parts[dataset]) for dataset in table.datasets}
     valued, ranked = _choose(table, homes)
@@ -313,7 +316,7 @@ def _name(value):
 
 
 def _homes(table, dataset, parts):
-    """Return, for each pooled query, its fold (None where not known), its place in the fold and its number of documents."""
+    """Return, for each pooled query, its fold (None if unknown), its place in the fold and its number of documents."""
     if parts is None:
         fold = 0 if table.n_folds[dataset] == 1 else None
         return [(fold, place, 0) for place in range(len(table.query_ids[dataset]))]
@@ -321,9 +324,9 @@ def _homes(table, dataset, parts):
 
 
 def _choose(table, homes):
-    """Choose the queries that there is room for, those first on which trainers differ most.
+    """Choose queries within the limits of a file, first those on which trainers differ most.
 
-    Gives two sets of (data set, place): those with values, and among these those with rankings.
+    Returns two sets of (data set, place): queries with values, and the subset with rankings.
     """
     queries = []
     for dataset in table.datasets:
@@ -337,7 +340,7 @@ def _choose(table, homes):
 
 
 def _values(table, dataset, measure):
-    """Return the (n_trainers, n_queries) values as the page shows them; what is equal there counts as equal."""
+    """Return the (n_trainers, n_queries) values, rounded as on the page; values that are equal there count as equal."""
     return np.round([table.per_query[name, dataset, measure] for name in table.trainers], 6)
 
 

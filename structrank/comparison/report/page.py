@@ -1,6 +1,6 @@
 """The report as HTML.
 
-Whatever comes from the data (names, ids, notes) is text: escaped here, and set as text by the script.
+Names, ids and notes come from the data: they are escaped here, and set as text by the script.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 import string
 from html import escape
 
-from structrank.comparison.rendering import short_notes
+from structrank.comparison.rendering import VACUOUS, explanations, short_notes
 from structrank.comparison.report.contents import N_TOP
 from structrank.comparison.significance import SIGNIFICANT
 
@@ -41,7 +41,7 @@ def render(contents):
     return string.Template(_file("report.html")).substitute(
         style=style,
         script=script,
-        # The only style and script that a browser is to accept; everything else, and all network, is refused.
+        # The only style and script that a browser may accept; everything else, and the network, is refused.
         policy=f"default-src 'none'; style-src '{_sha256(style)}'; script-src '{_sha256(script)}'; base-uri 'none'",
         title=escape(", ".join(table.datasets)),
         summary=escape(_summary(table)),
@@ -66,7 +66,7 @@ def _sha256(text):
 
 
 def _as_json(data):
-    """Return JSON that nothing can end early inside a script element: no <, > or & is left in it."""
+    """Return JSON without <, > and &, so that it cannot end a script element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", r"\u003c").replace(">", r"\u003e").replace("&", r"\u0026")
 
@@ -79,7 +79,7 @@ def _rows(rows):
 
 
 def _head(text, number=False, sortable=False):
-    """Return a column head; to sort by it, it has a button, which the keyboard reaches too."""
+    """Return a column header; a sortable one has a button, which the keyboard reaches too."""
     kind = ' class="number"' if number else ""
     if not sortable:
         return f'<th scope="col"{kind}>{escape(text)}</th>'
@@ -87,7 +87,7 @@ def _head(text, number=False, sortable=False):
 
 
 def _cell(text, value=None, style=""):
-    """Return a cell with text; `value` is the number that it is sorted by."""
+    """Return a cell with text; `value` is the number to sort by."""
     if value is None:
         return f"<td>{escape(text)}</td>"
     value = "" if math.isnan(value) else repr(float(value))
@@ -101,7 +101,7 @@ def _count(number, noun):
 
 
 def _scroll(label, inside):
-    """Put something wide into a box that scrolls by itself, so that the page never has to."""
+    """Put wide content into a box that scrolls, so that the page does not."""
     return f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(label)}">{inside}</div>'
 
 
@@ -114,7 +114,7 @@ def _pairs(texts):
 
 
 def _summary(table):
-    n_queries = sum(len(ids) for ids in table.query_ids.values())
+    n_queries = sum(table.n_queries.values())
     parts = [_count(len(table.trainers), "trainer"), _count(len(table.datasets), "data set")]
     parts += [_count(n_queries, "test query"), datetime.date.today().isoformat()]
     return " · ".join(parts)
@@ -125,7 +125,7 @@ def _criterion_table(table):
     columns = list(itertools.product(table.datasets, table.measures))
     groups = "".join(
         f'<th class="start" scope="colgroup" colspan="{len(table.measures)}">{escape(dataset)} '
-        f"<small>{escape(_count(len(table.query_ids[dataset]), 'query'))}</small></th>"
+        f"<small>{escape(_count(table.n_queries[dataset], 'query'))}</small></th>"
         for dataset in table.datasets
     )
     heads = [_head("Trained on", sortable=True)]
@@ -137,35 +137,34 @@ def _criterion_table(table):
         cells = [f'<th scope="row"><span>{escape(name)}</span>{sign}</th>']
         for dataset, measure in columns:
             mean, mark = float(means.loc[name, (dataset, measure)]), marks[name, dataset, measure]
-            styles = [{"**": "best", "*": "second"}.get(mark.rstrip("<"), ""), "below" if "<" in mark else ""]
+            styles = [{"**": "best", "*": "second"}.get(mark.rstrip("<v"), "")]
+            styles += [style for sign, style in (("<", "below"), ("v", "vacuous")) if sign in mark]
             styles.append("start" if measure == table.measures[0] else "")
             text = _UNDEFINED if math.isnan(mean) else f"{mean:.3f}"
             cells.append(_cell(text, mean, " ".join(filter(None, styles))))
         body.append(cells)
+    rows = _rows(body).split("\n")
+    if table.n_above < len(rows):  # sorting moves the rule with its row
+        rows[table.n_above] = rows[table.n_above].replace("<tr>", '<tr class="rule">', 1)
     inside = (
         f'<table class="sortable" id="criterion-table"><thead><tr><td></td>{groups}</tr><tr>{"".join(heads)}</tr></thead>'
-        f"<tbody>{_rows(body)}</tbody></table>"
+        f"<tbody>{''.join(rows)}</tbody></table>"
     )
     return _scroll("Criterion table", inside)
 
 
 def _legend(table):
-    settings = [f"{name} ({text})" if text else name for name, text in table.measure_settings.items()]
-    missing = [
-        f"{dataset} {measure}: {count:,} of {len(table.query_ids[dataset]):,}"
-        for (dataset, measure), count in table.undefined.items()
-        if count
-    ]
     below = (
         f"significantly below the column's best: p ≤ {SIGNIFICANT} in a paired randomisation test over queries, with "
         "Holm's correction over the rows of the column"
     )
     marks = [("best", "0.9", "best of its column"), ("second", "0.8", "second best"), ("below", "0.7", below)]
+    if any(table.vacuous.values()):
+        marks.append(("vacuous", "0.6", VACUOUS))
     items = [f'<li><span class="sample {style}">{text}</span> {escape(what)}</li>' for style, text, what in marks]
     if table.notes:
         items.append('<li><span class="sample noted">!</span> has notes on training</li>')
-    texts = {"Measures": "; ".join(settings), "Undefined test queries, left out of the means": "; ".join(missing) or "none"}
-    lines = "".join(f"<p><b>{escape(name)}:</b> {escape(text)}.</p>" for name, text in texts.items())
+    lines = "".join(f"<p>{escape(text)}.</p>" for text in explanations(table))
     return f'<ul class="legend">{"".join(items)}</ul>{lines}'
 
 
@@ -187,8 +186,8 @@ def _tests(table):
     inside = f'<table class="sortable"><thead><tr>{"".join(heads)}</tr></thead><tbody>{_rows(body)}</tbody></table>'
     return (
         "<details><summary>Paired tests against the best, in full</summary><p>Two-sided p-values, paired by query, and "
-        "corrected for the number of rows of the column by Holm's method. The best is the best on these very queries, so "
-        "a p-value says how firmly they set a row below it, not what other queries would.</p>"
+        "corrected for the number of rows of the column by Holm's method. The best row is chosen on the same queries, so "
+        "p-values are optimistic about differences from it.</p>"
         f"{_scroll('Paired tests', inside)}</details>"
     )
 
@@ -221,7 +220,7 @@ def _limits(contents):
             "trainers differ most. Counts are of all queries."
         )
     if not contents.parts:
-        texts.append("The labels of the test documents were not given to this report, so it has no rankings.")
+        texts.append("The report has no labels of the test documents, and so no rankings.")
     elif n_ranked < n_valued:
         texts.append(
             f"To keep the file small, it holds the rankings of {n_ranked:,} of {n_queries:,} test queries: those on which "
@@ -251,7 +250,7 @@ def _describe_dataset(contents, dataset):
     if not parts:
         n_docs = [len(cell.scores) for cell in table.cells if cell.dataset == dataset and cell.trainer == table.trainers[0]]
         sizes = f"{_count(len(table.query_ids[dataset]), 'test query')}, {_count(sum(n_docs), 'document')}"
-        return f"{title}<p>{escape(sizes)}; more about the data was not given to this report.</p>"
+        return f"{title}<p>{escape(sizes)}; the report has no other data.</p>"
     if table.n_folds[dataset] == 1:
         return title + _parts_table(dataset, parts)
     pooled = _parts_table(f"{dataset}, test parts", [_pooled([part for part in parts if part["part"] == "test"])])

@@ -55,6 +55,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         sample_weight: ArrayLike | None = None,
         validation: Dataset | tuple | None = None,
         callback: Callable[[Round], object] | None = None,
+        start: ArrayLike | None = None,
     ) -> Self:
         """Train.
 
@@ -72,6 +73,9 @@ class _GradientRanker(LinearMethods, MeasureRanker):
             Data on which the measure selects the best epoch and decides when to stop; None for the training set.
         callback : callable, default None
             Called with each epoch's entry of the history; a true return value stops training.
+        start : array-like of shape (n_weights,), default None
+            Initial weights, such as ``weights_`` of another model with the same features and hidden units; they are kept, as
+            epoch 0, if no epoch has a larger value of the measure. None draws random weights.
 
         Returns
         -------
@@ -83,7 +87,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         validation = as_validation(validation, data)
         data, _ = data.counted()
         run = _Run(self, measure, data, validation)
-        reason = run.descend(reporter)
+        reason = run.descend(reporter, start)
         self.weights_ = run._as_given(run.best_weights)
         self._keep_course(X, data, reporter, reason, run.best_round)
         return self
@@ -342,10 +346,13 @@ class _Run:
         self.mean, self.scale = moments(data)
         self.network = Network(data.n_features, ranker.hidden_units)
 
-    def descend(self, reporter):
+    def descend(self, reporter, start=None):
         """Train; return the reason for stopping."""
         rng = np.random.default_rng(self.ranker.random_state)
         self._keep(self.network.random_weights(rng), 0, -np.inf)
+        if start is not None:
+            weights = self._standardised(start)
+            self._keep(weights, 0, self._measure(weights, 0, 0, np.nan, time.perf_counter())[1])
         try:
             reason = self._ascend(reporter, rng)
             if reason == "patience" and self.ranker.settle and self.other is None and self.best_value < 1.0:
@@ -424,6 +431,17 @@ class _Run:
         if length > 0.0:
             step *= share * np.linalg.norm(self.best_weights) / length
         return self.best_weights + step, pairs
+
+    def _standardised(self, start):
+        """Return given weights for standardised features."""
+        weights = np.asarray(start, dtype=np.float64)
+        if weights.shape != (self.network.size,) or not np.isfinite(weights).all():
+            raise ValueError(
+                f"start has shape {weights.shape}; expected {self.network.size} finite weights, such as weights_ of a model "
+                f"with {self.network.n_features} features and hidden_units={self.network.n_hidden}."
+            )
+        deviation = np.divide(1.0, self.scale, out=np.ones_like(self.scale), where=self.scale > 0)
+        return self.network.rescale(weights, -self.mean / deviation, deviation)
 
     def _as_given(self, weights):
         return self.network.rescale(weights, self.mean, self.scale)

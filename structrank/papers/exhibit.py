@@ -86,9 +86,10 @@ class Result:
         return {heading: text for heading, text in found.items() if text}
 
     def frames(self) -> dict[str, pd.DataFrame]:
-        """Return the tables, by heading: ours, and the printed numbers and the difference where the data are the paper's."""
+        """Return the tables, by heading: ours, printed, and the difference where the data are the paper's."""
         if self.printed is None:
-            return {"Ours": self.ours}
+            printed = None if self.exhibit is None else self.exhibit.printed
+            return {"Ours": self.ours} | ({} if printed is None else {"Printed (other data)": printed})
         return {"Ours": self.ours, "Printed": self.printed, "Ours - printed": self.difference}
 
     def __str__(self) -> str:

@@ -104,7 +104,8 @@ class Result:
 class Exhibit:
     """A table or figure of a paper; calling it computes it.
 
-    Made by the decorator `exhibit` from a function ``f(data=None, *, quick=True, ...)`` that returns a `Result`.
+    Made by the decorator `exhibit` from a function ``f(data=None, *, ...)`` that returns a `Result`. A function that would take
+    more than a minute has an argument ``quick=True`` that reduces it.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ class Exhibit:
             From names to data sets; None for embedded or generated data. Printed numbers stand beside ours for data sets that
             have the name of one of the paper's.
         **settings
-            ``quick=False`` for the settings of the paper, and the other arguments of the function.
+            The other arguments of the function, such as ``quick=False`` for the settings of the paper.
 
         Returns
         -------

@@ -8,7 +8,7 @@ import importlib
 
 from structrank._support.lazy import names_of
 
-_PAPERS = ("kdd08", "www11", "sigir09", "msr07")
+_PAPERS = ("kdd08", "www11", "sigir09", "msr07", "aaai10")
 
 __all__ = [*_PAPERS, "exhibits"]
 __getattr__, __dir__ = names_of(globals(), dict.fromkeys(_PAPERS))

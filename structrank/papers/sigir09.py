@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +15,7 @@ from structrank.datasets.containers import Fold
 from structrank.lambdas import LambdaRank, LocalOptimalityDisplay, local_optimality
 from structrank.papers.exhibit import Result, exhibit, printed_table
 from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay
-from structrank.papers.stand_ins import artificial, claim, described, first_folds, noisy, some_queries
+from structrank.papers.stand_ins import artificial, described, first_folds, noisy, sentences, some_queries
 
 __all__ = ["figure1", "figure2", "figure3", "figure4", "figure5", "figure6", "restarts", "table1", "table2", "table3", "table4"]
 
@@ -97,7 +98,7 @@ def _constructions(name, data, quick):
     """Train with each construction and compare on the validation queries, as Tables 1 and 2."""
     folds = _data(data, _TABLE if quick else _FULL, ("noisy", "artificial"))
     rows: dict[Any, dict[str, float]] = {}
-    findings = []
+    outcomes: Any = defaultdict(dict)
     for title, fold in folds.items():
         measure, held_out = _measures(fold)[name], fold.test if fold.validation is None else fold.validation
         found = {each: _values(_trained(measure, fold, quick, construction=each), held_out, measure) for each in _CONSTRUCTIONS}
@@ -109,11 +110,11 @@ def _constructions(name, data, quick):
         better = bool((first[name] > others[name]).all() and (others["p"] < significance.SIGNIFICANT).all())
         best = others[name].idxmax()
         second = f"{others[name].max():.3f}, p = {others.loc[best, 'p']:.2g}"
-        evidence = f"{title}: {name} {first[name]:.3f}; the best other, {best}, {second}"
-        findings.append(claim("RankNetWeightPairs is best, with significance", better, evidence))
+        evidence = f"{first[name]:.3f}; the best other, {best}, {second}"
+        outcomes["RankNetWeightPairs is best, with significance"][title] = better, evidence
     ours = pd.DataFrame(rows).T.rename_axis(["data", "construction"])
     bars, errors = (ours[column].unstack(0)[list(folds)].loc[list(_CONSTRUCTIONS)] for column in (name, "SE"))
-    return Result(ours, BarsDisplay(bars, f"validation {name}", errors=errors), described(folds), findings=findings)
+    return Result(ours, BarsDisplay(bars, f"validation {name}", errors=errors), described(folds), findings=sentences(outcomes))
 
 
 _TABLES_1_2 = {
@@ -182,19 +183,15 @@ def _around(name, data, quick, n_directions):
                 if training == "lambdas":
                     panels[f"{title}, {layers}"] = LocalOptimalityDisplay(result)
     ours = pd.DataFrame.from_dict(rows, orient="index").rename_axis(["data", "layers", "training"])
-    findings = []
-    for training, statement in (
-        ("lambdas", "Trained by lambdas, the weights are at a local optimum"),
-        ("settled", "Trained by lambdas and settled, the weights are at a local optimum"),
-    ):
-        mine = ours.xs(training, level="training")
+    outcomes: Any = defaultdict(dict)
+    for (title, training), mine in ours.groupby(["data", "training"], sort=False):
+        statement = {"lambdas": "Trained by lambdas", "settled": "Trained by lambdas and settled"}[training]
         evidence = (
-            f"{int(mine['local optimum'].sum())} of {len(mine)} models; of {n_directions} random directions, at most "
-            f"{mine['ascent directions'].max()} lead up, of all {mine['weights'].sum()} weights moved alone, "
-            f"{mine['ascent weights'].sum()}"
+            f"{int(mine['local optimum'].sum())} of {len(mine)} models; at most {mine['ascent directions'].max()} of "
+            f"{n_directions} directions lead up, and {mine['ascent weights'].sum()} of {mine['weights'].sum()} single weights"
         )
-        findings.append(claim(statement, mine["local optimum"].all(), evidence))
-    return Result(ours, PanelsDisplay(panels), described(folds), findings=findings)
+        outcomes[f"{statement}, the weights are local optima"][title] = mine["local optimum"].all(), evidence
+    return Result(ours, PanelsDisplay(panels), described(folds), findings=sentences(outcomes))
 
 
 def _around_about(name):
@@ -278,10 +275,9 @@ def figure6(data=None, *, quick=True, n_directions=459):
         {title: {"training ndcg": result.value, "ascent directions": result.n_better} for title, result in found.items()},
         orient="index",
     )
-    evidence = ", ".join(f"{title}: {result.n_better} of {n_directions} directions lead up" for title, result in found.items())
-    failed = not any(result.passed for result in found.values())
+    cases = {title: (not result.passed, f"{result.n_better} of {n_directions} lead up") for title, result in found.items()}
     panels = {title: LocalOptimalityDisplay(result) for title, result in found.items()}
-    findings = [claim("Random weights are not a local optimum", failed, evidence)]
+    findings = sentences({"Random weights are not a local optimum": cases})
     return Result(ours.rename_axis("data"), PanelsDisplay(panels), described(folds), findings=findings)
 
 
@@ -293,7 +289,8 @@ _GAIN = "ndcg - matched"
 def _matched(data, quick, share):
     """Compare training measures on all test measures, with a share of the training queries, as Tables 3 and 4."""
     folds = _data(data, _TABLE if quick else _FULL, ("noisy", "artificial"))
-    rows, findings, panels = {}, [], {}
+    rows, panels = {}, {}
+    outcomes: Any = defaultdict(dict)
     for title, fold in folds.items():
         n_queries = max(2, round(share * len(np.unique(fold.train.qid))))
         measures, part = _measures(fold), some_queries(fold.train, n_queries)
@@ -310,34 +307,34 @@ def _matched(data, quick, share):
         mine = means.join(pd.DataFrame(p).T).join(pd.Series(pairs, name="effective pairs"))
         mine.loc[_GAIN] = means.loc["ndcg"] - pd.Series(np.diag(means), index=means.columns)
         rows[title] = mine
-        findings += _matching(title, mine, list(measures)) + _fewer_pairs(title, mine["effective pairs"])
+        for statement, outcome in [*_matching(mine, list(measures)), _fewer_pairs(mine["effective pairs"])]:
+            outcomes[statement][title] = outcome
         panels[title] = BarsDisplay(means.T, "test value")
     ours = pd.concat(rows, names=["data", "trained for"])
-    return Result(ours, PanelsDisplay(panels), described(folds), findings=findings)
+    return Result(ours, PanelsDisplay(panels), described(folds), findings=sentences(outcomes))
 
 
-def _matching(title, mine, measures):
-    """Compare the paper's statement on each test measure with ours."""
-    findings = []
+def _matching(mine, measures):
+    """Yield the paper's statement on each test measure, and its outcome here."""
     for column in measures:
         values = mine[column].loc[measures]
-        best, matched = values.idxmax(), values[column]
-        other = values.drop(column).idxmax()
+        best, other = values.idxmax(), values.drop(column).idxmax()
         p = mine.loc[other, f"p {column}"]
-        evidence = f"{title}: trained for {column} {matched:.3f}, for {other} {values[other]:.3f}, p = {p:.2g}"
+        evidence = f"{values[column]:.3f}; trained for {other} {values[other]:.3f}, p = {p:.2g}"
         if column in ("ndcg", "map"):
             sure = best == column and p < significance.SIGNIFICANT
-            findings.append(claim(f"For {column}, training on {column} is best, with significance", sure, evidence))
+            yield f"Training on {column} is best for {column}, with significance", (sure, evidence)
         else:
-            findings.append(claim(f"For {column}, training on ndcg is best", best == "ndcg", evidence))
-    return findings
+            yield f"Training on ndcg is best for {column}, which training on {column} is not", (best == "ndcg", evidence)
 
 
-def _fewer_pairs(title, pairs):
+def _fewer_pairs(pairs):
     order = ("ndcg", "ndcg@10", "map", "mrr")
-    evidence = f"{title}: {', '.join(f'{name} {pairs[name]:,.0f}' for name in order)} an epoch"
-    holds = all(pairs[one] > pairs[next_] for one, next_ in pairwise(order))
-    return [claim("Effective pairs: ndcg has more than ndcg@10, this more than map, and map more than mrr", holds, evidence)]
+    evidence = f"{', '.join(f'{name} {pairs[name]:,.0f}' for name in order)} an epoch"
+    return "Effective pairs decrease from ndcg to ndcg@10, map and mrr", (
+        all(pairs[one] > pairs[other] for one, other in pairwise(order)),
+        evidence,
+    )
 
 
 _TABLES_3_4 = {
@@ -390,7 +387,7 @@ def table4(data=None, *, quick=True):
 def figure5(data=None, *, quick=True):
     """Compute Figure 5: the test MRR by number of effective pairs; arguments as for `table1`."""
     folds = _data(data, _TABLE if quick else _FULL, ("artificial",))
-    rows, findings, panels = {}, [], {}
+    rows, panels, cases = {}, {}, {}
     for title, fold in folds.items():
         measures, total = _measures(fold), len(np.unique(fold.train.qid))
         sizes = sorted({max(2, round(total * share)) for share in (0.02, 0.05, 0.1, 0.2, 0.4, 1.0)})
@@ -404,21 +401,21 @@ def figure5(data=None, *, quick=True):
         mine = pd.DataFrame.from_dict({key[1:]: row for key, row in rows.items() if key[0] == title}, orient="index")
         curves = {name: mine.loc[name].set_index("effective pairs")["mrr"].sort_index() for name in measures}
         panels[title] = LinesDisplay(pd.DataFrame(curves), "effective pairs an epoch", "test mrr", logx=True)
-        findings.append(_at_equal_pairs(title, curves))
+        cases[title] = _at_equal_pairs(curves)
     ours = pd.DataFrame.from_dict(rows, orient="index").rename_axis(["data", "trained for", "queries"])
+    findings = sentences({"At equal numbers of effective pairs, training for MRR gives the best MRR": cases})
     return Result(ours, PanelsDisplay(panels), described(folds), findings=findings)
 
 
-def _at_equal_pairs(title, curves):
+def _at_equal_pairs(curves):
     """Compare the curves at the largest number of pairs that all of them have."""
     least = max(curve.index[0] for curve in curves.values())
     most = min(curve.index[-1] for curve in curves.values())
     if least > most:
-        return f"{title}: the training sets do not overlap in their number of effective pairs, so nothing can be compared."
+        return False, "the training sets have no number of effective pairs in common"
     at = {name: float(np.interp(np.log(most), np.log(curve.index), curve)) for name, curve in curves.items()}
-    evidence = f"{title}, {most:,.0f} pairs: {', '.join(f'{name} {value:.3f}' for name, value in at.items())}"
-    holds = at["mrr"] > max(value for name, value in at.items() if name != "mrr")
-    return claim("At equal numbers of effective pairs, training for MRR gives the best MRR", holds, evidence)
+    evidence = f"{most:,.0f} pairs: {', '.join(f'{name} {value:.3f}' for name, value in at.items())}"
+    return at["mrr"] > max(value for name, value in at.items() if name != "mrr"), evidence
 
 
 # ---- Restarts
@@ -463,19 +460,17 @@ def restarts(data=None, *, quick=True, n_directions=459):
             }
             curves[title, name] = pd.Series([before.value, *values])
     ours = pd.DataFrame.from_dict(rows, orient="index").rename_axis(["data", "start"])
-    n_optima, n_higher = int(ours["local optimum"].sum()), int((ours["ndcg@10 after"] > ours["ndcg@10 at start"]).sum())
-    slowest, mean_gain = ours["epochs until above"].max(), (ours["ndcg@10 after"] - ours["ndcg@10 at start"]).mean()
-    findings = [
-        claim(
-            "Early weights and those learned for MRR are local optima of NDCG@10",
-            n_optima == len(ours),
-            f"{n_optima} of {len(ours)}; of {n_directions} directions, {ours['ascent directions at start'].min()} to "
-            f"{ours['ascent directions at start'].max()} lead up",
-        ),
-        claim(
-            "Training from them raises NDCG@10",
-            n_higher == len(ours),
-            f"{n_higher} of {len(ours)}, by {mean_gain:.3f} in the mean, after at most {slowest:.0f} epochs",
-        ),
-    ]
-    return Result(ours, LinesDisplay(pd.DataFrame(curves), "epoch", "training ndcg@10"), described(folds), findings=findings)
+    outcomes: Any = defaultdict(dict)
+    for title, mine in ours.groupby("data", sort=False):
+        up, gains = mine["ascent directions at start"], mine["ndcg@10 after"] - mine["ndcg@10 at start"]
+        outcomes["Early weights, and weights learned for MRR, are local optima of NDCG@10"][title] = (
+            mine["local optimum"].all(),
+            f"{int(mine['local optimum'].sum())} of {len(mine)}; {up.min()} to {up.max()} of {n_directions} directions lead up",
+        )
+        outcomes["Training from them raises NDCG@10"][title] = (
+            (gains > 0).all(),
+            f"{int((gains > 0).sum())} of {len(mine)}, by {gains.min():.3f} to {gains.max():.3f}; above the start after "
+            f"at most {mine['epochs until above'].max():.0f} epochs",
+        )
+    display = LinesDisplay(pd.DataFrame(curves), "epoch", "training ndcg@10")
+    return Result(ours, display, described(folds), findings=sentences(outcomes))

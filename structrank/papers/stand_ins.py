@@ -12,7 +12,7 @@ from structrank.datasets.containers import Dataset, Fold
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["artificial", "claim", "described", "first_folds", "noisy", "some_queries"]
+__all__ = ["artificial", "described", "first_folds", "noisy", "sentences", "some_queries"]
 
 _SPLIT = (0.4, 0.2, 0.4)  # 10K, 5K and 10K queries in both papers on LambdaRank
 
@@ -61,12 +61,24 @@ def described(folds: Mapping[str, Fold]) -> str:
     )
 
 
-def claim(statement: str, holds: Any, evidence: str) -> str:
-    """Return whether a statement of the paper holds here, with the numbers that decide.
+def sentences(outcomes: Mapping[str, Mapping[str, tuple[Any, str]]]) -> list[str]:
+    """Return a sentence for each statement of a paper: on which data it holds here, and the numbers that decide.
+
+    Parameters
+    ----------
+    outcomes : dict
+        From statements to dicts from data sets to (whether it holds, the numbers).
 
     Examples
     --------
-    >>> claim("SPSA:4 is below RankNet", 0.8 < 0.7, "0.800, 0.700")
-    'SPSA:4 is below RankNet: does not hold here (0.800, 0.700).'
+    >>> sentences({"a > b": {"web": (True, "0.8, 0.7"), "news": (False, "0.6, 0.7")}})
+    ['a > b: holds on web (0.8, 0.7); does not hold on news (0.6, 0.7).']
     """
-    return f"{statement}: {'holds' if holds else 'does not hold'} here ({evidence})."
+    texts = []
+    for statement, cases in outcomes.items():
+        parts = []
+        for verb, wanted in (("holds", True), ("does not hold", False)):
+            named = [f"{name} ({evidence})" for name, (holds, evidence) in cases.items() if bool(holds) == wanted]
+            parts += [f"{verb} on {', '.join(named)}"] if named else []
+        texts.append(f"{statement}: {'; '.join(parts)}.")
+    return texts

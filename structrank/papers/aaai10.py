@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from structrank import datasets
+from structrank._support.plotting import Display
 from structrank.clicks import (
     ClickLog,
     CollaborativeRanker,
@@ -118,7 +119,24 @@ def figure2(data=None):
         found = _most_similar(matrix)
         outcomes[f"By {kind} the most similar queries are {expected}"] = {"the example": (found == expected, f"found {found}")}
     findings = sentences(outcomes)
-    return Result(ours, BarsDisplay(ours, "entry"), "the example of the paper", printed=_FIGURE2, findings=findings)
+    return Result(ours, _MatrixDisplay(ours), "the example of the paper", printed=_FIGURE2, findings=findings)
+
+
+class _MatrixDisplay(Display):
+    """Non-zero entries of a matrix as filled cells."""
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def plot(self, ax=None):
+        """Draw the matrix on matplotlib axes; None creates a figure."""
+        ax = self._place(ax, figsize=(7.0, 2.6))
+        rows, columns = self.frame.shape
+        ax.pcolormesh(self.frame.to_numpy(), cmap="Blues", vmin=0, vmax=1.5, edgecolors="0.6", linewidth=1)
+        ax.set_xticks(np.arange(columns) + 0.5, list(self.frame))
+        ax.set_yticks(np.arange(rows) + 0.5, [f"query {query}" for query in self.frame.index])
+        ax.invert_yaxis()
+        return self
 
 
 def _most_similar(matrix):

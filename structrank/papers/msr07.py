@@ -326,8 +326,8 @@ def table1(data=None, *, quick=True):
             evidence = f"test {test[better]:.3f} and {test[worse]:.3f}"
             outcomes[f"{better} is better than {worse}"][title] = test[better] > test[worse], evidence
     ours = pd.concat(tables, names=["data", "method"])
-    panels = {title: BarsDisplay(table.T, "ndcg@10") for title, table in tables.items()}
-    return Result(ours, PanelsDisplay(panels), described(folds), findings=sentences(outcomes))
+    bars = pd.concat({title: table.T for title, table in tables.items()})
+    return Result(ours, BarsDisplay(bars, "ndcg@10"), described(folds), findings=sentences(outcomes))
 
 
 def _best_spsa(fold, quick):

@@ -119,12 +119,17 @@ def _read(arguments, exhibit, paths, data):
 
     if not paths or exhibit.read is None:
         return None
-    for name, path in paths.items():
+    folders = exhibit.read is load_letor_folds  # other exhibits read click logs, which are files
+    fitting = {name: path for name, path in paths.items() if os.path.isdir(path) == folders}
+    if not fitting and not arguments.all:
+        wanted = "a folder in LETOR format" if folders else "a file with a click log"
+        raise ValueError(f"{exhibit.paper} {exhibit.name} reads {wanted}; found {', '.join(paths.values())}.")
+    for name, path in fitting.items():
         if (exhibit.read, name) not in data:
             options = given(arguments, *READING) if exhibit.read is load_letor_folds else {}
             with naming_options(*READING):
                 data[exhibit.read, name] = exhibit.read(path, **options)
-    return {name: data[exhibit.read, name] for name in paths}
+    return {name: data[exhibit.read, name] for name in fitting} or None
 
 
 def _settings(arguments, exhibit):

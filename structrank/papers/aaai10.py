@@ -191,7 +191,7 @@ def table1(data=None, *, quick=True):
     """
     logs = _logs(data, quick)
     rows = {}
-    outcomes: Any = defaultdict(dict)
+    outcomes = defaultdict(dict)
     for name, log in logs.items():
         known, test = preference_pairs(log).split(_TEST_SHARE)
         models = {
@@ -293,7 +293,7 @@ def figure4(data=None, *, quick=True, thetas=THETAS):
     """
     logs = _logs(data, quick)
     curves = {}
-    outcomes: Any = defaultdict(dict)
+    outcomes = defaultdict(dict)
     for name, log in logs.items():
         known, test = preference_pairs(log).split(_TEST_SHARE)
         for title, combine in (("raw sum", "raw-sum"), ("standardised sum", "sum")):

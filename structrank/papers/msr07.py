@@ -86,8 +86,8 @@ def figure1(data=None, *, quick=True, n_runs=10):
     size = (75, 20, 50) if quick else (25_000, 26, 367)
     folds = {"noisy": noisy(*size)} if data is None else first_folds(data)
     curves, panels = {}, {}
-    steps: dict[str, float] = {}
-    outcomes: Any = defaultdict(dict)
+    steps = {}
+    outcomes = defaultdict(dict)
     for title, fold in folds.items():
         part = some_queries(fold.train, 30) if quick else fold.train
         budget = 2 * part.X.shape[1] * (10 if quick else 20)
@@ -193,7 +193,7 @@ def figure2(data=None, *, quick=True):
     """
     folds = _data(data, quick, "artificial")
     rows, panels = {}, {}
-    outcomes: Any = defaultdict(dict)
+    outcomes = defaultdict(dict)
     for title, fold in folds.items():
         swept = smoothness(_network(fold, 0, quick), fold.train.X, fold.train.y, fold.train.qid)
         for size in swept.curves:
@@ -307,8 +307,8 @@ def table1(data=None, *, quick=True):
     """Compute Table 1: NDCG@10 by training method; arguments as for `figure2`."""
     folds = _data(data, quick, "noisy")
     epochs = 100 if quick else 700
-    tables: dict[str, pd.DataFrame] = {}
-    outcomes: Any = defaultdict(dict)
+    tables = {}
+    outcomes = defaultdict(dict)
     for title, fold in folds.items():
         rankers = {
             "LambdaRank": LambdaRank("ndcg@10", hidden_units=0, max_epochs=epochs),

@@ -142,6 +142,21 @@ def test_patience_restarts_and_then_stops(train):
 
 
 @pytest.mark.parametrize("hidden_units", [0, 3])
+def test_training_goes_on_from_given_weights(hidden_units, train):
+    X = np.column_stack([train.X * 10.0 + 3.0, np.full(len(train.y), 7.0)])  # the last column is constant
+    other = RankNet(hidden_units=hidden_units, **QUICK).fit(X, train.y, qid=train.qid)
+    weights = other.weights_.copy()
+    weights[-1 if hidden_units == 0 else (X.shape[1] - 1) * hidden_units] = 0.5  # a weight of the constant column
+    none = LambdaRank("map", hidden_units=hidden_units, max_epochs=0).fit(X, train.y, qid=train.qid, start=weights)
+    other.weights_ = weights
+    assert np.diff(none.predict(X)) == pytest.approx(np.diff(other.predict(X)), abs=1e-9)
+    more = LambdaRank("map", hidden_units=hidden_units, **QUICK).fit(X, train.y, qid=train.qid, start=weights)
+    assert more.score(X, train.y, qid=train.qid) >= none.score(X, train.y, qid=train.qid)
+    with pytest.raises(ValueError, match=r"start has shape \(3,\); expected"):
+        LambdaRank("map", hidden_units=hidden_units).fit(X, train.y, qid=train.qid, start=[0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("hidden_units", [0, 3])
 def test_weights_settle_until_no_step_in_a_row_raises_the_measure(hidden_units, fold):
     def ranker(settle, max_epochs=200):
         return LambdaRank("map", hidden_units=hidden_units, patience=3, max_epochs=max_epochs, settle=settle)

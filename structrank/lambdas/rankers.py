@@ -55,6 +55,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         sample_weight: ArrayLike | None = None,
         validation: Dataset | tuple | None = None,
         callback: Callable[[Round], object] | None = None,
+        start: ArrayLike | None = None,
     ) -> Self:
         """Train.
 
@@ -72,6 +73,9 @@ class _GradientRanker(LinearMethods, MeasureRanker):
             Data on which the measure selects the best epoch and decides when to stop; None for the training set.
         callback : callable, default None
             Called with each epoch's entry of the history; a true return value stops training.
+        start : array-like of shape (n_weights,), default None
+            Initial weights in the layout of `weights_`, such as the `weights_` of a ranker trained for another measure. None
+            for random weights. Restarts are from random weights.
 
         Returns
         -------
@@ -83,7 +87,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         validation = as_validation(validation, data)
         data, _ = data.counted()
         run = _Run(self, measure, data, validation)
-        reason = run.descend(reporter)
+        reason = run.descend(reporter, start)
         self.weights_ = run._as_given(run.best_weights)
         self._keep_course(X, data, reporter, reason, run.best_round)
         return self
@@ -154,7 +158,7 @@ class RankNet(_GradientRanker):
     n_iter_ : int
         Number of epochs.
     best_round_ : int
-        The epoch whose weights were kept, from 1.
+        The epoch whose weights were kept, from 1; 0 for the initial weights.
     history_ : History
         A `structrank.lambdas.training.Round` per epoch, with the cross entropy as its loss.
     stop_reason_ : str
@@ -252,7 +256,7 @@ class LambdaRank(_GradientRanker):
     n_iter_ : int
         Number of epochs.
     best_round_ : int
-        The epoch whose weights were kept, from 1.
+        The epoch whose weights were kept, from 1; 0 for the initial weights.
     history_ : History
         A `structrank.lambdas.training.Round` per epoch, with the number of effective pairs: pairs with a non-zero lambda.
     stop_reason_ : str
@@ -342,10 +346,11 @@ class _Run:
         self.mean, self.scale = moments(data)
         self.network = Network(data.n_features, ranker.hidden_units)
 
-    def descend(self, reporter):
+    def descend(self, reporter, start):
         """Train; return the reason for stopping."""
         rng = np.random.default_rng(self.ranker.random_state)
-        self._keep(self.network.random_weights(rng), 0, -np.inf)
+        weights = self._initial(start, rng)
+        self._keep(weights, 0, self._measure(weights, 0, 0, np.nan, time.perf_counter())[1])
         try:
             reason = self._ascend(reporter, rng)
             if reason == "patience" and self.ranker.settle and self.other is None and self.best_value < 1.0:
@@ -427,6 +432,18 @@ class _Run:
 
     def _as_given(self, weights):
         return self.network.rescale(weights, self.mean, self.scale)
+
+    def _initial(self, start, rng):
+        """Return random weights, or the weights of the user for standardised features."""
+        if start is None:
+            return self.network.random_weights(rng)
+        given = np.asarray(start, dtype=np.float64)
+        if given.shape != (self.network.size,) or not np.isfinite(given).all():
+            raise ValueError(
+                f"start has shape {given.shape}; expected {self.network.size} finite weights in one dimension, for "
+                f"{self.network.n_features} features and hidden_units={self.network.n_hidden}, such as the weights_ of a model."
+            )
+        return self.network.standardise(given, self.mean, self.scale)
 
     def _measure(self, weights, epoch, pairs, rate, started):
         """Return the history entry and the value by which epochs are compared."""

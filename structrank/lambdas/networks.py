@@ -116,6 +116,21 @@ class Network:
         first = first * scale[:, None]
         return np.concatenate([first.ravel(), bias - mean @ first, last])
 
+    def standardise(self, weights, mean, scale):
+        """Return weights that score ``(x - mean) * scale`` as `weights` score x, up to a constant: the inverse of `rescale`.
+
+        Examples
+        --------
+        >>> network, mean, scale = Network(n_features=1, n_hidden=1), np.array([3.0]), np.array([0.5])
+        >>> network.standardise(network.rescale(np.array([4.0, 1.0, 2.0]), mean, scale), mean, scale)
+        array([4., 1., 2.])
+        """
+        deviation = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+        if not self.n_hidden:
+            return weights * deviation
+        first, bias, last = self._layers(weights)
+        return np.concatenate([(first * deviation[:, None]).ravel(), bias + mean @ first, last])
+
     def layer_lengths(self, weights):
         """Return for each weight the norm of its layer: all of w, or W with b, or v.
 

@@ -74,8 +74,8 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         callback : callable, default None
             Called with each epoch's entry of the history; a true return value stops training.
         start : array-like of shape (n_weights,), default None
-            Initial weights, such as ``weights_`` of another model with the same features and hidden units; they are kept, as
-            epoch 0, if no epoch has a larger value of the measure. None draws random weights.
+            Initial weights in the layout of `weights_`, such as the `weights_` of a ranker trained for another measure. None
+            for random weights. Restarts are from random weights.
 
         Returns
         -------
@@ -158,7 +158,7 @@ class RankNet(_GradientRanker):
     n_iter_ : int
         Number of epochs.
     best_round_ : int
-        The epoch whose weights were kept, from 1.
+        The epoch whose weights were kept, from 1; 0 for the initial weights.
     history_ : History
         A `structrank.lambdas.training.Round` per epoch, with the cross entropy as its loss.
     stop_reason_ : str
@@ -256,7 +256,7 @@ class LambdaRank(_GradientRanker):
     n_iter_ : int
         Number of epochs.
     best_round_ : int
-        The epoch whose weights were kept, from 1.
+        The epoch whose weights were kept, from 1; 0 for the initial weights.
     history_ : History
         A `structrank.lambdas.training.Round` per epoch, with the number of effective pairs: pairs with a non-zero lambda.
     stop_reason_ : str
@@ -346,13 +346,11 @@ class _Run:
         self.mean, self.scale = moments(data)
         self.network = Network(data.n_features, ranker.hidden_units)
 
-    def descend(self, reporter, start=None):
+    def descend(self, reporter, start):
         """Train; return the reason for stopping."""
         rng = np.random.default_rng(self.ranker.random_state)
-        self._keep(self.network.random_weights(rng), 0, -np.inf)
-        if start is not None:
-            weights = self._standardised(start)
-            self._keep(weights, 0, self._measure(weights, 0, 0, np.nan, time.perf_counter())[1])
+        weights = self._initial(start, rng)
+        self._keep(weights, 0, self._measure(weights, 0, 0, np.nan, time.perf_counter())[1])
         try:
             reason = self._ascend(reporter, rng)
             if reason == "patience" and self.ranker.settle and self.other is None and self.best_value < 1.0:
@@ -432,19 +430,20 @@ class _Run:
             step *= share * np.linalg.norm(self.best_weights) / length
         return self.best_weights + step, pairs
 
-    def _standardised(self, start):
-        """Return given weights for standardised features."""
-        weights = np.asarray(start, dtype=np.float64)
-        if weights.shape != (self.network.size,) or not np.isfinite(weights).all():
-            raise ValueError(
-                f"start has shape {weights.shape}; expected {self.network.size} finite weights, such as weights_ of a model "
-                f"with {self.network.n_features} features and hidden_units={self.network.n_hidden}."
-            )
-        deviation = np.divide(1.0, self.scale, out=np.ones_like(self.scale), where=self.scale > 0)
-        return self.network.rescale(weights, -self.mean / deviation, deviation)
-
     def _as_given(self, weights):
         return self.network.rescale(weights, self.mean, self.scale)
+
+    def _initial(self, start, rng):
+        """Return random weights, or the weights of the user for standardised features."""
+        if start is None:
+            return self.network.random_weights(rng)
+        given = np.asarray(start, dtype=np.float64)
+        if given.shape != (self.network.size,) or not np.isfinite(given).all():
+            raise ValueError(
+                f"start has shape {given.shape}; expected {self.network.size} finite weights in one dimension, for "
+                f"{self.network.n_features} features and hidden_units={self.network.n_hidden}, such as the weights_ of a model."
+            )
+        return self.network.standardise(given, self.mean, self.scale)
 
     def _measure(self, weights, epoch, pairs, rate, started):
         """Return the history entry and the value by which epochs are compared."""

@@ -29,8 +29,8 @@ _HERE = (
     "the Web data."
 )
 _FULL = (5000, 50, 50)  # queries, documents a query, features of generated data
-_TABLE = (750, 30, 20)
-_FIGURE = (300, 30, 10)
+_TABLE = (1500, 30, 20)
+_FIGURE = (300, 20, 10)
 _RESTARTS = (300, 30, 50)
 _EPOCHS = {"tables": 100, "figures": 300, "full": 700}
 _PRIVATE = "The paper's Web data are private; generated data have other noise, fewer queries and fewer features."

@@ -55,7 +55,8 @@ class Plan(NamedTuple):
     shift : float
         Shift of the sigmoid cost.
     margin : float
-        Added to score differences by LOCAL_GRADIENT.
+        Forces are divided by the margin plus the absolute score difference, for LOCAL_GRADIENT, and for WEIGHT_PAIRS unless it
+        is 0; otherwise unused.
     discounts : (longest query,) array
         D(r) for DISCOUNTED and 1 / (1 + r) for RECIPROCAL, 0 from `cut` on; otherwise unused.
     indptr : (n_queries + 1,) array of int64
@@ -211,6 +212,7 @@ def _push_pairs(plan, first, n, reach, groups, keys, powers, gains, upper, lower
         for rank in range(n):
             powers[rank] = np.exp(keys[rank] - keys[0])
     smooth = plan.construction == SPRING_SMOOTH
+    by_distance = not smooth and plan.margin > 0.0
     if smooth:
         reach = n
     spare[: groups.shape[0]] = starts[: groups.shape[0]]
@@ -240,6 +242,8 @@ def _push_pairs(plan, first, n, reach, groups, keys, powers, gains, upper, lower
                             weight = max(weight, 1.0)
                     if weight > 0.0:
                         difference = keys[i] - keys[j]
+                        if by_distance:
+                            weight /= plan.margin + abs(difference)
                         tail = powers[j] / (powers[j] + lift * powers[i]) if short else 1.0 / (1.0 + np.exp(difference + shift))
                         pushed, bent = _push_by_tail(plan, difference, tail, weight)
                         own_force += pushed

@@ -365,15 +365,28 @@ def count_pairs(plan):
 @kernel
 def cross_entropies(scores, plan, out):
     """Write the pairwise cross entropy of each query, the sum of log(1 + exp(-o)) over pairs, times its scale."""
+    powers = np.empty(scores.shape[0])
     for q in range(out.shape[0]):
         total = 0.0
         first, stop = plan.indptr[q], plan.indptr[q + 1]
         starts = plan.segment_starts[q]
         if plan.scales[q] != 0.0:
+            largest = np.max(scores[first:stop])
+            # The logarithm of a product takes one exp per document and few logarithms, if nothing overflows.
+            short = largest - np.min(scores[first:stop]) < _SHORT
+            powers[first:stop] = np.exp(scores[first:stop] - largest)
             for i in range(first, stop):
+                product = 1.0
                 for j in range(first, stop):
                     better, worse = plan.segments[i], plan.segments[j]
                     if 0 <= better < worse and plan.segment_groups[starts + better] == plan.segment_groups[starts + worse]:
-                        difference = scores[i] - scores[j]
-                        total += max(-difference, 0.0) + np.log1p(np.exp(-abs(difference)))
+                        if short:
+                            product *= 1.0 + powers[j] / powers[i]
+                            if product > 1e200:
+                                total += np.log(product)
+                                product = 1.0
+                        else:
+                            difference = scores[i] - scores[j]
+                            total += max(-difference, 0.0) + np.log1p(np.exp(-abs(difference)))
+                total += np.log(product)
         out[q] = total * plan.scales[q]

@@ -47,14 +47,14 @@ class Network:
         """Number of weights."""
         return self.n_hidden * (self.n_features + 2) if self.n_hidden else self.n_features
 
-    def random_weights(self, rng):
-        """Draw normal initial weights, scaled so that standardised features give scores of about 1."""
-        if not self.n_hidden:
-            return rng.standard_normal(self.size) / np.sqrt(self.n_features)
+    def random_weights(self, rng, spread=1.0):
+        """Draw normal weights; standardised features give inputs of about 1 to hidden units and scores of about `spread`."""
         weights = np.zeros(self.size)
-        n_first = self.n_features * self.n_hidden
-        weights[:n_first] = rng.standard_normal(n_first) / np.sqrt(self.n_features)
-        weights[-self.n_hidden :] = rng.standard_normal(self.n_hidden) / np.sqrt(self.n_hidden)
+        if self.n_hidden:
+            n_first = self.n_features * self.n_hidden
+            weights[:n_first] = rng.standard_normal(n_first) / np.sqrt(self.n_features)
+        n_last = self.n_hidden or self.n_features
+        weights[-n_last:] = spread * rng.standard_normal(n_last) / np.sqrt(n_last)
         return weights
 
     def scores(self, X, weights):

@@ -627,7 +627,8 @@ def table2(data=None, *, quick=True):
 @exhibit(
     title="Figure 7: NDCG by share of the training queries",
     question="Does the iteration-dependent objective help with few training queries too?",
-    protocol="As for Table 2, on 3.25 to 100 % of the training queries (at least ten); validation and test queries stay the same.",
+    protocol="As for Table 2, on 3.25 to 100 % of the training queries, if ten or more; validation and test queries stay the "
+    "same.",
     data=f"{_PRIVATE}. {_STAND_IN}",
     reported="Significant gains over both baselines at all sizes, and gradient descent above Newton steps.",
     reduced=f"{_REDUCED}, one start and rate of each schedule.",

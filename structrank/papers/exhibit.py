@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Exhibit", "Result", "exhibit", "number", "printed_table"]
 
+_MOST_ROWS = 25
+
 
 @dataclass(frozen=True, eq=False)
 class Result:
@@ -92,11 +94,21 @@ class Result:
             return {"Ours": self.ours} | ({} if printed is None else {"Printed (other data)": printed})
         return {"Ours": self.ours, "Printed": self.printed, "Ours - printed": self.difference}
 
+    def excerpts(self) -> dict[str, pd.DataFrame]:
+        """Return the tables, by heading, with at most 25 rows of each: evenly spaced ones, the first and the last included."""
+        shown = {}
+        for heading, frame in self.frames().items():
+            n_rows = len(frame)
+            rows = [round(place * (n_rows - 1) / (_MOST_ROWS - 1)) for place in range(_MOST_ROWS)]
+            text = f"{heading} ({_MOST_ROWS} of {n_rows} rows)" if n_rows > _MOST_ROWS else heading
+            shown[text] = frame.iloc[rows] if n_rows > _MOST_ROWS else frame
+        return shown
+
     def __str__(self) -> str:
         fill = functools.partial(textwrap.fill, width=110, subsequent_indent="  ", break_on_hyphens=False)
         title = [] if self.exhibit is None else [f"{self.exhibit.paper}, {self.exhibit.title}"]
         words = [fill(f"{heading}: {text}") for heading, text in self.texts().items()]
-        tables = [f"{heading}:\n{frame.to_string(float_format=number)}" for heading, frame in self.frames().items()]
+        tables = [f"{heading}:\n{frame.to_string(float_format=number)}" for heading, frame in self.excerpts().items()]
         return "\n".join([*title, *words, *("\n" + table for table in tables)])
 
 

@@ -95,7 +95,7 @@ def _section(result):
     tables = "".join(
         f'<h3>{escape(heading)}</h3><div class="scroll" role="region" tabindex="0" aria-label="{escape(heading)}">'
         f"{_table(frame)}</div>"
-        for heading, frame in result.frames().items()
+        for heading, frame in result.excerpts().items()
     )
     return (
         f'<section id="{_anchor(result)}"><h2>{title}</h2><dl class="pairs">{pairs}</dl>'

@@ -48,9 +48,14 @@ class LinesDisplay(Display):
     def __init__(self, frame: pd.DataFrame, xlabel: str, ylabel: str, *, logx: bool = False, logy: bool = False) -> None:
         self.frame, self.xlabel, self.ylabel, self.logx, self.logy = frame, xlabel, ylabel, logx, logy
 
+    @property
+    def _is_crowded(self):
+        """Whether the legend is beside the axes, because it would cover lines."""
+        return self.frame.shape[1] > 4
+
     def plot(self, ax: Any = None) -> Self:
         """Draw the lines on matplotlib axes; None creates a figure."""
-        ax = self._place(ax, figsize=(6.0, 4.0))
+        ax = self._place(ax, figsize=(8.0 if self._is_crowded else 6.0, 4.0))
         self.lines_ = {}
         for name, style in zip(self.frame, styles(), strict=False):
             values = self.frame[name].dropna()
@@ -64,7 +69,7 @@ class LinesDisplay(Display):
         ax.set_xlabel(self.xlabel)
         ax.set_ylabel(self.ylabel)
         ax.grid(alpha=0.3)
-        ax.legend()
+        ax.legend(**({"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0} if self._is_crowded else {}))
         return self
 
 

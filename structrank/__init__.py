@@ -15,7 +15,7 @@ _HOME = {
     "load_model": "models.files",
     "register": "criteria",
     "StructRankWarning": "_support.checks",
-    **dict.fromkeys(("clicks", "criteria", "datasets", "feature_maps", "lambdas", "metrics", "solvers")),
+    **dict.fromkeys(("clicks", "criteria", "datasets", "feature_maps", "lambdas", "metrics", "papers", "solvers")),
 }
 
 __all__ = list(_HOME)

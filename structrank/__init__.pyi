@@ -6,6 +6,7 @@ from structrank import datasets as datasets
 from structrank import feature_maps as feature_maps
 from structrank import lambdas as lambdas
 from structrank import metrics as metrics
+from structrank import papers as papers
 from structrank import solvers as solvers
 from structrank._support.checks import StructRankWarning as StructRankWarning
 from structrank.comparison.experiment import compare as compare

@@ -313,6 +313,15 @@ def test_an_invalid_chunk_is_rejected(chunk):
 # --- subsets ----------------------------------------------------------------------------------------------------------
 
 
+def test_last_clicks_keeps_the_last_click_in_time_of_each_session():
+    shown = ["a", "b", "c"]
+    log = ClickLog.from_sessions([("q", shown, [2, 0]), ("q", shown, []), ("r", ["b", "c"], [1]), ("q", shown, [0, 1])])
+    last = log.last_clicks()
+    assert list(last) == [("q", shown, [0]), ("q", shown, []), ("r", ["b", "c"], [1]), ("q", shown, [1])]
+    assert (last.report.sessions, last.report.clicks, last.report.without_clicks) == (4, 3, 1)
+    assert len(log.clicks) == 5
+
+
 def test_a_subset_holds_the_chosen_sessions_over_the_same_ids(rng):
     log = ClickLog.from_sessions(messy_sessions(rng))
     mask = rng.random(len(log)) < 0.3

@@ -73,6 +73,17 @@ def test_scores_are_the_weighted_sum_of_both_standardised_scores(log, model):
     assert model.predict(queries, urls) == pytest.approx(expected, abs=1e-8)
 
 
+def test_the_raw_sum_weights_the_scores_as_they_are_and_survives_a_file(log, tmp_path):
+    model = HybridRanker(CollaborativeRanker(factors=5, max_iter=5), RandomWalkRanker(tol=0), combine="raw-sum").fit(log)
+    queries, urls = log.queries.values[log.query[:50]], log.urls.values[log.shown[:500:10]]
+    preferred, clicked = (part.predict(queries, urls) for part in (model.collaborative_, model.walk_))
+    expected = (1 - model.theta_) * preferred + model.theta_ * clicked
+    assert model.predict(queries, urls) == pytest.approx(expected, abs=1e-12)
+    assert len(model.curve_) > 1
+    model.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").predict(queries, urls).tobytes() == model.predict(queries, urls).tobytes()
+
+
 @pytest.mark.parametrize(("theta", "part"), [(0.0, "collaborative_"), (1.0, "walk_")])
 def test_theta_0_and_1_rank_like_a_single_model(theta, part, log):
     walk = RandomWalkRanker(tol=0)

@@ -1,5 +1,7 @@
 """Lambdas and swap gains against brute force: re-evaluated measures and finite differences of the cost."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from structrank import metrics
 from structrank._kernels import lambdas as kernels
 from structrank.datasets.queries import group_by_query
 from structrank.lambdas import lambda_gradients, swap_gains
+from structrank.lambdas.cross_entropy import equally_weighted_pairs, mean_cross_entropy
 from structrank.lambdas.plans import CONSTRUCTIONS, MARGIN, make_plan
 
 MEASURES = [
@@ -131,6 +134,17 @@ def test_lambdas_are_minus_the_gradient_of_the_implicit_cost_with_ranks_fixed(me
             down[i] -= step
             slope = (cost_of(construction, up, pairs) - cost_of(construction, down, pairs)) / (2 * step)
             assert lambdas[i] == pytest.approx(-slope, abs=1e-6)
+
+
+@pytest.mark.parametrize("spread", [0.1, 5.0, 1000.0])
+def test_the_cross_entropy_is_the_mean_over_pairs(spread, rng):
+    labels, scores, indptr = rng.integers(0, 3, 90), spread * rng.normal(size=90), np.array([0, 50, 60, 90])
+    expected = []
+    for first, stop in pairwise(indptr):
+        y, s = labels[first:stop], scores[first:stop]
+        expected.append(np.logaddexp(0.0, s - s[:, None])[y[:, None] > y].mean())
+    plan = equally_weighted_pairs(labels.astype(float), indptr, np.ones(3))
+    assert mean_cross_entropy(scores, plan) == pytest.approx(np.mean(expected), rel=1e-12)
 
 
 def test_ranknet_weights_all_pairs_of_different_labels_equally(rng):

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from structrank import StructRankWarning, compare, datasets, load_model, metrics
 from structrank._kernels import networks as kernels
-from structrank.lambdas import LambdaRank, RankNet, SPSARanker, TrainingDisplay
+from structrank.lambdas import LambdaRank, RankNet, SPSARanker, TrainingDisplay, local_optimality
 from structrank.lambdas.networks import Network
 from structrank.lambdas.plans import CONSTRUCTIONS
 from structrank.lambdas.rankers import _Run
@@ -31,7 +31,7 @@ def fit(model, part, **settings):
 @pytest.mark.parametrize("batch", ["query", "full"])
 @pytest.mark.parametrize("make", [RankNet, LambdaRank])
 def test_training_ranks_unseen_queries_well(make, batch, hidden_units, fold):
-    model = make("map", hidden_units=hidden_units, batch=batch, max_epochs=30)
+    model = make("map", hidden_units=hidden_units, batch=batch, max_epochs=100)
     fit(model, fold.train)
     start = fit(clone(model).set_params(max_epochs=0), fold.train)
     assert model.score(fold.test.X, fold.test.y, qid=fold.test.qid) > 0.75
@@ -124,7 +124,8 @@ def test_measures_with_a_cutoff_have_fewer_effective_pairs():
 
 
 def test_the_learning_rate_never_rises(train):
-    history = fit(LambdaRank(hidden_units=0, learning_rate=1.0, max_epochs=30, patience=None), train).history_
+    model = LambdaRank(hidden_units=0, optimizer="sgd", learning_rate=1.0, max_epochs=30, patience=None)
+    history = fit(model, train).history_
     rates = [entry.learning_rate for entry in history]
     assert rates[-1] < rates[0] == 1.0
     for before, after in pairwise(history):
@@ -141,13 +142,75 @@ def test_restarts_continue_after_patience_runs_out(train):
     assert best == pytest.approx(max(entry.train for entry in again.history_), abs=1e-12)
 
 
+def train_by_plain_adam(part, hidden_units, weigh, n_epochs=40, rate=0.01):
+    """Train as a textbook does: one step of Adam per query, gradients from all pairs. Return the best NDCG of any epoch."""
+    rng = np.random.default_rng(0)
+    X = (part.X - part.X.mean(axis=0)) / part.X.std(axis=0)
+    queries = [np.flatnonzero(part.qid == query) for query in np.unique(part.qid)]
+    shapes = [(X.shape[1], hidden_units), (hidden_units,), (hidden_units,)] if hidden_units else [(X.shape[1],)]
+    layers = [rng.uniform(-1, 1, shape) / np.sqrt(shape[0]) for shape in shapes]
+    means, squares = [0.0 for _ in layers], [0.0 for _ in layers]
+    best, n_steps = 0.0, 0
+    for _ in range(n_epochs):
+        for rows in rng.permutation(len(queries)):
+            inputs, labels = X[queries[rows]], part.y[queries[rows]]
+            hidden = np.tanh(inputs @ layers[0] + layers[1]) if hidden_units else inputs
+            scores = hidden @ layers[-1]
+            pushes = np.where(labels[:, None] > labels, 1 / (1 + np.exp(scores[:, None] - scores)), 0.0)
+            if weigh:
+                discount = np.empty(len(scores))
+                discount[np.argsort(-scores)] = 1 / np.log2(2 + np.arange(len(scores)))
+                ideal = np.sort(2**labels - 1)[::-1] @ np.sort(discount)[::-1]
+                pushes *= np.abs(np.subtract.outer(2**labels, 2**labels) * np.subtract.outer(discount, discount)) / ideal
+            forces = pushes.sum(axis=1) - pushes.sum(axis=0)
+            gradients = [hidden.T @ forces]
+            if hidden_units:
+                slopes = forces[:, None] * layers[2] * (1 - hidden**2)
+                gradients = [inputs.T @ slopes, slopes.sum(axis=0), *gradients]
+            n_steps += 1
+            for at, gradient in enumerate(gradients):
+                means[at] = 0.9 * means[at] + 0.1 * gradient
+                squares[at] = 0.999 * squares[at] + 0.001 * gradient**2
+                corrected = np.sqrt(squares[at] / (1 - 0.999**n_steps))
+                layers[at] = layers[at] + rate * means[at] / (1 - 0.9**n_steps) / (corrected + 1e-8)
+        hidden = np.tanh(X @ layers[0] + layers[1]) if hidden_units else X
+        best = max(best, metrics.evaluate(part.y, hidden @ layers[-1], part.qid, "ndcg")["ndcg"])
+    return best
+
+
+@pytest.mark.parametrize("make", [RankNet, LambdaRank])
+def test_training_is_as_good_as_plain_adam_and_hidden_units_help(make):
+    part = datasets.make_ranking(n_queries=30, n_docs=150, n_features=10, n_grades=5, noise=1.0, random_state=0).train
+    linear, layered = (
+        fit(make("ndcg", hidden_units=units, max_epochs=100), part).score(part.X, part.y, qid=part.qid) for units in (0, 10)
+    )
+    assert linear > train_by_plain_adam(part, 0, weigh=make is LambdaRank) - 0.005
+    assert layered > train_by_plain_adam(part, 10, weigh=make is LambdaRank) - 0.005
+    assert layered > linear
+
+
 @pytest.mark.parametrize("hidden_units", [0, 3])
-def test_settling_raises_the_measure_until_no_step_does(hidden_units, fold):
+def test_training_goes_on_from_given_weights(hidden_units, train):
+    X = np.column_stack([train.X * 10.0 + 3.0, np.full(len(train.y), 7.0)])  # the last column is constant
+    other = RankNet(hidden_units=hidden_units, **QUICK).fit(X, train.y, qid=train.qid)
+    weights = other.weights_.copy()
+    weights[-1 if hidden_units == 0 else (X.shape[1] - 1) * hidden_units] = 0.5  # a weight of the constant column
+    none = LambdaRank("map", hidden_units=hidden_units, max_epochs=0).fit(X, train.y, qid=train.qid, start=weights)
+    other.weights_ = weights
+    assert np.diff(none.predict(X)) == pytest.approx(np.diff(other.predict(X)), abs=1e-9)
+    more = LambdaRank("map", hidden_units=hidden_units, **QUICK).fit(X, train.y, qid=train.qid, start=weights)
+    assert more.score(X, train.y, qid=train.qid) >= none.score(X, train.y, qid=train.qid)
+    with pytest.raises(ValueError, match=r"start has shape \(3,\); expected"):
+        LambdaRank("map", hidden_units=hidden_units).fit(X, train.y, qid=train.qid, start=[0.0, 1.0, 2.0])
+
+
+@pytest.mark.parametrize("hidden_units", [0, 3])
+def test_hardly_any_direction_leads_up_from_settled_weights(hidden_units, fold):
     def ranker(settle, max_epochs=200):
         return LambdaRank("map", hidden_units=hidden_units, patience=3, max_epochs=max_epochs, settle=settle)
 
     part = fold.train
-    before, after = fit(ranker(0), part), fit(ranker(100), part)
+    before, after = fit(ranker(0), part), fit(ranker(459), part)
     assert (before.stop_reason_, after.stop_reason_) == ("patience", "settled")
     rounds = [entry.train for entry in after.history_]
     assert rounds[: before.n_iter_] == [entry.train for entry in before.history_]
@@ -155,12 +218,15 @@ def test_settling_raises_the_measure_until_no_step_does(hidden_units, fold):
     assert settling == sorted(settling)
     assert settling[-1] > max(rounds[: before.n_iter_])
     assert after.score(part.X, part.y, qid=part.qid) == pytest.approx(settling[-1], abs=1e-12)
-    # The last 100 steps did not raise the measure, and an epoch has one step for each query.
-    assert after.n_iter_ - after.best_round_ >= 100 // len(np.unique(part.qid))
-    assert fit(ranker(100, before.n_iter_ + 1), part).stop_reason_ == "max_epochs"
-    assert fit(ranker(100), part, validation=fold.validation).stop_reason_ == "patience"
+    data = part.X, part.y, part.qid
+    assert not local_optimality(before, *data, random_state=1).passed
+    found = local_optimality(after, *data, random_state=1)
+    assert found.n_better <= 0.01 * 459
+    assert not found.better_weights.size
+    assert fit(ranker(459, max_epochs=1), part).stop_reason_ == "max_epochs"
+    assert fit(ranker(459), part, validation=fold.validation).stop_reason_ == "patience"
     last = before.n_iter_ + 1
-    assert fit(ranker(100), part, callback=lambda entry: entry.round == last).stop_reason_ == "callback"
+    assert fit(ranker(459), part, callback=lambda entry: entry.round == last).stop_reason_ == "callback"
 
 
 def test_callback_and_interrupt_keep_the_best_so_far(train):
@@ -214,6 +280,7 @@ def test_they_can_be_compared_in_the_criterion_table(fold):
         ({"hidden_units": -1}, "hidden_units=-1"),
         ({"hidden_units": 2.5}, "hidden_units=2.5"),
         ({"batch": "some"}, "batch='some' is not known"),
+        ({"optimizer": "newton"}, "optimizer='newton' is not known"),
         ({"learning_rate": 0}, "learning_rate=0"),
         ({"max_epochs": -1}, "max_epochs=-1"),
         ({"patience": 0}, "patience=0"),
@@ -378,7 +445,7 @@ def test_the_history_includes_an_interrupted_epoch(train, monkeypatch):
 
     def keep_and_interrupt(self, weights, epoch, value):
         kept(self, weights, epoch, value)
-        if inspect.stack()[1].function == "_settle":
+        if inspect.stack()[1].function == "_keep_if_better":
             raise KeyboardInterrupt
 
     monkeypatch.setattr(_Run, "_keep", keep_and_interrupt)

@@ -22,6 +22,7 @@ LAYERS = [
     {"lambdas", "clicks", "models.imports", "comparison.significance"},
     {"selection"},
     {"comparison"},
+    {"papers"},
     {"cli", "__main__"},
 ]
 

@@ -19,13 +19,13 @@ def part():
 
 @pytest.mark.parametrize("hidden_units", [0, 3])
 @pytest.mark.parametrize("measure", MEASURES)
-def test_trained_weights_pass_and_random_weights_fail(measure, hidden_units, part):
-    model = LambdaRank(MEASURES[measure], hidden_units=hidden_units)
+def test_hardly_any_direction_leads_up_from_settled_weights_and_many_from_random_ones(measure, hidden_units, part):
+    model = LambdaRank(MEASURES[measure], hidden_units=hidden_units, settle=459)
     model.fit(part.X, part.y, qid=part.qid)
     found = local_optimality(model, part.X, part.y, part.qid, steps=(0.2, 0.5, 1.0))
-    assert found.value < 0.99  # the test would be trivial at 1
-    assert found.passed
-    assert found.confidence > 0.99
+    assert found.value < 0.99  # at 1 there would be nothing to pass
+    # No direction of the final phase led up: with 99 % confidence less than 1 % of all directions do.
+    assert found.n_better <= 0.01 * 459
     assert not found.better_weights.size
     start = LambdaRank(MEASURES[measure], hidden_units=hidden_units, max_epochs=0).fit(part.X, part.y, qid=part.qid)
     failed = local_optimality(start, part.X, part.y, part.qid, steps=(0.2,), n_directions=50, each_weight=False)

@@ -21,6 +21,7 @@ from structrank.comparison.plotting import CriterionTableDisplay, MapComparisonD
 from structrank.comparison.trainers import default_trainers
 from structrank.datasets import Dataset
 from structrank.models.explanation import ExplanationDisplay
+from structrank.papers import kdd08
 from structrank.training.history import History
 from structrank.training.plotting import HistoryDisplay
 
@@ -353,7 +354,7 @@ def test_bars_on_shared_axes_keep_the_first_trainer_on_top():
 
 
 def test_displays_accept_the_frames_of_the_diagnostics(fold, ax):
-    frame = diagnostics.compare_mrr_maps({"d": fold}, Cs=[1.0])
+    frame = kdd08.figure7({"d": fold}, Cs=[1.0], clean=False).ours
     bars = MapComparisonDisplay(frame).plot(ax=ax).bars_
     assert [bars[name][0].get_height() for name in ("mrr", "po")] == frame.loc["d", ["mrr", "po"]].tolist()
     times = diagnostics.time_breakdown(fold.train)
@@ -443,7 +444,7 @@ def test_an_interrupted_path_raises(train, monkeypatch):
 
 
 def test_the_comparison_of_mrr_feature_maps_equals_separate_fits(fold):
-    frame = diagnostics.compare_mrr_maps({"d": fold}, Cs=[1.0])
+    frame = kdd08.figure7({"d": fold}, Cs=[1.0], clean=False).ours
     for name in ("mrr", "po"):
         one = StructRankSVM("mrr", feature_map=name).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
         assert frame.loc["d", name] == pytest.approx(one.score(fold.test.X, fold.test.y, qid=fold.test.qid))
@@ -458,7 +459,7 @@ def test_the_comparison_of_mrr_feature_maps_reports_the_vacuous_share():
         datasets.make_ranking(n_queries=30, n_docs=n_docs, n_features=5, relevant_share=0.1, noise=noise, random_state=0)
         for n_docs, noise in ((200, 1.0), (6, 0.1))
     ]
-    shares = diagnostics.compare_mrr_maps({"both": folds}, Cs=[100.0]).loc["both"]
+    shares = kdd08.figure7({"both": folds}, Cs=[100.0], clean=False).ours.loc["both"]
     assert shares["vacuous_mrr"] == 0.5
 
 
@@ -492,5 +493,5 @@ def test_only_convex_bounds_are_timed(train):
 def test_models_that_learned_nothing_are_counted_as_vacuous(fold):
     constant = datasets.Dataset(np.repeat([[1.0, 2.0]], len(fold.train.y), axis=0), fold.train.y, fold.train.qid)
     test = datasets.Dataset(fold.test.X[:, :2], fold.test.y, fold.test.qid)
-    frame = diagnostics.compare_mrr_maps({"constant": datasets.Fold(constant, None, test)}, Cs=[1.0])
+    frame = kdd08.figure7({"constant": datasets.Fold(constant, None, test)}, Cs=[1.0], clean=False).ours
     assert frame.loc["constant", ["vacuous_mrr", "vacuous_po"]].tolist() == [1.0, 1.0]

@@ -55,7 +55,8 @@ class Plan(NamedTuple):
     shift : float
         Shift of the sigmoid cost.
     margin : float
-        Added to score differences by LOCAL_GRADIENT.
+        Forces are divided by the margin plus the absolute score difference, for LOCAL_GRADIENT, and for WEIGHT_PAIRS unless it
+        is 0; otherwise unused.
     discounts : (longest query,) array
         D(r) for DISCOUNTED and 1 / (1 + r) for RECIPROCAL, 0 from `cut` on; otherwise unused.
     indptr : (n_queries + 1,) array of int64
@@ -211,6 +212,7 @@ def _push_pairs(plan, first, n, reach, groups, keys, powers, gains, upper, lower
         for rank in range(n):
             powers[rank] = np.exp(keys[rank] - keys[0])
     smooth = plan.construction == SPRING_SMOOTH
+    by_distance = not smooth and plan.margin > 0.0
     if smooth:
         reach = n
     spare[: groups.shape[0]] = starts[: groups.shape[0]]
@@ -240,6 +242,8 @@ def _push_pairs(plan, first, n, reach, groups, keys, powers, gains, upper, lower
                             weight = max(weight, 1.0)
                     if weight > 0.0:
                         difference = keys[i] - keys[j]
+                        if by_distance:
+                            weight /= plan.margin + abs(difference)
                         tail = powers[j] / (powers[j] + lift * powers[i]) if short else 1.0 / (1.0 + np.exp(difference + shift))
                         pushed, bent = _push_by_tail(plan, difference, tail, weight)
                         own_force += pushed
@@ -361,15 +365,28 @@ def count_pairs(plan):
 @kernel
 def cross_entropies(scores, plan, out):
     """Write the pairwise cross entropy of each query, the sum of log(1 + exp(-o)) over pairs, times its scale."""
+    powers = np.empty(scores.shape[0])
     for q in range(out.shape[0]):
         total = 0.0
         first, stop = plan.indptr[q], plan.indptr[q + 1]
         starts = plan.segment_starts[q]
         if plan.scales[q] != 0.0:
+            largest = np.max(scores[first:stop])
+            # The logarithm of a product takes one exp per document and few logarithms, if nothing overflows.
+            short = largest - np.min(scores[first:stop]) < _SHORT
+            powers[first:stop] = np.exp(scores[first:stop] - largest)
             for i in range(first, stop):
+                product = 1.0
                 for j in range(first, stop):
                     better, worse = plan.segments[i], plan.segments[j]
                     if 0 <= better < worse and plan.segment_groups[starts + better] == plan.segment_groups[starts + worse]:
-                        difference = scores[i] - scores[j]
-                        total += max(-difference, 0.0) + np.log1p(np.exp(-abs(difference)))
+                        if short:
+                            product *= 1.0 + powers[j] / powers[i]
+                            if product > 1e200:
+                                total += np.log(product)
+                                product = 1.0
+                        else:
+                            difference = scores[i] - scores[j]
+                            total += max(-difference, 0.0) + np.log1p(np.exp(-abs(difference)))
+                total += np.log(product)
         out[q] = total * plan.scales[q]

@@ -4,10 +4,46 @@ Weights form one vector. Without hidden units it is w, and a document scores w.x
 b (h,) and v (h,), and a document scores v.tanh(W^T x + b). X is dense, float64, in row order.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from structrank._kernels.lambdas import query_lambdas, workspace
 from structrank._support.compile import REORDER, kernel
+
+# Constants of Adam, as published: decay of the two running means, and the term that keeps the quotient finite.
+_DECAY, _DECAY_OF_SQUARES, _EPSILON = 0.9, 0.999, 1e-8
+
+
+class Adam(NamedTuple):
+    """State of Adam (Kingma and Ba, ICLR 2015).
+
+    Attributes
+    ----------
+    mean, square : (n_weights,) array
+        Running means of the gradient and of its square; of length 0 for plain gradient ascent.
+    n_steps : (1,) array of int64
+    """
+
+    mean: np.ndarray
+    square: np.ndarray
+    n_steps: np.ndarray
+
+
+@kernel
+def ascend(weights, gradient, rate, adam):
+    """Move the weights by one step of Adam, or by ``rate * gradient``."""
+    if adam.mean.shape[0] == 0:
+        for j in range(weights.shape[0]):
+            weights[j] += rate * gradient[j]
+        return
+    adam.n_steps[0] += 1
+    scale = rate / (1.0 - _DECAY ** adam.n_steps[0])
+    bias = 1.0 - _DECAY_OF_SQUARES ** adam.n_steps[0]
+    for j in range(weights.shape[0]):
+        adam.mean[j] += (1.0 - _DECAY) * (gradient[j] - adam.mean[j])
+        adam.square[j] += (1.0 - _DECAY_OF_SQUARES) * (gradient[j] * gradient[j] - adam.square[j])
+        weights[j] += scale * adam.mean[j] / (np.sqrt(adam.square[j] / bias) + _EPSILON)
 
 
 @kernel(fastmath=REORDER)
@@ -62,8 +98,8 @@ def backward(X, hidden, forces, weights, n_hidden, gradient):
 
 
 @kernel
-def train_by_query(X, starts, queries, plan, weights, n_hidden, rate):
-    """Move the weights after each query by ``rate`` times its gradient; return the number of effective pairs.
+def train_by_query(X, starts, queries, plan, weights, n_hidden, rate, adam):
+    """Move the weights after each query, see `ascend`; return the number of effective pairs.
 
     Rows ``starts[p]`` to ``starts[p + 1]`` of X are the documents of query ``queries[p]`` of the plan.
     """
@@ -83,6 +119,5 @@ def train_by_query(X, starts, queries, plan, weights, n_hidden, rate):
         gradient[:] = 0.0
         pairs += query_lambdas(scores[:n], plan, queries[p], 1.0, forces[:n], bends[:n], buffers)
         backward(rows, hidden, forces, weights, n_hidden, gradient)
-        for j in range(weights.shape[0]):
-            weights[j] += rate * gradient[j]
+        ascend(weights, gradient, rate, adam)
     return pairs

@@ -81,7 +81,8 @@ class HybridRanker(ClickRanker):
     theta : float or None, default None
         Weight of the walk, from 0 to 1; None chooses it on held-out pairs, by the mean accuracy of a theta and its two
         neighbours, which is less noisy than the accuracy of one theta.
-    combine : {"sum", "prior"}, default "sum"
+    combine : {"sum", "raw-sum", "prior"}, default "sum"
+        "raw-sum" is the sum as in the paper: the scores are not standardised, and that of the walk is its probability.
         "prior" makes the walk the prior of the factors: theta times the standardised score of the walk is the prior mean of R,
         and the factors learn the deviations from it. Then theta may be any number from 0.
     rule : str, default "clicked>skipped-above"
@@ -99,7 +100,8 @@ class HybridRanker(ClickRanker):
         Accuracy on the held-out pairs for each theta tried (Figure 4 of the paper); empty if theta was given.
     collaborative_ : CollaborativeRanker
     walk_ : RandomWalkRanker
-    collaborative_scale_, walk_scale_ : QueryScale
+    collaborative_scale_, walk_scale_ : QueryScale or None
+        None where scores are not standardised.
 
     References
     ----------
@@ -152,17 +154,18 @@ class HybridRanker(ClickRanker):
         walks = [RandomWalkRanker(*each) for each in _WALKS] if self.walk is None else [clone(self.walk)]
         walk, theta, curve = walks[-1], self.theta, []
         if theta is None:
-            walk, theta, curve, passes = self._choose("sum", factors, walks, log, pairs)
+            combine = "sum" if self.combine == "prior" else self.combine
+            walk, theta, curve, passes = self._choose(combine, factors, walks, log, pairs)
             if self.combine == "prior":  # with the best walk of the sum: trying all four would take four times as long
                 walk, theta, curve, passes = self._choose("prior", factors, [walk], log, pairs)
             factors.set_params(max_iter=passes, validation_fraction=0)
         counts = click_counts(log)
         # _check_parameters requires pairs if log is ClickCounts.
         pairs = preference_pairs(log, self.rule) if pairs is None else _over_ids_of(counts, pairs)  # type: ignore[arg-type]
-        clicks = _Standardised.over(_log_of(walk.fit(counts)), counts.impressions)
+        clicks = _Scored.walk(self.combine, walk.fit(counts), counts.impressions)
         factors._fit(pairs, expected=clicks.margins(theta) if self.combine == "prior" else None)
         self.collaborative_, self.walk_, self.walk_scale_ = factors, walk, clicks.scale
-        self.collaborative_scale_ = _Standardised.over(factors._scores, counts.impressions).scale
+        self.collaborative_scale_ = _Scored.factors(self.combine, factors, counts.impressions).scale
         self.theta_, self.curve_ = float(theta), curve
         return self
 
@@ -177,21 +180,20 @@ class HybridRanker(ClickRanker):
         return self.walk_.urls_
 
     def _scores(self, query, url):
-        clicks = _Standardised(_log_of(self.walk_), self.walk_scale_)(query, url)
-        preferred = self.collaborative_._scores
-        if self.combine == "sum":
-            preferred = _Standardised(preferred, self.collaborative_scale_)
-        return _mixed(self.combine, self.theta_, preferred(query, url), clicks)
+        clicks = _Scored(_walk_score(self.combine, self.walk_), self.walk_scale_)(query, url)
+        scale = self.collaborative_scale_ if self.combine == "sum" else None  # files of version 0.1.0 have one in any case
+        preferred = _Scored(self.collaborative_._scores, scale)(query, url)
+        return _mixed(self.combine, self.theta_, preferred, clicks)
 
     def _check_parameters(self, log, pairs):
         for name, kind in (("collaborative", CollaborativeRanker), ("walk", RandomWalkRanker)):
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
                 raise ValueError(f"{name} is a {type(value).__name__}; expected a {kind.__name__} or None.")
-        checks.check_choice("combine", self.combine, ("sum", "prior"))
+        checks.check_choice("combine", self.combine, ("sum", "raw-sum", "prior"))
         if self.theta is not None:
             theta = checks.check_number("theta", self.theta, at_least=0)
-            if theta > 1 and self.combine == "sum":
+            if theta > 1 and self.combine != "prior":
                 raise ValueError(f"theta={self.theta!r} is not valid: expected a number from 0 to 1, or None to choose it.")
         checks.check_choice("rule", self.rule, tuple(RULES))
         checks.check_number("folds", self.folds, at_least=2, integer=True)
@@ -220,17 +222,17 @@ class HybridRanker(ClickRanker):
 
     def _choose(self, combine, factors, walks, log, pairs):
         """Cross-validate; return the best walk and theta, the accuracy of each theta, and the mean number of passes."""
-        thetas, attempt = (THETAS, _try_sums) if combine == "sum" else (STRENGTHS, _try_priors)
+        thetas, attempt = (STRENGTHS, _try_priors) if combine == "prior" else (THETAS, _try_sums)
         agreed, passes = np.zeros((len(walks), len(thetas))), np.zeros(len(thetas))
         weight, n_evaluated, n_folds = 0.0, 0, 0
         for known, counts, held_out in self._folds(log, pairs):
             if not len(known) or not len(held_out):
                 continue
             sample, shown = held_out, counts.impressions
-            if combine == "sum":  # a prior needs the margin of every training pair, and so a walk from every query anyway
+            if combine != "prior":  # a prior needs the margin of every training pair, and so a walk from every query anyway
                 sample, shown = _selection_sample(held_out, counts.impressions, self.random_state)
-            fitted = [_Standardised.over(_log_of(clone(walk).fit(counts)), shown) for walk in walks]
-            accuracy, made = attempt(thetas, clone(factors), fitted, known, held_out, sample, shown)
+            fitted = [_Scored.walk(combine, clone(walk).fit(counts), shown) for walk in walks]
+            accuracy, made = attempt(combine, thetas, clone(factors), fitted, known, held_out, sample, shown)
             agreed += sample.weight.sum() * np.array(accuracy)
             passes += made
             weight += sample.weight.sum()
@@ -266,42 +268,51 @@ def _selection_sample(held_out, impressions, random_state):
     return sample, scipy.sparse.csr_matrix(kept, shape=impressions.shape)
 
 
-def _try_sums(thetas, factors, walks, known, held_out, sample, shown):
+def _try_sums(combine, thetas, factors, walks, known, held_out, sample, shown):
     """Return the accuracy on the sample for each walk and theta, and the passes of the factors for each theta."""
-    preferred = _of_pairs(_Standardised.over(factors._fit(known, held_out)._scores, shown), sample)
+    preferred = _of_pairs(_Scored.factors(combine, factors._fit(known, held_out), shown), sample)
     clicked = [_of_pairs(walk, sample) for walk in walks]
-    accuracy = [[pair_accuracy(sample, _mixed("sum", theta, preferred, each)) for theta in thetas] for each in clicked]
+    accuracy = [[pair_accuracy(sample, _mixed(combine, theta, preferred, each)) for theta in thetas] for each in clicked]
     return accuracy, factors.n_iter_
 
 
-def _try_priors(thetas, factors, walks, known, held_out, sample, shown):
+def _try_priors(combine, thetas, factors, walks, known, held_out, sample, shown):
     """Return the same as `_try_sums`, with factors fitted on top of the walk for each theta."""
     accuracy, passes = [], []
     (walk,) = walks
     clicked = _of_pairs(walk, sample)
     for theta in thetas:
         factors._fit(known, held_out, walk.margins(theta))
-        accuracy.append(pair_accuracy(sample, _mixed("prior", theta, _of_pairs(factors._scores, sample), clicked)))
+        accuracy.append(pair_accuracy(sample, _mixed(combine, theta, _of_pairs(factors._scores, sample), clicked)))
         passes.append(factors.n_iter_)
     return [accuracy], passes
 
 
 @dataclass(frozen=True)
-class _Standardised:
-    """A scoring function of dense (query, url), standardised by the scale of each query."""
+class _Scored:
+    """A scoring function of dense (query, url), standardised by the scale of each query unless that is None."""
 
     score: Callable
-    scale: QueryScale
+    scale: QueryScale | None
 
     @classmethod
-    def over(cls, score, impressions):
-        """Measure the scale over the urls shown for each query."""
+    def factors(cls, combine, model, impressions):
+        return cls(model._scores, None) if combine != "sum" else cls._standardised(model._scores, impressions)
+
+    @classmethod
+    def walk(cls, combine, model, impressions):
+        score = _walk_score(combine, model)
+        return cls(score, None) if combine == "raw-sum" else cls._standardised(score, impressions)
+
+    @classmethod
+    def _standardised(cls, score, impressions):
         shown = impressions.tocoo()
         query = shown.row.astype(np.int64)
         return cls(score, QueryScale.measure(query, score(query, shown.col.astype(np.int64)), shown.shape[0]))
 
     def __call__(self, query, url):
-        return self.scale.apply(query, self.score(query, url))
+        scores = self.score(query, url)
+        return scores if self.scale is None else self.scale.apply(query, scores)
 
     def margins(self, strength):
         """Return the function from pairs to their prior margins."""
@@ -313,8 +324,9 @@ class _Standardised:
         return expected
 
 
-def _log_of(walk):
-    return lambda query, url: np.log(walk._scores(query, url) + _FLOOR)
+def _walk_score(combine, walk):
+    """Return the walk's score of dense (query, url): its probability for "raw-sum", else the logarithm."""
+    return walk._scores if combine == "raw-sum" else lambda query, url: np.log(walk._scores(query, url) + _FLOOR)
 
 
 def _of_pairs(score, pairs):
@@ -324,7 +336,7 @@ def _of_pairs(score, pairs):
 
 
 def _mixed(combine, theta, preferred, clicked):
-    return (1 - theta) * preferred + theta * clicked if combine == "sum" else preferred + theta * clicked
+    return preferred + theta * clicked if combine == "prior" else (1 - theta) * preferred + theta * clicked
 
 
 def _over_ids_of(counts, pairs):

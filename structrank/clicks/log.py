@@ -181,6 +181,31 @@ class ClickLog:
         clicked = starts_of(clicks[taken]), self.clicks[np.repeat(taken, clicks)]
         return ClickLog(self.queries, self.urls, *lists, *clicked, report)
 
+    def last_clicks(self) -> ClickLog:
+        """Return the log with only the last click of each session, over the same ids.
+
+        A user who stops after a click is more likely satisfied than one who clicks on. Click-through rates of last clicks
+        are the click labels of Svore, Volkovs and Burges (WWW 2011, section 6).
+
+        Returns
+        -------
+        ClickLog
+            Its report has only the counts of sessions, urls shown and clicks.
+
+        Examples
+        --------
+        >>> from structrank.clicks import ClickThroughRate
+        >>> log = ClickLog.from_sessions([("q", ["a", "b"], [0, 1]), ("q", ["a", "b"], [1]), ("q", ["a", "b"], [])])
+        >>> ClickThroughRate().fit(log.last_clicks()).predict(["q", "q"], ["a", "b"]).round(2)
+        array([0.  , 0.67])
+        """
+        ended = np.diff(self.click_indptr) > 0
+        clicks = self.clicks[self.click_indptr[1:][ended] - 1]
+        report = LogReport(
+            sessions=len(self), shown=self.shown.shape[0], clicks=clicks.shape[0], without_clicks=int((~ended).sum())
+        )
+        return ClickLog(self.queries, self.urls, self.query, self.indptr, self.shown, starts_of(ended), clicks, report)
+
     def split(self, test_size: float = 0.25, random_state: int = 0) -> tuple[ClickLog, ClickLog]:
         """Split the sessions at random into a training log and a test log.
 

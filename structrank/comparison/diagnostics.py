@@ -1,7 +1,7 @@
 """The figures of the KDD 2008 paper about training itself, as pandas frames that `comparison.plotting` draws.
 
-`health_path`: Figures 4 to 6 (did training learn anything from these data?); `compare_mrr_maps`: Figure 7 (which feature map
-for MRR?); `time_breakdown`: Figure 8 (where does the time go?).
+`health_path`: Figures 4 to 6 (did training learn anything from these data?); `time_breakdown`: Figure 8 (where does the time
+go?). `structrank.papers.kdd08` computes the figures themselves.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import functools
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +18,6 @@ from sklearn.base import clone
 
 from structrank import criteria, metrics
 from structrank._support import checks
-from structrank.comparison import significance
-from structrank.comparison.experiment import compare
 from structrank.comparison.trainers import as_trainers, paper_trainers
 from structrank.feature_maps import Permutation
 from structrank.selection.choosing_c import fit_whole_path
@@ -28,7 +26,7 @@ from structrank.svm import StructRankSVM
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["compare_mrr_maps", "health_path", "health_table", "time_breakdown"]
+__all__ = ["health_path", "health_table", "time_breakdown"]
 
 _CS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
@@ -135,63 +133,6 @@ def health_table(models: Sequence[StructRankSVM]) -> pd.DataFrame:
     longest = frame["norm"].iloc[int(frame.index.argmax())]
     frame.insert(3, "relative_norm", frame["norm"] / longest if longest > 0 else np.nan)
     return frame
-
-
-def compare_mrr_maps(
-    datasets: Mapping[str, Any],
-    k: int | None = 10,
-    Cs: Sequence[float] | None = None,
-    relevant_from: float = 1,
-    n_jobs: int | None = None,
-) -> pd.DataFrame:
-    """Train on MRR with phi_mrr and with phi_po, and compare the MRR on test queries (Figure 7 of the KDD 2008 paper).
-
-    Parameters
-    ----------
-    datasets : dict
-        From names to a `structrank.datasets.Fold` or a list of them.
-    k : int or None, default 10
-        Rank cutoff of MRR, in training and in testing; None for no cutoff.
-    Cs, n_jobs
-        As for `structrank.compare`, which chooses C.
-    relevant_from : float, default 1
-        Lowest label that counts as relevant.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Index data set; columns ``mrr`` and ``po`` (test MRR with phi_mrr and phi_po), ``difference`` (mrr - po), ``p`` (paired
-        randomisation test over queries, two-sided), ``queries`` (number of queries of the means), ``vacuous_mrr`` and
-        ``vacuous_po`` (share of the folds with a vacuous bound).
-
-    Examples
-    --------
-    >>> from structrank import datasets
-    >>> fold = datasets.make_ranking(n_queries=40, n_docs=8, n_features=3, noise=0.2, random_state=0)
-    >>> frame = compare_mrr_maps({"made": fold}, Cs=[1.0])
-    >>> frame.columns.tolist()[:3], frame.index.tolist()
-    (['mrr', 'po', 'difference'], ['made'])
-    """
-    import pandas as pd
-
-    trainers = {name: StructRankSVM("mrr", k=k, feature_map=name, relevant_from=relevant_from) for name in ("mrr", "po")}
-    measure = metrics.MRR(k, relevant_from=relevant_from)
-    table = compare(datasets, trainers, measure, Cs, n_jobs=n_jobs, relevant_from=relevant_from)
-    means = table.to_frame()
-    rows = []
-    for dataset in table.datasets:
-        reached = {name: table.per_query[name, dataset, measure.name] for name in trainers}
-        vacuous = table.details()["vacuous"].loc[dataset].groupby(level="trainer").mean()
-        rows.append(
-            {
-                **{name: float(means.loc[name, (dataset, measure.name)]) for name in trainers},
-                "difference": float(np.nanmean(reached["mrr"] - reached["po"])),
-                "p": significance.paired_randomisation_test(reached["mrr"], reached["po"]),
-                "queries": int((~np.isnan(reached["po"])).sum()),
-                **{f"vacuous_{name}": float(vacuous[name]) for name in trainers},
-            }
-        )
-    return pd.DataFrame(rows, index=pd.Index(table.datasets, name="data set"))
 
 
 def time_breakdown(

@@ -318,7 +318,8 @@ class MapComparisonDisplay(Display):
     Parameters
     ----------
     comparison : pandas.DataFrame
-        As returned by `structrank.comparison.diagnostics.compare_mrr_maps`: index data set.
+        Index data set, columns ``mrr`` and ``po`` (test MRR with that map) and ``p``, as computed by
+        `structrank.papers.kdd08.figure7`.
 
     Attributes
     ----------
@@ -329,16 +330,13 @@ class MapComparisonDisplay(Display):
 
     See Also
     --------
-    structrank.comparison.diagnostics.compare_mrr_maps : The data.
+    structrank.papers.kdd08.figure7 : The data.
 
     Examples
     --------
-    >>> import matplotlib
+    >>> import matplotlib, pandas as pd
     >>> matplotlib.use("Agg")
-    >>> from structrank import datasets
-    >>> from structrank.comparison.diagnostics import compare_mrr_maps
-    >>> fold = datasets.make_ranking(n_queries=40, n_docs=8, n_features=3, noise=0.2, random_state=0)
-    >>> display = MapComparisonDisplay(compare_mrr_maps({"made": fold}, Cs=[1.0])).plot()
+    >>> display = MapComparisonDisplay(pd.DataFrame({"mrr": 0.6, "po": 0.5, "p": 0.2}, index=["made"])).plot()
     >>> [len(bars) for bars in display.bars_.values()], display.ax_.get_ylabel()
     ([1, 1], 'test MRR')
     >>> matplotlib.pyplot.close(display.figure_)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from structrank._kernels.boosting import add_near_lambdas
 from structrank._kernels.lambdas import add_lambdas, scale_by_deviation
 from structrank._support import checks
 from structrank._support.files import replace_file
@@ -39,8 +38,12 @@ class LambdaMART(BoostedRanker):
 
     with positive sign if j has the larger label and negative sign otherwise, where :math:`\Delta M` is the change of the
     measure M if the two swap ranks. A regression tree is fitted to the forces and added to the scores s. Documents of equal
-    score are ranked in an order that depends on their features only, not on the order of the rows. LightGBM grows the trees:
-    ``pip install structrank[trees]``.
+    score are ranked in an order that depends on their features only, not on the order of the rows.
+
+    LightGBM grows the trees (``pip install structrank[trees]``), leaf by leaf, with its own split criterion: the split with the
+    largest gain :math:`(\sum \lambda)^2 / (\sum h + \text{reg\_lambda})`, summed over both sides. With leaf values
+    "newton", h are the second derivatives of the cost; with "gradient", h is the weight of the query and the gain is the
+    decrease of the squared error. The papers split by squared error always, and use second derivatives for leaf values.
 
     Parameters
     ----------
@@ -55,10 +58,9 @@ class LambdaMART(BoostedRanker):
         Value of a leaf, before the learning rate: "newton" for the sum of lambdas over the sum of second derivatives of
         the cost, "gradient" for the mean of lambdas divided by their standard deviation within each query (section 5.3 of
         the paper). "auto" takes Newton steps if second derivatives cannot be negative.
-    margin : float or None, default 0.01
-        Weights of pairs are divided by ``margin + |s_j - s_k|``, which emphasises pairs of close scores, similar to
-        LightGBM's lambdarank; on synthetic data NDCG@10 mostly rose by 0.01 to 0.05. None uses the lambdas above, those
-        of the paper.
+    margin : float or None, default None
+        Not part of the papers: divide :math:`\lambda_{jk}` by ``margin + |s_j - s_k|``, which emphasises pairs of close
+        scores, similar to LightGBM's lambdarank with its default 0.01. None for the lambdas above, as in the papers.
     n_estimators : int, default 100
         Maximum number of rounds, one tree each.
     learning_rate : float, default 0.1
@@ -127,7 +129,7 @@ class LambdaMART(BoostedRanker):
         objective: str | Measure | Objective | None = "ndcg@30",
         measure: str | Measure = "ndcg@10",
         leaf_values: str = "auto",
-        margin: float | None = 0.01,
+        margin: float | None = None,
         n_estimators: int = 100,
         learning_rate: float = 0.1,
         num_leaves: int = 31,
@@ -280,9 +282,7 @@ class _Lambdas:
         self.terms = objective.terms(n_rounds)
         labels = {name: values[self.rows] for name, values in {None: data.labels, **labels}.items()}
         self.plans = [term.plan(labels, data.grouping.indptr, data.query_weights) for term in self.terms]
-        self.add = add_lambdas
         if margin is not None:
-            self.add = add_near_lambdas
             self.plans = [plan._replace(margin=float(margin)) for plan in self.plans]
         n_docs = data.labels.shape[0]
         self.lambdas, self.curvatures = np.empty(n_docs), np.empty(n_docs)
@@ -300,7 +300,7 @@ class _Lambdas:
         self.lambdas[:], self.curvatures[:] = 0.0, 0.0
         ordered = scores[rows]
         self.effective_pairs = sum(
-            self.add(ordered, plan, term.weights[number], self.lambdas, self.curvatures)
+            add_lambdas(ordered, plan, term.weights[number], self.lambdas, self.curvatures)
             for plan, term in zip(self.plans, self.terms, strict=True)
         )
         if not self.newton:

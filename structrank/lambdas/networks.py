@@ -47,14 +47,14 @@ class Network:
         """Number of weights."""
         return self.n_hidden * (self.n_features + 2) if self.n_hidden else self.n_features
 
-    def random_weights(self, rng):
-        """Draw normal initial weights, scaled so that standardised features give scores of about 1."""
-        if not self.n_hidden:
-            return rng.standard_normal(self.size) / np.sqrt(self.n_features)
+    def random_weights(self, rng, spread=1.0):
+        """Draw normal weights; standardised features give inputs of about 1 to hidden units and scores of about `spread`."""
         weights = np.zeros(self.size)
-        n_first = self.n_features * self.n_hidden
-        weights[:n_first] = rng.standard_normal(n_first) / np.sqrt(self.n_features)
-        weights[-self.n_hidden :] = rng.standard_normal(self.n_hidden) / np.sqrt(self.n_hidden)
+        if self.n_hidden:
+            n_first = self.n_features * self.n_hidden
+            weights[:n_first] = rng.standard_normal(n_first) / np.sqrt(self.n_features)
+        n_last = self.n_hidden or self.n_features
+        weights[-n_last:] = spread * rng.standard_normal(n_last) / np.sqrt(n_last)
         return weights
 
     def scores(self, X, weights):
@@ -115,6 +115,21 @@ class Network:
         first, bias, last = self._layers(weights)
         first = first * scale[:, None]
         return np.concatenate([first.ravel(), bias - mean @ first, last])
+
+    def standardise(self, weights, mean, scale):
+        """Return weights that score ``(x - mean) * scale`` as `weights` score x, up to a constant: the inverse of `rescale`.
+
+        Examples
+        --------
+        >>> network, mean, scale = Network(n_features=1, n_hidden=1), np.array([3.0]), np.array([0.5])
+        >>> network.standardise(network.rescale(np.array([4.0, 1.0, 2.0]), mean, scale), mean, scale)
+        array([4., 1., 2.])
+        """
+        deviation = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+        if not self.n_hidden:
+            return weights * deviation
+        first, bias, last = self._layers(weights)
+        return np.concatenate([(first * deviation[:, None]).ravel(), bias + mean @ first, last])
 
     def layer_lengths(self, weights):
         """Return for each weight the norm of its layer: all of w, or W with b, or v.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _SHARE = 0.01  # of ascent directions that the test may miss
-_TINY = 1e-12  # bound on the rounding error of a mean
+TINY = 1e-12  # bound on the rounding error of a mean
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +65,7 @@ class LocalOptimality:
     @property
     def better(self):
         """(n_directions,) array of bool: whether a direction exceeds the value at any step."""
-        return (self.curves > self.value + _TINY).any(axis=1)
+        return (self.curves > self.value + TINY).any(axis=1)
 
     @property
     def n_better(self):
@@ -75,7 +75,7 @@ class LocalOptimality:
     @property
     def n_better_at_step(self):
         """(n_steps,) array: number of random directions that exceed the value at each step."""
-        return (self.curves > self.value + _TINY).sum(axis=0)
+        return (self.curves > self.value + TINY).sum(axis=0)
 
     @property
     def passed(self):
@@ -92,7 +92,7 @@ class LocalOptimality:
         """Indices of the weights that, moved alone, exceed the value; None if ``each_weight=False``."""
         if self.weight_curves is None:
             return None
-        return np.flatnonzero((self.weight_curves > self.value + _TINY).any(axis=1))
+        return np.flatnonzero((self.weight_curves > self.value + TINY).any(axis=1))
 
     def __repr__(self):
         n_directions = self.curves.shape[0]
@@ -193,15 +193,34 @@ def local_optimality(
     if np.isnan(value):
         raise ValueError(f"{target.name} is undefined for every query; check y, qid and relevant_from.")
 
-    directions = np.random.default_rng(random_state).standard_normal((n_directions, network.size))
-    directions *= units / np.array([network.layer_lengths(direction) for direction in directions])
+    (directions, _), (axes, weight_steps) = moves_around(
+        network, weights, n_directions, np.random.default_rng(random_state), lengths
+    )
     line = ProgressLine() if verbose else None
     curves = _follow(network, weights, directions, lengths, data.X, evaluator, line, "direction")
-    weight_steps, weight_curves = np.concatenate([-lengths[::-1], lengths]), None
+    weight_curves = None
     if each_weight:
-        axes = np.diag(units)
         weight_curves = _follow(network, weights, axes, weight_steps, data.X, evaluator, line, "weight")
     return LocalOptimality(target, value, lengths, curves, weight_steps, weight_curves)
+
+
+def moves_around(network, weights, n_directions, rng, steps=_STEPS):
+    """Return the moves that the test tries, as two pairs (directions, steps): all weights together, and one at a time.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> (directions, _), (axes, steps) = moves_around(Network(2, 0), np.array([3.0, 4.0]), 7, rng, steps=[0.1])
+    >>> np.linalg.norm(directions, axis=1).round(12)
+    array([5., 5., 5., 5., 5., 5., 5.])
+    >>> axes, steps
+    (array([[5., 0.],
+           [0., 5.]]), array([-0.1,  0.1]))
+    """
+    units, steps = network.layer_lengths(weights), np.asarray(steps)
+    directions = rng.standard_normal((n_directions, network.size))
+    directions *= units / np.array([network.layer_lengths(direction) for direction in directions])
+    return (directions, steps), (np.diag(units), np.concatenate([-steps[::-1], steps]))
 
 
 def weights_of(model):

@@ -124,7 +124,7 @@ def make_plan(
         COSTS[cost],
         int(cut),
         shift,
-        MARGIN,
+        MARGIN if construction == "local-gradient" else 0.0,
         by_rank,
         indptr,
         gains,

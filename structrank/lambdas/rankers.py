@@ -13,6 +13,7 @@ from structrank._kernels import networks as kernels
 from structrank._support import checks
 from structrank.lambdas.cross_entropy import equally_weighted_pairs, mean_cross_entropy
 from structrank.lambdas.networks import Network, blocks, dense_rows, moments
+from structrank.lambdas.optimality import TINY, moves_around
 from structrank.lambdas.plans import CONSTRUCTIONS, make_plan, parse_target
 from structrank.lambdas.training import (
     EarlyStopping,
@@ -38,7 +39,11 @@ if TYPE_CHECKING:
 
 # When the training measure falls, the learning rate decays by this factor with this probability (SIGIR 2009 paper).
 _RATE_DECAY, _DECAY_PROBABILITY = 0.8, 0.3
-# Range of step lengths while weights settle, relative to the norm of the weights.
+# A larger rate comes closer to an optimum of the training measure; a smaller one passes more candidates for early stopping.
+_RATE, _ADAM_RATE_WITH_VALIDATION = 0.01, 0.003
+# Initial scores are small, so that weights of features without signal do not disturb the ranking.
+_SPREAD = 0.1
+# Range of step lengths along the lambdas of a query while weights settle, relative to the norm of the weights.
 _SHORTEST, _LONGEST = 0.01, 0.3
 
 
@@ -55,6 +60,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         sample_weight: ArrayLike | None = None,
         validation: Dataset | tuple | None = None,
         callback: Callable[[Round], object] | None = None,
+        start: ArrayLike | None = None,
     ) -> Self:
         """Train.
 
@@ -72,6 +78,9 @@ class _GradientRanker(LinearMethods, MeasureRanker):
             Data on which the measure selects the best epoch and decides when to stop; None for the training set.
         callback : callable, default None
             Called with each epoch's entry of the history; a true return value stops training.
+        start : array-like of shape (n_weights,), default None
+            Initial weights in the layout of `weights_`, such as the `weights_` of a ranker trained for another measure. None
+            for random weights. Restarts are from random weights.
 
         Returns
         -------
@@ -83,8 +92,8 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         validation = as_validation(validation, data)
         data, _ = data.counted()
         run = _Run(self, measure, data, validation)
-        reason = run.descend(reporter)
-        self.weights_ = run._as_given(run.best_weights)
+        reason = run.train(reporter, start)
+        self.weights_ = run.best_weights
         self._keep_course(X, data, reporter, reason, run.best_round)
         return self
 
@@ -106,7 +115,9 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         """Raise if a parameter is not valid, whatever the data; return the measure."""
         checks.check_number("hidden_units", self.hidden_units, at_least=0, integer=True)
         checks.check_choice("batch", self.batch, ("query", "full"))
-        checks.check_number("learning_rate", self.learning_rate, above=0)
+        checks.check_choice("optimizer", self.optimizer, ("adam", "sgd"))
+        if self.learning_rate is not None:
+            checks.check_number("learning_rate", self.learning_rate, above=0)
         checks.check_number("max_epochs", self.max_epochs, at_least=0, integer=True)
         checks.check_cut("patience", self.patience, "no early stopping")
         checks.check_number("restarts", self.restarts, at_least=0, integer=True)
@@ -131,9 +142,13 @@ class RankNet(_GradientRanker):
         0 for a linear scoring function.
     batch : {"query", "full"}, default "query"
         Update the weights after each query, in random order, or once per epoch.
-    learning_rate : float, default 0.1
-        Factor of the gradient, which is summed over the queries of the batch. When the measure on the training set falls,
-        it is multiplied by 0.8 with probability 0.3, and training continues from the best weights so far.
+    optimizer : {"adam", "sgd"}, default "adam"
+        "sgd" is the gradient method of the papers: steps of the learning rate times the gradient; when the measure on the
+        training set falls, the learning rate is multiplied by 0.8 with probability 0.3. It needs a learning rate chosen for
+        the data. "adam" does not depend on the scale of the gradient, which grows with the number of documents per query.
+    learning_rate : float or None, default None
+        Initial learning rate; None for 0.01, or 0.003 for "adam" with a validation set, where smaller steps allow to stop
+        earlier.
     max_epochs : int, default 200
         Maximum number of passes over the data; 0 keeps the random initial weights.
     patience : int or None, default 50
@@ -154,7 +169,7 @@ class RankNet(_GradientRanker):
     n_iter_ : int
         Number of epochs.
     best_round_ : int
-        The epoch whose weights were kept, from 1.
+        The epoch whose weights were kept, from 1; 0 for the weights in `start`.
     history_ : History
         A `structrank.lambdas.training.Round` per epoch, with the cross entropy as its loss.
     stop_reason_ : str
@@ -176,7 +191,8 @@ class RankNet(_GradientRanker):
         measure: str | Measure = "ndcg@10",
         hidden_units: int = 10,
         batch: str = "query",
-        learning_rate: float = 0.1,
+        optimizer: str = "adam",
+        learning_rate: float | None = None,
         max_epochs: int = 200,
         patience: int | None = 50,
         restarts: int = 0,
@@ -186,6 +202,7 @@ class RankNet(_GradientRanker):
         self.measure = measure
         self.hidden_units = hidden_units
         self.batch = batch
+        self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.max_epochs = max_epochs
         self.patience = patience
@@ -224,21 +241,27 @@ class LambdaRank(_GradientRanker):
         0 for a linear scoring function.
     batch : {"query", "full"}, default "query"
         Update the weights after each query, in random order, or once per epoch.
-    learning_rate : float, default 0.1
-        Factor of the gradient, which is summed over the queries of the batch. When the measure on the training set falls,
-        it is multiplied by 0.8 with probability 0.3, and training continues from the best weights so far.
+    optimizer : {"adam", "sgd"}, default "adam"
+        "sgd" is the gradient method of the papers: steps of the learning rate times the gradient; when the measure on the
+        training set falls, the learning rate is multiplied by 0.8 with probability 0.3. It needs a learning rate chosen for
+        the data. "adam" does not depend on the scale of the gradient, which grows with the number of documents per query.
+    learning_rate : float or None, default None
+        Initial learning rate; None for 0.01, or 0.003 for "adam" with a validation set, where smaller steps allow to stop
+        earlier.
     max_epochs : int, default 700
         Maximum number of passes over the data; 0 keeps the random initial weights.
     patience : int or None, default 50
         After this many epochs without a new best value of the measure, training restarts from new random weights, or
-        settles if no restarts are left. None for neither.
+        ends if no restarts are left. None for neither.
     restarts : int, default 0
         Maximum number of restarts.
-    settle : int, default 459
-        Number of failed steps in a row that ends the final phase. In this phase, the best weights take steps along the lambdas
-        of one query at a time, of 1 to 30 % of the norm of the weights, and keep the steps that raise the measure. After 459
-        failures, less than 1 % of all such steps would raise it, with 99 % confidence. The phase leads to a local optimum of
-        the training measure, which a zero of the lambdas need not be. 0 skips it, and so does a validation set.
+    settle : int, default 0
+        Not part of the papers: number of random directions of a final phase that leads to a local optimum of the measure on
+        the training set, which a zero of the lambdas need not be. The best weights take steps along the lambdas of one query
+        at a time, of 1 to 30 % of the norm of the weights, and keep the steps that raise the measure. When none does, the
+        moves of `local_optimality` are tried: that many random directions, and each weight alone. The phase ends if none of
+        these moves raises the measure, after `max_epochs` further epochs at the latest. If 459 directions fail, less than 1 %
+        of all directions lead up, with 99 % confidence. 0 skips the phase, and so does a validation set.
     random_state : int, default 0
         Seed of the random weights and of the order of the queries.
     verbose : int, default 0
@@ -252,7 +275,7 @@ class LambdaRank(_GradientRanker):
     n_iter_ : int
         Number of epochs.
     best_round_ : int
-        The epoch whose weights were kept, from 1.
+        The epoch whose weights were kept, from 1; 0 for the weights in `start`.
     history_ : History
         A `structrank.lambdas.training.Round` per epoch, with the number of effective pairs: pairs with a non-zero lambda.
     stop_reason_ : str
@@ -286,11 +309,12 @@ class LambdaRank(_GradientRanker):
         construction: str = "ranknet-weight-pairs",
         hidden_units: int = 10,
         batch: str = "query",
-        learning_rate: float = 0.1,
+        optimizer: str = "adam",
+        learning_rate: float | None = None,
         max_epochs: int = 700,
         patience: int | None = 50,
         restarts: int = 0,
-        settle: int = 459,
+        settle: int = 0,
         random_state: int = 0,
         verbose: int = 0,
     ) -> None:
@@ -298,6 +322,7 @@ class LambdaRank(_GradientRanker):
         self.construction = construction
         self.hidden_units = hidden_units
         self.batch = batch
+        self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.max_epochs = max_epochs
         self.patience = patience
@@ -342,91 +367,122 @@ class _Run:
         self.mean, self.scale = moments(data)
         self.network = Network(data.n_features, ranker.hidden_units)
 
-    def descend(self, reporter):
+    def train(self, reporter, start):
         """Train; return the reason for stopping."""
         rng = np.random.default_rng(self.ranker.random_state)
-        self._keep(self.network.random_weights(rng), 0, -np.inf)
+        weights = self._initial(start, rng)
+        # Random weights may do well on a small validation set by chance, so they are not a candidate.
+        value = -np.inf if start is None else self._measure(weights, 0, 0, np.nan, time.perf_counter())[1]
+        self._keep(self._as_given(weights), 0, value)
         try:
-            reason = self._ascend(reporter, rng)
-            if reason == "patience" and self.ranker.settle and self.other is None and self.best_value < 1.0:
+            reason = self._ascend(weights, reporter, rng)
+            if self.ranker.settle and self.other is None and reason in ("patience", "max_epochs"):
                 reason = self._settle(reporter, rng)
         except KeyboardInterrupt:
             if not reporter.rounds:
                 raise
             if self.best_round > len(reporter.rounds):  # found in the epoch that was interrupted
-                reporter(self._measure(self.best_weights, self.best_round, 0, np.nan, time.perf_counter())[0])
+                reporter(self._measure(self._standardised(), self.best_round, 0, np.nan, time.perf_counter())[0])
             reason = "interrupted"
         return reason
 
-    def _keep(self, weights, epoch, value):
-        self.best_weights, self.best_round, self.best_value = weights.copy(), epoch, value
+    def _initial(self, start, rng):
+        """Return random weights, or the weights of the user for standardised features."""
+        if start is None:
+            return self.network.random_weights(rng, _SPREAD)
+        given = np.asarray(start, dtype=np.float64)
+        if given.shape != (self.network.size,) or not np.isfinite(given).all():
+            raise ValueError(
+                f"start has shape {given.shape}; expected {self.network.size} finite weights in one dimension, for "
+                f"{self.network.n_features} features and hidden_units={self.network.n_hidden}, as in weights_."
+            )
+        return self.network.standardise(given, self.mean, self.scale)
 
-    def _ascend(self, reporter, rng):
+    def _keep(self, given, epoch, value):
+        self.best_weights, self.best_round, self.best_value = given, epoch, value
+
+    def _ascend(self, weights, reporter, rng):
         """Follow the gradient, epoch by epoch."""
-        ranker, weights = self.ranker, self.best_weights.copy()
+        ranker = self.ranker
+        adaptive = ranker.optimizer == "adam"
+        n_moments = self.network.size if adaptive else 0
+        initial_rate = ranker.learning_rate
+        if initial_rate is None:
+            initial_rate = _ADAM_RATE_WITH_VALIDATION if adaptive and self.other is not None else _RATE
         stopping, restarts = EarlyStopping(ranker.patience), ranker.restarts
-        rate, previous, highest = ranker.learning_rate, -np.inf, -np.inf
+        rate, previous, adam = initial_rate, -np.inf, _adam_state(n_moments)
         for epoch in range(1, ranker.max_epochs + 1):
             started = time.perf_counter()
             if ranker.batch == "query":
-                pairs = self._by_query(weights, rate, rng.permutation(self.queries))
+                pairs = self._by_query(weights, rate, adam, rng.permutation(self.queries))
             else:
-                pairs = self._at_once(weights, rate)
+                pairs = self._at_once(weights, rate, adam)
             entry, watched = self._measure(weights, epoch, pairs, rate, started)
             if watched > self.best_value:
-                self._keep(weights, epoch, watched)
-            if entry.train > highest:
-                highest, highest_weights = entry.train, weights.copy()
-            fallen, previous = entry.train < previous, entry.train
-            if fallen and rng.random() < _DECAY_PROBABILITY:
+                self._keep(self._as_given(weights), epoch, watched)
+            if not adaptive and entry.train < previous and rng.random() < _DECAY_PROBABILITY:
                 rate *= _RATE_DECAY
-                weights[:], previous = highest_weights, highest
+            previous = entry.train
             if reporter(entry):
                 return "callback"
             if stopping.update(watched):
                 if not restarts:
                     return "patience"
                 restarts -= 1
-                weights = self.network.random_weights(rng)
-                stopping, rate = EarlyStopping(ranker.patience), ranker.learning_rate
-                previous = highest = -np.inf
+                weights = self.network.random_weights(rng, _SPREAD)
+                stopping, rate, previous, adam = EarlyStopping(ranker.patience), initial_rate, -np.inf, _adam_state(n_moments)
         return "max_epochs"
 
     def _settle(self, reporter, rng):
-        """Step along the lambdas of single queries from the best weights, until no step raises the measure."""
-        enough, failures = self.ranker.settle, 0
-        for epoch in range(len(reporter.rounds) + 1, self.ranker.max_epochs + 1):
-            started, pairs = time.perf_counter(), 0
+        """Step along the lambdas of single queries from the best weights, and where that fails in directions of the test."""
+        for epoch in range(len(reporter.rounds) + 1, len(reporter.rounds) + self.ranker.max_epochs + 1):
+            started, before, pairs = time.perf_counter(), self.best_value, 0
             for query in rng.permutation(self.queries):
                 weights, n_pairs = self._stepped(query, rng)
                 pairs += n_pairs
-                value = self.evaluator(self.network.scores(self.data.X, self._as_given(weights)))
-                failures += 1
-                if value > self.best_value:
-                    self._keep(weights, epoch, value)
-                    failures = 0
-                if failures == enough:
-                    break
-            entry, _ = self._measure(self.best_weights, epoch, pairs, np.nan, started)
+                self._keep_if_better(self._as_given(weights), epoch)
+            if self.best_value == before:
+                self._search_directions(epoch, rng)
+            entry, _ = self._measure(self._standardised(), epoch, pairs, np.nan, started)
             if reporter(entry):
                 return "callback"
-            if failures == enough:
+            if self.best_value == before:
                 return "settled"
         return "max_epochs"
 
     def _stepped(self, query, rng):
         """Return the best weights moved along the lambdas of one query by a random length, and the number of pairs."""
         share = _SHORTEST * (_LONGEST / _SHORTEST) ** rng.random()
-        weights = self.best_weights.copy()
-        pairs = self._by_query(weights, 1.0, np.array([query]))
-        step = weights - self.best_weights
+        best = self._standardised()
+        moved = best.copy()
+        pairs = self._by_query(moved, 1.0, _adam_state(0), np.array([query]))
+        step = moved - best
         length = np.linalg.norm(step)
         if length > 0.0:
-            step *= share * np.linalg.norm(self.best_weights) / length
-        return self.best_weights + step, pairs
+            step *= share * np.linalg.norm(best) / length
+        return best + step, pairs
+
+    def _search_directions(self, epoch, rng):
+        """Move the best weights to the first larger value that `local_optimality` would find."""
+        network, weights = self.network, self.best_weights
+        for directions, steps in moves_around(network, weights, self.ranker.settle, rng):
+            for direction, path in zip(directions, network.paths(self.data.X, weights, directions), strict=True):
+                for step in steps:
+                    if self.evaluator(path(step)) > self.best_value + TINY:
+                        self._keep_if_better(weights + step * direction, epoch)
+                        return
+
+    def _keep_if_better(self, given, epoch):
+        value = self.evaluator(self.network.scores(self.data.X, given))
+        if value > self.best_value:
+            self._keep(given, epoch, value)
 
     def _as_given(self, weights):
         return self.network.rescale(weights, self.mean, self.scale)
+
+    def _standardised(self):
+        """Return the best weights for standardised features."""
+        return self.network.standardise(self.best_weights, self.mean, self.scale)
 
     def _measure(self, weights, epoch, pairs, rate, started):
         """Return the history entry and the value by which epochs are compared."""
@@ -447,13 +503,15 @@ class _Run:
     def _rows(self, rows):
         return (dense_rows(self.data.X, rows) - self.mean) * self.scale
 
-    def _by_query(self, weights, rate, queries):
+    def _by_query(self, weights, rate, adam, queries):
         """Update the weights after each query; return the number of effective pairs."""
         grouping, pairs = self.data.grouping, 0
         for chunk in self._chunks(queries):
             starts = np.concatenate([[0], np.cumsum(grouping.sizes[chunk])])
             rows = np.concatenate([grouping.rows[grouping.indptr[q] : grouping.indptr[q + 1]] for q in chunk])
-            pairs += kernels.train_by_query(self._rows(rows), starts, chunk, self.plan, weights, self.network.n_hidden, rate)
+            pairs += kernels.train_by_query(
+                self._rows(rows), starts, chunk, self.plan, weights, self.network.n_hidden, rate, adam
+            )
         return pairs
 
     def _chunks(self, order):
@@ -466,7 +524,7 @@ class _Run:
             if chunk.size
         ]
 
-    def _at_once(self, weights, rate):
+    def _at_once(self, weights, rate, adam):
         """Update the weights by the gradient of all queries; return the number of effective pairs."""
         rows, n_hidden = self.data.grouping.rows, self.network.n_hidden
         pieces = list(blocks(rows.shape[0], self.network.n_features))
@@ -481,5 +539,10 @@ class _Run:
             hidden = np.empty((X.shape[0], n_hidden))
             kernels.forward(X, weights, n_hidden, hidden, np.empty(X.shape[0]))
             kernels.backward(X, hidden, forces[piece], weights, n_hidden, gradient)
-        weights += rate * gradient
+        kernels.ascend(weights, gradient, rate, adam)
         return pairs
+
+
+def _adam_state(n_weights):
+    """Return the initial state of Adam; of plain gradient ascent for no weights."""
+    return kernels.Adam(np.zeros(n_weights), np.zeros(n_weights), np.zeros(1, np.int64))

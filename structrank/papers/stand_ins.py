@@ -1,0 +1,84 @@
+"""Generated ranking data in place of private data, and the sentences that compare a statement with its outcome."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structrank import datasets
+from structrank.datasets.containers import Dataset, Fold
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["artificial", "described", "first_folds", "noisy", "sentences", "some_queries"]
+
+_SPLIT = (0.4, 0.2, 0.4)  # 10K, 5K and 10K queries in both papers on LambdaRank
+
+
+def artificial(n_queries: int, n_docs: int, n_features: int) -> Fold:
+    """Generate "Artificial" data as the papers do: graded by a random cubic polynomial, without noise."""
+    return datasets.make_polynomial_ranking(n_queries, n_docs, n_features, split=_SPLIT, random_state=0)
+
+
+def noisy(n_queries: int, n_docs: int, n_features: int) -> Fold:
+    """Generate data with five grades and label noise, in place of the data of a web search engine."""
+    return datasets.make_ranking(n_queries, n_docs, n_features, n_grades=5, split=_SPLIT, random_state=0)
+
+
+def first_folds(data: Mapping[str, Any]) -> dict[str, Fold]:
+    """Return one fold for each data set: the first where it is a list.
+
+    Examples
+    --------
+    >>> fold = noisy(10, 5, 3)
+    >>> first_folds({"mine": [fold, None]})["mine"] is fold
+    True
+    """
+    return {name: folds[0] if isinstance(folds, (list, tuple)) else folds for name, folds in data.items()}
+
+
+def some_queries(part: Dataset, n_queries: int) -> Dataset:
+    """Return the documents of the first queries.
+
+    Examples
+    --------
+    >>> some_queries(Dataset(np.eye(3), np.zeros(3), np.array([5, 4, 5])), 1).qid
+    array([5, 5])
+    """
+    ids, first = np.unique(part.qid, return_index=True)
+    rows = np.flatnonzero(np.isin(part.qid, ids[np.argsort(first)][:n_queries]))
+    return Dataset(part.X[rows], part.y[rows], part.qid[rows])
+
+
+def described(folds: Mapping[str, Fold]) -> str:
+    """Return the names and sizes of data sets."""
+    return "; ".join(
+        f"{name} ({len(np.unique(fold.train.qid))} training queries, {len(np.unique(fold.test.qid))} test queries, "
+        f"{fold.train.X.shape[1]} features)"
+        for name, fold in folds.items()
+    )
+
+
+def sentences(outcomes: Mapping[str, Mapping[str, tuple[Any, str]]]) -> list[str]:
+    """Return a sentence for each statement of a paper: on which data it holds here, and the numbers that decide.
+
+    Parameters
+    ----------
+    outcomes : dict
+        From statements to dicts from data sets to (whether it holds, the numbers).
+
+    Examples
+    --------
+    >>> sentences({"a > b": {"web": (True, "0.8, 0.7"), "news": (False, "0.6, 0.7")}})
+    ['a > b: holds on web (0.8, 0.7); does not hold on news (0.6, 0.7).']
+    """
+    texts = []
+    for statement, cases in outcomes.items():
+        parts = []
+        for verb, wanted in (("holds", True), ("does not hold", False)):
+            named = [f"{name} ({evidence})" for name, (holds, evidence) in cases.items() if bool(holds) == wanted]
+            parts += [f"{verb} on {', '.join(named)}"] if named else []
+        texts.append(f"{statement}: {'; '.join(parts)}.")
+    return texts

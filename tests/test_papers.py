@@ -1,0 +1,222 @@
+"""The exhibits of the papers: complete, documented, and computed by one call."""
+
+import json
+import pathlib
+import re
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.special
+
+mpl.use("Agg")
+
+from structrank import cli, datasets, papers
+from structrank.lambdas import LambdaMART, McRank
+from structrank.papers import kdd08, www11
+from structrank.papers.exhibit import Exhibit, Result, printed_table
+
+PAGE = (pathlib.Path(__file__).parent.parent / "docs" / "reproduction.md").read_text()
+EXHIBITS = {f"{paper}.{name}": exhibit for paper, its in papers.exhibits().items() for name, exhibit in its.items()}
+
+
+def rows_of_page():
+    """Yield the paper, the name ("Figure 9"), the outcome and the call of each row of docs/reproduction.md."""
+    paper = None
+    for line in PAGE.splitlines():
+        if line.startswith("## "):
+            paper = line[3:].partition(":")[0]
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| ") and cells[0] != "exhibit":
+            assert len(cells) == 5, line
+            yield paper, cells[0], cells[1], cells[4]
+
+
+def test_the_page_lists_each_exhibit_and_no_other():
+    calls = re.findall(r"`papers\.(\w+\.\w+)\(", "\n".join(call for *_, call in rows_of_page()))
+    assert sorted(calls) == sorted(EXHIBITS)
+
+
+def test_the_page_states_an_outcome_for_each_exhibit():
+    assert {outcome for _, _, outcome, _ in rows_of_page()} <= {"comes out", "in part", "does not"}
+
+
+@pytest.mark.parametrize("name", EXHIBITS)
+def test_an_exhibit_says_what_was_asked_how_and_on_which_data(name):
+    exhibit = EXHIBITS[name]
+    assert isinstance(exhibit, Exhibit)
+    assert f"{exhibit.paper}.{exhibit.name}" == name
+    assert re.sub(r"[ ()]", "", exhibit.title.split(":")[0]).lower() == exhibit.name
+    assert all((exhibit.question, exhibit.protocol, exhibit.data, exhibit.reported))
+
+
+@pytest.mark.parametrize(
+    ("paper", "numbered"), [("kdd08", {f"Figure {n}" for n in range(1, 11)}), ("www11", {f"Figure {n}" for n in range(1, 8)})]
+)
+def test_the_page_has_every_figure_of_a_paper(paper, numbered):
+    named = {name.partition("(")[0] for section, name, *_ in rows_of_page() if section == paper}
+    assert numbered <= named
+
+
+def tiny_fold(n_grades=2):
+    return datasets.make_ranking(n_queries=30, n_docs=10, n_features=3, n_grades=n_grades, noise=0.5, random_state=0)
+
+
+@pytest.mark.parametrize("name", [name for name in EXHIBITS if name.startswith(("kdd08.", "www11."))])
+def test_an_exhibit_comes_from_one_call(name):
+    exhibit = EXHIBITS[name]
+    result = exhibit(None if exhibit.read is None else {"tiny": tiny_fold(5 if exhibit.paper == "www11" else 2)})
+    assert result.exhibit is exhibit
+    assert result.ours.select_dtypes("number").notna().to_numpy().any()
+    assert result.printed is None
+    assert all(sentence.endswith((".", ":")) for sentence in result.findings)
+    assert str(result).startswith(f"{exhibit.paper}, {exhibit.title}")
+    figure = result.plot().figure_
+    assert all(ax.has_data() for ax in figure.axes)
+    mpl.pyplot.close(figure)
+
+
+def test_printed_numbers_stand_beside_ours_only_for_the_data_of_the_paper():
+    result = papers.kdd08.figure9({"OHSUMED": tiny_fold(), "mine": tiny_fold()})
+    assert set(result.printed.columns.get_level_values(0)) == {"ohsumed"}
+    place = "AUC", ("ohsumed", "map")
+    assert result.difference.loc[place] == pytest.approx(result.ours.loc[place] - 0.582)
+    assert "mine" in result.ours.columns.get_level_values(0)
+
+
+def test_a_difference_is_taken_over_common_rows_and_columns():
+    ours = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}, index=["x", "y"])
+    printed = pd.DataFrame({"b": [1.0, 1.0], "c": [0.0, 0.0]}, index=["y", "z"])
+    difference = Result(ours, None, "data", printed=printed).difference
+    assert difference.to_dict() == {"b": {"y": 3.0}}
+
+
+def test_a_printed_table_has_no_value_where_the_paper_has_none():
+    frame = printed_table("row  a  b\nx y  1  -")
+    assert frame.loc["x y", "a"] == 1
+    assert frame["b"].isna().all()
+
+
+# ---- What the exhibits compute
+
+
+def test_figure_10_times_the_training_of_mcrank_itself():
+    train = tiny_fold(3).train
+    booster, seconds = kdd08._boost_mcrank(train, n_rounds=5)
+    constants = np.log(np.bincount(train.y.astype(int)) / len(train))
+    expected = scipy.special.softmax(booster.predict(train.X, raw_score=True) + constants, axis=1) @ np.arange(3)
+    assert expected == pytest.approx(McRank(n_estimators=5).fit(train.X, train.y, qid=train.qid).predict(train.X), abs=1e-12)
+    assert seconds["McRank, trees"] + seconds["McRank, boosting"] == pytest.approx(seconds["McRank, total"])
+
+
+def test_figure_4_of_www11_counts_the_ranks_that_change():
+    train = tiny_fold(5).train
+    model = LambdaMART(n_estimators=6, min_child_samples=3).fit(train.X, train.y, qid=train.qid)
+    shuffled = np.random.default_rng(0).permutation(len(train))
+    part = datasets.Dataset(train.X[shuffled], train.y[shuffled], train.qid[shuffled])
+    shares = www11._rank_changes(model, part)
+    stages = [scores.copy() for scores in model.staged_predict(part.X)]
+    for number in range(2, 7):
+        changed = []
+        for query in np.unique(part.qid):
+            rows = np.flatnonzero(part.qid == query)
+            before, after = (rows[np.argsort(-stages[at][rows], kind="stable")] for at in (number - 2, number - 1))
+            changed.append([np.mean(before != after), np.mean((before != after)[:3])])
+        assert shares.loc[number].to_numpy() == pytest.approx(np.mean(changed, axis=0))
+
+
+def test_figure_5_of_www11_is_the_derivative_of_both_costs():
+    ours = papers.www11.figure5().ours
+    difference = ours.index.to_numpy()
+    assert ours["cross-entropy"].to_numpy() == pytest.approx(1 / (1 + np.exp(difference)))
+    assert ours["sigmoid"].to_numpy() == pytest.approx(np.exp(difference) / (1 + np.exp(difference)) ** 2)
+
+
+def test_click_labels_of_www11_are_shares_of_impressions_with_the_last_click():
+    made = datasets.make_clicks(
+        60, 300, 6000, n_topics=10, n_docs=30, skew=0.0, model="cascade", random_state=0
+    )  # as in www11._simulated
+    last = np.where(made.clicked.any(axis=1), made.clicked.shape[1] - 1 - made.clicked[:, ::-1].argmax(axis=1), -1)
+    parts = www11._simulated(60)
+    assert sum(len(part.documents) for part in parts) == 1800
+    for part in parts:
+        for row in range(0, len(part.documents), 97):
+            features = part.documents.X[row]
+            (place,) = np.flatnonzero((features == made.documents.X).all(axis=1))
+            query, url = made.documents.qid[place], made.documents.docid[place]
+            for kind, sessions in (("=", made.query == query), ("~", np.ones(len(made), dtype=bool))):
+                shown = made.shown[sessions] == url
+                ended = shown & (np.arange(10) == last[sessions][:, None])
+                rate = ended.sum() / shown.sum() if ended.any() else np.nan
+                assert part.clicks[kind][row] == pytest.approx(rate, nan_ok=True)
+
+
+# ---- The command
+
+
+def run(capfd, line):
+    code = cli.main(["reproduce", *line.split()])
+    return code, *capfd.readouterr()
+
+
+def test_the_command_lists_every_exhibit(capfd):
+    code, out, err = run(capfd, "--list")
+    assert code == 0
+    assert not err
+    assert [".".join(line.split()[:2]) for line in out.splitlines()] == list(EXHIBITS)
+
+
+def test_the_command_reports_progress_on_stderr_and_results_on_stdout(capfd, tmp_path):
+    code, out, err = run(capfd, f"kdd08 figure3 --report {tmp_path}/page.html")
+    assert code == 0
+    assert out.startswith("kdd08, Figure 3")
+    assert "figure3: the most violated" in err
+    assert f"wrote {tmp_path}/page.html" in err
+
+
+def test_the_command_reads_data_by_name_and_sets_print_beside_it(capfd, tmp_path):
+    for number, fold in enumerate([tiny_fold(), tiny_fold()], start=1):
+        for part, name in ((fold.train, "train"), (fold.validation, "vali"), (fold.test, "test")):
+            lines = [
+                f"{label} qid:{qid} " + " ".join(f"{column}:{value}" for column, value in enumerate(row, start=1))
+                for row, label, qid in zip(part.X, part.y, part.qid, strict=True)
+            ]
+            folder = tmp_path / "data" / f"Fold{number}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    code, out, _ = run(capfd, f"kdd08 figure7 ohsumed={tmp_path}/data --json")
+    (facts,) = json.loads(out)
+    assert code == 0
+    assert facts["texts"]["Data here"] == "ohsumed (2 folds, 12 test queries)"
+    assert facts["tables"]["Printed"] == {"columns": ["index", "mrr"], "rows": [["ohsumed", 0.795]]}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "expected a paper, such as kdd08, or --all"),
+        ("kdd08 --all", "expected a paper, such as kdd08, or --all, and not both"),
+        ("kdd09", "there is no paper 'kdd09'; expected one of kdd08"),
+        ("kdd08 figure11", "kdd08 has no exhibit 'figure11'; expected one of figure1"),
+        ("kdd08 figure9 a=none", "a=none: there is no file or folder none"),
+    ],
+)
+def test_the_command_says_what_it_expected(capfd, line, message):
+    code, out, err = run(capfd, line)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_the_page_is_self_contained_and_escapes_names(tmp_path):
+    from structrank.papers.page import write_page
+
+    fold = tiny_fold()
+    write_page([papers.kdd08.figure7({"<b>mine</b>": fold}, Cs=[1.0])], tmp_path / "page.html", ["x < y was left out."])
+    page = (tmp_path / "page.html").read_text()
+    assert "&lt;b&gt;mine" in page
+    assert "<b>mine" not in page
+    assert "x &lt; y was left out." in page
+    assert page.count("data:image/png;base64,") == 1
+    assert not re.search(r"(src|href)=\"(?!data:image/png|#)", page)
+    assert "style=" not in page

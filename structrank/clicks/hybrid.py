@@ -181,7 +181,7 @@ class HybridRanker(ClickRanker):
 
     def _scores(self, query, url):
         clicks = _Scored(_walk_score(self.combine, self.walk_), self.walk_scale_)(query, url)
-        scale = self.collaborative_scale_ if self.combine == "sum" else None  # files of version 0.1.0 have one in any case
+        scale = self.collaborative_scale_ if self.combine == "sum" else None  # older files have one in any case
         preferred = _Scored(self.collaborative_._scores, scale)(query, url)
         return _mixed(self.combine, self.theta_, preferred, clicks)
 

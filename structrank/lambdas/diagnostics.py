@@ -41,7 +41,7 @@ def lambda_agreement(
     objective: Graded | None = None,
     every: int = 1,
 ) -> pd.DataFrame:
-    """Compute the share of documents for which the lambdas of a lower tier agree with those of the first: Figure 2.
+    """Compute the share of documents whose lambdas of a lower tier agree with the lambdas of the first: Figure 2.
 
     A document agrees if both lambdas have the same sign or that of the lower tier is 0. Each lower tier is evaluated twice:
     over all pairs of its labels, with missing labels counted as 0, and over the pairs that `Graded` trains on: pairs with

@@ -43,7 +43,7 @@ class LambdaMART(BoostedRanker):
     LightGBM grows the trees (``pip install structrank[trees]``), leaf by leaf, with its own split criterion: the split with the
     largest gain :math:`(\sum \lambda)^2 / (\sum h + \text{reg\_lambda})`, summed over both sides. With leaf values
     "newton", h are the second derivatives of the cost; with "gradient", h is the weight of the query and the gain is the
-    decrease of the squared error, the criterion of the papers, which also use second derivatives for the leaf values only.
+    decrease of the squared error. The papers split by squared error always, and use second derivatives for leaf values.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class LambdaMART(BoostedRanker):
         the paper). "auto" takes Newton steps if second derivatives cannot be negative.
     margin : float or None, default None
         Not part of the papers: divide :math:`\lambda_{jk}` by ``margin + |s_j - s_k|``, which emphasises pairs of close
-        scores, similar to LightGBM's lambdarank with its default 0.01. None for the lambdas above, those of the papers.
+        scores, similar to LightGBM's lambdarank with its default 0.01. None for the lambdas above, as in the papers.
     n_estimators : int, default 100
         Maximum number of rounds, one tree each.
     learning_rate : float, default 0.1

@@ -1,4 +1,4 @@
-"""Plots for the lambda family, as Display classes like those of `structrank.comparison.plotting`."""
+"""Plots for the lambda family, as Display classes similar to `structrank.comparison.plotting`."""
 
 from __future__ import annotations
 

@@ -371,7 +371,7 @@ class _Run:
         """Train; return the reason for stopping."""
         rng = np.random.default_rng(self.ranker.random_state)
         weights = self._initial(start, rng)
-        # Random weights that happen to do well on few validation queries are no candidate.
+        # Random weights may do well on a small validation set by chance, so they are not a candidate.
         value = -np.inf if start is None else self._measure(weights, 0, 0, np.nan, time.perf_counter())[1]
         self._keep(self._as_given(weights), 0, value)
         try:

@@ -43,7 +43,7 @@ class TreeRanker(Ranker):
         self.parameters = parameters
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, including those of the library."""
+        """Return the parameters by name, including the parameters of the library."""
         own = {name: getattr(self, name) for name in ("relevant_from", "n_jobs", "random_state")}
         return {**own, **self.parameters}
 

@@ -45,6 +45,7 @@ __all__ = [
     "Success",
     "evaluate",
     "parse",
+    "register",
     "scorer",
 ]
 
@@ -153,7 +154,7 @@ class Measure:
 
     A subclass is a frozen dataclass that defines `short`, the name without the cutoff, and ``values(ranking)``, which
     returns one value per query, nan if undefined. Fields named `k`, `gain`, `discount` and `relevant_from` have the
-    same meaning as in `NDCG`; additional fields need a default. `structrank.register` makes it available by name.
+    same meaning as in `NDCG`; additional fields need a default. `register` makes it available by name.
 
     Examples
     --------
@@ -800,10 +801,41 @@ def _parse_own(name, measure, text):
     return found
 
 
-def register(measure):
-    """Register a measure by name; called by `structrank.register`, which has an example."""
+def register(measure: type[Measure]) -> type[Measure]:
+    """Make a custom measure available by name, in `evaluate`, `structrank.compare` and the command line (--import MODULE).
+
+    `structrank.register` does so for the measure of a custom criterion.
+
+    Parameters
+    ----------
+    measure : type
+        A frozen dataclass derived from `Measure`, `Binary` or `Discounted`; its class variable `short` is the name.
+
+    Returns
+    -------
+    type
+        The class itself, so that this function can be a decorator.
+
+    Examples
+    --------
+    A discount that falls linearly with the rank:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from structrank import metrics
+    >>> @metrics.register
+    ... @dataclass(frozen=True, repr=False)
+    ... class Linear(metrics.Discounted, metrics.Binary):
+    ...     short = "linear"
+    ...     def discounts(self, n):
+    ...         return np.linspace(1.0, 0.0, n)
+    >>> metrics.evaluate([0, 1, 0], [0.3, 0.2, 0.1], None, "linear")["linear"]
+    0.5
+    """
+    checks.check_extension(measure, Measure)
     checks.check_name_is_free(measure.short, measure, MEASURES)
     MEASURES[measure.short] = measure
+    return measure
 
 
 def usage(short):

@@ -261,6 +261,16 @@ def test_discounts_and_credits_are_checked(criterion, text):
 # ---- Registering
 
 
+def test_a_measure_can_be_registered_without_a_criterion(fold):
+    assert metrics.register(NRBP) is NRBP
+    assert metrics.evaluate([0, 1], [2.0, 1.0], None, "nrbp@2") == metrics.evaluate([0, 1], [2.0, 1.0], None, NRBP(2))
+    assert "nrbp@2" in str(compare({"synthetic": fold}, ["AUC"], "nrbp@2", Cs=[1.0]))
+    with pytest.raises(
+        ValueError, match="the class Geometric is not valid: expected a class derived from structrank.metrics.M"
+    ):
+        metrics.register(Geometric)
+
+
 def test_a_registered_criterion_can_be_used_by_name(fold):
     assert register(Geometric, NRBP) is Geometric
     train = fold.train
@@ -394,7 +404,7 @@ def test_names_already_in_use_are_rejected():
 @pytest.mark.parametrize("name", ["NDCG@3", "my loss", "Geometric", "", 3])
 def test_invalid_names_are_rejected(name):
     Named = dataclass(frozen=True)(type("Named", (Geometric,), {"name": name}))
-    with pytest.raises(ValueError, match=r"Named has the name .*; expected small letters, digits"):
+    with pytest.raises(ValueError, match=r"Named has the name .*; expected lowercase letters, digits"):
         register(Named, NRBP)
 
 

@@ -129,7 +129,7 @@ def check_name_is_free(name, cls, taken):
     """
     if not isinstance(name, str) or not re.fullmatch("[a-z][a-z0-9_-]*", name):
         raise ValueError(
-            f"{cls.__name__} has the name {name!r}; expected small letters, digits, '-' and '_', with a letter first."
+            f"{cls.__name__} has the name {name!r}; expected lowercase letters, digits, '-' and '_', with a letter first."
         )
     for other_name, other in taken.items():
         if (other.__module__, other.__qualname__) == (cls.__module__, cls.__qualname__):

@@ -266,7 +266,7 @@ def test_a_measure_can_be_registered_without_a_criterion(fold):
     assert metrics.evaluate([0, 1], [2.0, 1.0], None, "nrbp@2") == metrics.evaluate([0, 1], [2.0, 1.0], None, NRBP(2))
     assert "nrbp@2" in str(compare({"synthetic": fold}, ["AUC"], "nrbp@2", Cs=[1.0]))
     with pytest.raises(
-        ValueError, match="the class Geometric is not valid: expected a class derived from structrank.metrics.M"
+        ValueError, match=r"the class Geometric is not valid: expected a class derived from structrank\.metrics\.M"
     ):
         metrics.register(Geometric)
 

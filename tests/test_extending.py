@@ -615,7 +615,7 @@ def test_registered_criteria_are_rows_by_name_in_any_number_of_processes(fold):
     assert tables[0].index.tolist() == ["AUC", "hits"]
     assert tables[0].columns.tolist() == [("made", "hits@3"), ("made", "map")]
     assert tables[0].equals(tables[1])
-    by_object = compare({"made": fold}, {"hits": StructRankSVM(Hits(10), bound="auto")}, "map", [0.1, 1.0]).to_frame()
+    by_object = compare({"made": fold}, {"hits": StructRankSVM(Hits(10))}, "map", [0.1, 1.0]).to_frame()
     assert by_object.loc["hits", ("made", "map")] == tables[0].loc["hits", ("made", "map")]
     assert health_path(fold.train, ["hits"], [1.0]).index.tolist() == [("hits", 1.0)]
 

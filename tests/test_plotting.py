@@ -331,7 +331,7 @@ def test_bars_of_the_maps_are_the_means_of_the_frame(ax):
     left, right = (np.array([bar.get_x() for bar in bars]) for bars in display.bars_.values())
     np.testing.assert_allclose(right - left, 0.4, err_msg="side by side")
     assert [label.get_text() for label in ax.get_xticklabels()] == ["first", "made\n8 docs", "third"]
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["map mrr", "map po"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["phi_mrr", "phi_po"]
 
 
 def test_stars_stand_on_the_pairs_that_differ_by_the_test(ax):

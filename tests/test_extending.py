@@ -628,7 +628,7 @@ def test_registered_criteria_can_be_compared_by_name_with_any_n_jobs(fold):
     assert tables[0].index.tolist() == ["AUC", "hits"]
     assert tables[0].columns.tolist() == [("made", "hits@3"), ("made", "map")]
     assert tables[0].equals(tables[1])
-    by_object = compare({"made": fold}, {"hits": StructRankSVM(Hits(10), bound="auto")}, "map", [0.1, 1.0]).to_frame()
+    by_object = compare({"made": fold}, {"hits": StructRankSVM(Hits(10))}, "map", [0.1, 1.0]).to_frame()
     assert by_object.loc["hits", ("made", "map")] == tables[0].loc["hits", ("made", "map")]
     assert health_path(fold.train, ["hits"], [1.0]).index.tolist() == [("hits", 1.0)]
 

@@ -322,7 +322,7 @@ def test_the_bars_of_the_feature_maps_equal_the_means_of_the_frame(ax):
     left, right = (np.array([bar.get_x() for bar in bars]) for bars in display.bars_.values())
     np.testing.assert_allclose(right - left, 0.4, err_msg="side by side")
     assert [label.get_text() for label in ax.get_xticklabels()] == ["first", "made\n8 docs", "third"]
-    assert all(text.get_text().endswith(name) for text, name in zip(ax.get_legend().get_texts(), display.bars_, strict=True))
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["phi_mrr", "phi_po"]
 
 
 def test_stars_mark_significant_differences(ax):

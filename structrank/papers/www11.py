@@ -179,10 +179,10 @@ def figure1(data=None):
     --------
     >>> from structrank import papers
     >>> papers.www11.figure1().ours.round(2)
-            NDCG@3  CNDCG@3
+             NDCG@3  CNDCG@3
     ranking
-    before    0.92     0.56
-    after     0.92     0.94
+    before     0.92     0.56
+    after      0.92     0.99
     """
     grades, clicks = np.array([4, 0, 4, 0, 0]), np.array([0.2, 0.05, 0.8, 0.05, 0.05])
     rows = {}
@@ -396,9 +396,9 @@ def figure5(data=None):
     >>> papers.www11.figure5().ours.loc[[-10.0, 0.0, 10.0]].round(3)
                       cross-entropy  sigmoid
     score difference
-    -10.0                     1.000     0.00
-     0.0                      0.500     0.25
-     10.0                     0.000     0.00
+    -10.0                       1.0     0.00
+     0.0                        0.5     0.25
+     10.0                       0.0     0.00
     """
     differences = np.linspace(-10, 10, 81)
     scores, labels = np.column_stack([differences, np.zeros(81)]).ravel(), np.tile([1.0, 0.0], 81)

@@ -200,8 +200,8 @@ def _around_about(name):
         "question": f"Are the weights that LambdaRank learns for {name} a local optimum of {name}?",
         "protocol": "Move all weights in 459 random directions, by 10 step sizes: if none raises the measure on the training "
         "queries, the weights are a local optimum with 99 % confidence. Then move each weight alone. Steps are relative to "
-        'the norm of the weights. "lambdas" is the paper\'s training; "settled" adds steps along the lambdas of single queries '
-        "that are kept only if they raise the measure.",
+        'the norm of the weights. "lambdas" trains by lambdas alone, as the paper does; "settled" then moves the weights and '
+        "keeps moves that raise the measure (`settle` of `LambdaRank`).",
         "data": f"{_ARTIFICIAL}; {_WEB}. {_HERE}",
         "reported": "The measure decreases in all directions, and whenever one weight is moved, with one layer and with two, "
         "on all three training sets.",

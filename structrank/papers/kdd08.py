@@ -40,12 +40,16 @@ _SIZES = {"like ohsumed": (106, 152, 0.30), "like td2003": (50, 983, 0.010), "li
 def cleaned(folds: list[Fold]) -> list[Fold]:
     """Return the folds after the paper's preparation (section 4.1): scaled per query, without zeros and near duplicates."""
     return [
-        Fold(*(None if part is None else _cleaned_part(part) for part in (fold.train, fold.validation, fold.test)))
+        Fold(
+            _cleaned_part(fold.train),
+            None if fold.validation is None else _cleaned_part(fold.validation),
+            _cleaned_part(fold.test),
+        )
         for fold in folds
     ]
 
 
-def _cleaned_part(part):
+def _cleaned_part(part: Dataset) -> Dataset:
     X, y, qid, _ = datasets.scale_per_query(part.X, part.y, part.qid)
     X, y, qid, zeros = datasets.drop_zero_vectors(X, y, qid)
     X, y, qid, twins = datasets.drop_near_duplicates(X, y, qid)

@@ -53,7 +53,7 @@ def lambda_gradients(
         "ndcg", "ndcg@k", "cndcg", "cndcg@k", "map", "mrr", "mrr@k", or an object such as ``metrics.MAP(relevant_from=2)``.
         None gives all pairs of different label the weight 1: the gradient of RankNet.
     construction : str, default "ranknet-weight-pairs"
-        A construction listed above, from section 7.1 of Donmez, Svore and Burges, On the local optimality of LambdaRank, SIGIR 2009.
+        A construction listed above (Donmez, Svore and Burges, On the local optimality of LambdaRank, SIGIR 2009, section 7.1).
 
     Returns
     -------

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # When the training measure falls, the learning rate decays by this factor with this probability (SIGIR 2009 paper).
 _RATE_DECAY, _DECAY_PROBABILITY = 0.8, 0.3
 # A larger rate comes closer to an optimum of the training measure; a smaller one passes more candidates for early stopping.
-_RATE, _ADAM_RATE_WITH_VALIDATION = 0.01, 0.003
+_RATE, _ADAM_RATE_WITH_VALIDATION = 0.01, 0.001
 # Initial scores are small, so that weights of features without signal do not disturb the ranking.
 _SPREAD = 0.1
 # Range of step lengths along the lambdas of a query while weights settle, relative to the norm of the weights.
@@ -147,7 +147,7 @@ class RankNet(_GradientRanker):
         training set falls, the learning rate is multiplied by 0.8 with probability 0.3. It needs a learning rate chosen for
         the data. "adam" does not depend on the scale of the gradient, which grows with the number of documents per query.
     learning_rate : float or None, default None
-        Initial learning rate; None for 0.01, or 0.003 for "adam" with a validation set, where smaller steps allow to stop
+        Initial learning rate; None for 0.01, or 0.001 for "adam" with a validation set, where smaller steps allow to stop
         earlier.
     max_epochs : int, default 200
         Maximum number of passes over the data; 0 keeps the random initial weights.
@@ -246,7 +246,7 @@ class LambdaRank(_GradientRanker):
         training set falls, the learning rate is multiplied by 0.8 with probability 0.3. It needs a learning rate chosen for
         the data. "adam" does not depend on the scale of the gradient, which grows with the number of documents per query.
     learning_rate : float or None, default None
-        Initial learning rate; None for 0.01, or 0.003 for "adam" with a validation set, where smaller steps allow to stop
+        Initial learning rate; None for 0.01, or 0.001 for "adam" with a validation set, where smaller steps allow to stop
         earlier.
     max_epochs : int, default 700
         Maximum number of passes over the data; 0 keeps the random initial weights.

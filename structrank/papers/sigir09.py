@@ -200,8 +200,8 @@ def _around_about(name):
         "question": f"Are the weights that LambdaRank learns for {name} a local optimum of {name}?",
         "protocol": "Move all weights in 459 random directions, by 10 step sizes: if none raises the measure on the training "
         "queries, the weights are a local optimum with 99 % confidence. Then move each weight alone. Steps are relative to "
-        'the norm of the weights. "lambdas" is the paper\'s training; "settled" adds steps along the lambdas of single queries '
-        "that are kept only if they raise the measure.",
+        'the norm of the weights. "lambdas" trains by lambdas alone, as the paper does; "settled" then moves the weights and '
+        "keeps moves that raise the measure (`settle` of `LambdaRank`).",
         "data": f"{_ARTIFICIAL}; {_WEB}. {_HERE}",
         "reported": "The measure decreases in all directions, and whenever one weight is moved, with one layer and with two, "
         "on all three training sets.",
@@ -410,14 +410,16 @@ def figure5(data=None, *, quick=True):
 
 
 def _at_equal_pairs(curves):
-    """Compare the curves at the largest number of pairs that all of them have."""
+    """Compare the curves at the numbers of pairs of MRR that all of them reach, in the mean of the epochs."""
     least = max(curve.index[0] for curve in curves.values())
     most = min(curve.index[-1] for curve in curves.values())
-    if least > most:
+    common = [pairs for pairs in curves["mrr"].index if least <= pairs <= most]
+    if not common:
         return False, "the training sets have no number of effective pairs in common"
-    at = {name: float(np.interp(np.log(most), np.log(curve.index), curve)) for name, curve in curves.items()}
-    evidence = f"{most:,.0f} pairs: {', '.join(f'{name} {value:.3f}' for name, value in at.items())}"
-    return at["mrr"] > max(value for name, value in at.items() if name != "mrr"), evidence
+    at = pd.DataFrame({name: np.interp(np.log(common), np.log(curve.index), curve) for name, curve in curves.items()})
+    wins = int((at["mrr"] > at.drop(columns="mrr").max(axis=1)).sum())
+    last = ", ".join(f"{name} {value:.3f}" for name, value in at.iloc[-1].items())
+    return wins == len(common), f"at {wins} of {len(common)} numbers; with {common[-1]:,.0f} pairs {last}"
 
 
 # ---- Restarts

@@ -16,7 +16,7 @@ import numpy as np
 from structrank import feature_maps, metrics
 from structrank import oracles as exact
 from structrank._support import checks, requirements
-from structrank._support.discounts import discounts, gains
+from structrank._support.discounts import discounts, gains, reciprocal_ranks
 
 if TYPE_CHECKING:
     from structrank.metrics import Measure
@@ -28,7 +28,8 @@ class Criterion:
 
     A subclass is a frozen dataclass that defines `name`, ``loss(ranking, relevant)``, and `oracles` or `graded_oracles`; for a
     loss by discounted ranks, `Discounted` defines most of it. `register` adds the measure. If a criterion is given by its
-    name, the parameters `k` and `discount` of `StructRankSVM` are passed to fields of these names; other fields need a default.
+    name, the parameters `k`, `discount` and `gain` of `StructRankSVM` are passed to fields of these names; other fields need a
+    default.
 
     Attributes
     ----------
@@ -177,23 +178,43 @@ class NDCG(Discounted):
     .. math:: \Delta = 1 - \sum_{g: \mathrm{rank}_g < k} D(\mathrm{rank}_g) \Big/ \sum_{i < \min(n^+, k)} D(i)
 
     ``discount="kdd08"``: D(0) = D(1) = 1, D(r) = 1/log2(1 + r); ``"log2"``: D(r) = 1/log2(2 + r); ranks from 0.
-    With graded labels (phi_dorm only) document i has the gain 2^label - 1.
+
+    With graded labels (``relevant_from=None``) document i has a gain G(l_i) by its label:
+
+    .. math:: \Delta = 1 - \sum_{i: \mathrm{rank}_i < k} G(l_i) D(\mathrm{rank}_i) \Big/ \mathrm{ideal}
+
+    ``gain="exp2"``: G(l) = 2^l - 1; ``"linear"``: G(l) = l; or a table of rising gains of the labels 0, 1, .... The number of
+    different labels of a query and k are limited, see `structrank.oracles.graded_partial_order`.
 
     Examples
     --------
     >>> NDCG(k=10).loss([1, 2, 0], [1, 0, 0]).__round__(4)
     0.3691
+    >>> NDCG(k=10, gain="linear").graded_loss([1, 0, 2], [2, 1, 0])  # equal discounts of the first two ranks
+    0.0
     """
 
     k: int | None = 10
     discount: str = "kdd08"
+    gain: str | tuple[float, ...] = "exp2"
 
-    graded_oracles: ClassVar[Mapping] = {"dorm": exact.graded_ndcg_permutation}
+    def __post_init__(self):
+        super().__post_init__()
+        if self.gain == "binary":
+            raise ValueError(
+                "gain='binary' is not a gain of a criterion; set relevant_from, the lowest relevant label, instead."
+            )
 
     @property
     def name(self):
         """Name of the criterion in user input."""
         return "ndcg-nc" if self.k is None else "ndcg"
+
+    @property
+    def graded_oracles(self):
+        """Oracles for graded labels; without a cutoff first that of phi_dorm, which has no limit on the length of lists."""
+        makers = {"po": exact.graded_partial_order, "dorm": exact.graded_ndcg_permutation}
+        return makers if self.k is not None else dict(reversed(makers.items()))
 
     @property
     def convex_from(self):
@@ -205,21 +226,28 @@ class NDCG(Discounted):
         return discounts(self.discount, n, self.k)
 
     def check_grades(self, labels: np.ndarray) -> None:
-        """Raise if 2^label overflows or rounds to 1."""
-        checks.check_exp2_labels(labels)
+        """Raise if a label has no gain, or one that overflows or rounds to 0."""
+        if self.gain == "exp2":
+            checks.check_exp2_labels(labels)
         lost = np.flatnonzero((labels > 0) & (self.gains(labels) == 0))
         if lost.size:
             row = int(lost[0])
             raise ValueError(f"y contains {labels[row]} at row {row}, whose gain 2^label - 1 is 0; round such labels to 0.")
 
     def gains(self, labels: np.ndarray) -> np.ndarray:
-        """Return the gain of graded labels, 2^label - 1."""
-        return gains("exp2", labels)
+        """Return the gain of graded labels."""
+        return gains(self.gain, labels)
+
+    def graded_loss(self, ranking, labels):
+        """Compute Delta(y*, y) for graded labels; arguments as for `loss`, with labels instead of relevance."""
+        gained = self.gains(np.asarray(labels, dtype=np.float64))
+        discounts = self.discounts(len(ranking))
+        return float(1.0 - gained[np.asarray(ranking)] @ discounts / (np.sort(gained)[::-1] @ discounts))
 
     def measure(self, relevant_from: Any = 1) -> Measure:
         """Return the measure (higher is better) that is 1 - loss."""
         if relevant_from is None:
-            return metrics.NDCG(self.k, gain="exp2", discount=self.discount)
+            return metrics.NDCG(self.k, gain=self.gain, discount=self.discount)
         return metrics.NDCG(self.k, gain="binary", discount=self.discount, relevant_from=relevant_from)
 
 
@@ -235,6 +263,7 @@ class DORM(NDCG):
 
     name: ClassVar[str] = "dorm"
     oracles: ClassVar[Mapping] = {"dorm": exact.permutation}
+    graded_oracles: ClassVar[Mapping] = {"dorm": exact.graded_ndcg_permutation}
 
 
 @dataclass(frozen=True)
@@ -256,14 +285,80 @@ class MRR(Discounted):
 
     def discounts(self, n: int) -> np.ndarray:
         """Return 1/(1 + r) for the first n ranks, 0 from k on."""
-        discounts = 1.0 / np.arange(1.0, n + 1)
-        if self.k is not None:
-            discounts[self.k :] = 0.0
-        return discounts
+        return reciprocal_ranks(n, self.k)
 
     def credits(self, n: int) -> np.ndarray:
         """Return 1 for the first relevant document, 0 for the others."""
         return (np.arange(n) == 0).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class ERR(Criterion):
+    r"""One minus the expected reciprocal rank in the top k, relative to the ideal ranking; for graded labels.
+
+    .. math:: \Delta = 1 - \frac{\mathrm{ERR}(y)}{\mathrm{ERR}(y^*)}, \quad
+              \mathrm{ERR}(y) = \sum_{r < k} \frac{R(l_r)}{1 + r} \prod_{j < r} (1 - R(l_j)), \quad
+              R(l) = \frac{2^l - 1}{2^{l_{max}}}
+
+    with l_r the label at rank r, counted from 0: the reader stops at a document with probability R (Chapelle et al., CIKM
+    2009). The measure `structrank.metrics.ERR` is not relative to the ideal ranking. Needs ``relevant_from=None``; the number
+    of different labels of a query and k are limited, see `structrank.oracles.graded_partial_order`.
+
+    Parameters
+    ----------
+    k : int or None, default 10
+        Rank cutoff; None for none.
+    max_grade : float, default 4
+        l_max, the highest grade of the labelling scheme.
+
+    Examples
+    --------
+    >>> ERR(max_grade=1).loss([1, 0], [1, 0])
+    0.5
+    """
+
+    k: int | None = 10
+    max_grade: float = 4
+
+    name: ClassVar[str] = "err"
+    graded_oracles: ClassVar[Mapping] = {"po": exact.graded_partial_order}
+    cascade: ClassVar[bool] = True
+
+    def discounts(self, n: int) -> np.ndarray:
+        """Return 1/(1 + r) for the first n ranks, 0 from k on."""
+        return reciprocal_ranks(n, self.k)
+
+    def check_grades(self, labels: np.ndarray) -> None:
+        """Raise if a label is above the highest grade."""
+        self.measure().check_labels(labels)
+
+    def gains(self, labels: np.ndarray) -> np.ndarray:
+        """Return R(label), the probability to stop."""
+        return self.measure().stops(labels)
+
+    def loss(self, ranking, labels):
+        """Compute Delta(y*, y).
+
+        Parameters
+        ----------
+        ranking : (n_docs,) array of int
+            Document numbers, best first.
+        labels : (n_docs,) array
+
+        Returns
+        -------
+        float
+        """
+        stops = self.gains(np.asarray(labels, dtype=np.float64))
+        return float(1.0 - self._credit(stops[np.asarray(ranking)]) / self._credit(np.sort(stops)[::-1]))
+
+    def _credit(self, stops):
+        reached = np.cumprod(np.concatenate([[1.0], 1.0 - stops[:-1]]))
+        return (stops * reached) @ self.discounts(stops.shape[0])
+
+    def measure(self, relevant_from: Any = None) -> Measure:
+        """Return the measure (higher is better); 1 - loss is its value relative to the ideal ranking."""
+        return metrics.ERR(self.k, max_grade=self.max_grade)
 
 
 # By name: the class, and the settings implied by the name.
@@ -369,15 +464,16 @@ _register(NDCG)
 _register(NDCG, k=None)
 _register(MRR, metrics.MRR)
 _register(DORM)
+_register(ERR)
 
 
-def parse(criterion: str | Criterion, k: int | None = 10, discount: str = "kdd08") -> Criterion:
+def parse(criterion: str | Criterion, k: int | None = 10, discount: str = "kdd08", gain: Any = "exp2") -> Criterion:
     """Return a criterion from its name (or the object itself, checked).
 
     Examples
     --------
     >>> parse("ndcg", k=5)
-    NDCG(k=5, discount='kdd08')
+    NDCG(k=5, discount='kdd08', gain='exp2')
     """
     if not isinstance(criterion, str):
         _check(criterion)
@@ -392,11 +488,11 @@ def parse(criterion: str | Criterion, k: int | None = 10, discount: str = "kdd08
             "be registered first: structrank.register(CRITERION, MEASURE), on the command line in a module named by --import."
         )
     cls, settings = CRITERIA[criterion]
-    return checks.make(cls, {"k": k, "discount": discount, **settings})
+    return checks.make(cls, {"k": k, "discount": discount, "gain": gain, **settings})
 
 
 def matched_criterion(measure: Measure) -> Criterion:
-    """Return the criterion whose loss is 1 - measure; for a measure with graded gains, 1 - its binary version.
+    """Return the criterion whose loss is 1 - measure: with graded labels, or for a binary measure with its `relevant_from`.
 
     Parameters
     ----------
@@ -413,7 +509,8 @@ def matched_criterion(measure: Measure) -> Criterion:
     """
     for criterion, _ in CRITERIA.values():
         if _MEASURE_OF[criterion] is type(measure):
-            return checks.make(criterion, vars(measure))
+            settings = {name: value for name, value in vars(measure).items() if (name, value) != ("gain", "binary")}
+            return checks.make(criterion, settings)
     raise ValueError(
         f"measure {measure.name!r} has no criterion to train on; choose one of: {measures_of(Criterion)}. "
         "structrank.register(CRITERION, MEASURE) adds one."
@@ -446,7 +543,9 @@ def exact_pairs():
     ['auc: po', 'map: po, dorm', 'ndcg: po, dorm']
     """
     criteria = {name: parse(name) for name in CRITERIA}
-    binary = [f"{name}: {', '.join(_by_map_name(criterion.oracles))}" for name, criterion in criteria.items()]
+    binary = [
+        f"{name}: {', '.join(_by_map_name(criterion.oracles))}" for name, criterion in criteria.items() if criterion.oracles
+    ]
     graded = [
         f"{name}: {', '.join(_by_map_name(criterion.graded_oracles))}"
         for name, criterion in criteria.items()
@@ -489,7 +588,9 @@ def find_oracle(criterion, feature_map, graded=False, decay="sqrt"):
     maker = _by_map_name(makers).get(chosen.name)
     if maker is None:
         labels = "graded labels (relevant_from=None)" if graded else "binary relevance"
-        advice = "Set relevant_from to the lowest label that counts as relevant, or use another pair. " if graded else ""
+        advice = "Set relevant_from to the lowest label that counts as relevant, or use another pair. "
+        if not graded:
+            advice = "Set relevant_from=None for graded labels. " if criterion.graded_oracles and not criterion.oracles else ""
         raise ValueError(
             f"criterion {criterion.name!r} with feature_map {chosen.name!r} has no exact oracle for {labels}. "
             f"{advice}Exact pairs: {exact_pairs()}."

@@ -29,7 +29,8 @@ class PartialOrder:
 
     .. math:: \phi_{po}(x, y) = \frac{1}{n^+ n^-} \sum_{g, b} y_{gb} (x_g - x_b)
 
-    with y_gb = 1 if y ranks the relevant document g before the irrelevant document b, otherwise -1 (KDD 2008, eq. 3).
+    with y_gb = 1 if y ranks the relevant document g before the irrelevant document b, otherwise -1 (KDD 2008, eq. 3). With
+    graded labels, the mean over all pairs of documents with different labels.
 
     Examples
     --------
@@ -48,24 +49,23 @@ class PartialOrder:
         ----------
         ranking : (n_docs,) array of int
             Document numbers, best first.
-        relevant : (n_docs,) array of bool
+        relevant : (n_docs,) array of bool, or of grades
 
         Returns
         -------
         (n_docs,) array
         """
-        relevant = np.asarray(relevant, dtype=bool)
-        ranks = _ranks(ranking)
-        signs = np.where(ranks[relevant][:, None] < ranks[~relevant][None, :], 1.0, -1.0)
-        coefficients = np.empty(relevant.shape[0])
-        coefficients[relevant] = signs.sum(axis=1) / signs.size
-        coefficients[~relevant] = -signs.sum(axis=0) / signs.size
-        return coefficients
+        return self._of_ranks(_ranks(ranking), relevant)
 
     def ideal_coefficients(self, relevant: np.ndarray) -> np.ndarray:
-        """Return c for the ideal ranking, with every relevant document before every irrelevant one."""
-        relevant = np.asarray(relevant, dtype=bool)
-        return np.where(relevant, 1.0 / relevant.sum(), -1.0 / (~relevant).sum())
+        """Return c for the ideal ranking, by relevance or grade."""
+        return self._of_ranks(-np.asarray(relevant, dtype=np.float64), relevant)
+
+    def _of_ranks(self, ranks, relevant):
+        grades = np.asarray(relevant, dtype=np.float64)
+        order = np.sign(grades[:, None] - grades[None, :])
+        signs = order * np.sign(ranks[None, :] - ranks[:, None])
+        return (order * signs).sum(axis=1) / (np.abs(order).sum() / 2)
 
     def prepare(self, longest):
         """Return a function from interleavings of up to `longest` documents to coefficients of phi(y) - phi(y*)."""

@@ -10,13 +10,15 @@ The KDD 2008 paper writes good / bad for relevant / irrelevant, hence `n_good` a
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from structrank._kernels import oracles as compiled
 from structrank._kernels.feature_maps import values
-from structrank._kernels.sorting import make_workspace, sort_queries
+from structrank._kernels.sorting import make_workspace, sort_queries, sort_ties
 from structrank._support import checks, requirements
 from structrank.solvers.assignment import best_assignment
 
@@ -45,12 +47,14 @@ class Queries:
     def sort(cls, scores, starts, n_good, order, labels=None):
         """Sort a block of queries by its new scores.
 
-        `order` holds positions within each query; it is the initial order and is sorted in place.
+        `order` holds positions within each query; it is the initial order and is sorted in place. Tied documents are sorted by
+        decreasing label.
         """
-        sorted_scores = np.empty_like(scores)
-        sort_queries(scores, starts, n_good, order, sorted_scores, make_workspace(scores.shape[0], order.dtype))
+        sorted_scores, workspace = np.empty_like(scores), make_workspace(scores.shape[0], order.dtype)
+        sort_queries(scores, starts, n_good, order, sorted_scores, workspace)
         if labels is not None:
             labels = labels[np.repeat(starts[:-1], np.diff(starts)) + order]
+            sort_ties(sorted_scores, starts, labels, order, workspace)
         return cls(sorted_scores, starts, n_good, labels)
 
 
@@ -85,10 +89,16 @@ class CompiledOracle:
     ----------
     settings : (4,) array of int
     table : (4, longest + 2) array
+    graded : bool
+        Whether labels are grades.
+    gains : callable or None
+        For graded labels: function from labels to gains; None if the loss has none.
     """
 
     settings: np.ndarray
     table: np.ndarray
+    graded: bool = False
+    gains: Callable | None = None
 
     @classmethod
     def of(cls, method, feature_map, longest, criterion=None, cut=0, convex_from=0):
@@ -96,47 +106,140 @@ class CompiledOracle:
         requirements.check(feature_map, "feature map of compiled oracles and the ramp bound")
         table = np.zeros((4, longest + 2))
         if criterion is not None:
+            requirements.check(criterion, "criterion of compiled oracles")
             table[0], table[1] = (_by_rank(criterion, name, longest + 2) for name in ("discounts", "credits"))
-            checks.check_falling(table[0], f"the discount of criterion {criterion.name!r}", "D")
         if hasattr(feature_map, "decays"):
             table[2] = feature_map.decays(longest + 2)
             table[3, 1:] = np.cumsum(table[2])[:-1]
         return cls(np.array([method, feature_map.kernel, cut, convex_from]), table)
 
+    @classmethod
+    def of_grades(cls, method, feature_map, longest, criterion=None):
+        """Make the oracle of a method for graded labels; `criterion` has gains and discounts, None for AUC."""
+        oracle = cls.of(method, feature_map, longest)
+        if criterion is None:
+            return cls(oracle.settings, oracle.table, graded=True)
+        requirements.check(criterion, "criterion of compiled oracles for graded labels")
+        k = getattr(criterion, "k", None)
+        oracle.settings[2:] = min(k or longest, longest), getattr(criterion, "cascade", False)
+        oracle.table[0] = _by_rank(criterion, "discounts", longest + 2)
+        return cls(oracle.settings, oracle.table, True, criterion.gains)
+
     def __call__(self, queries):
         """Find the most violated ranking of each query."""
+        if self.graded:
+            return self._find_graded(queries)
         n_docs, n_queries = queries.scores.shape[0], queries.n_good.shape[0]
-        before = np.zeros(n_docs, dtype=np.int64)
-        found = Violated(np.empty(n_docs), np.empty(n_queries), np.empty(n_queries))
-        graded = self.settings[0] == compiled.GRADED_AUC
-        grades = as_grades(queries.labels, queries.starts) if graded else np.empty(0, dtype=np.int32)
-        out = before, found.coefficients, found.losses, found.values
-        compiled.find(self.settings, self.table, queries.scores, queries.starts, queries.n_good, grades, *out)
-        if not graded:
-            found.before = before
+        found = Violated(np.empty(n_docs), np.empty(n_queries), np.empty(n_queries), np.zeros(n_docs, dtype=np.int64))
+        out = found.before, found.coefficients, found.losses, found.values
+        compiled.find(self.settings, self.table, queries.scores, queries.starts, queries.n_good, *out)
         return found
 
+    def _find_graded(self, queries):
+        n_docs, n_queries = queries.scores.shape[0], queries.n_good.shape[0]
+        found, ranking = Violated(np.empty(n_docs), np.empty(n_queries), np.empty(n_queries)), np.empty(n_docs, dtype=np.int64)
+        grades = Grades.of(queries.labels, queries.starts)
+        gains = self.gains_of(grades)
+        compiled.find_graded(
+            self.settings,
+            self.table,
+            compiled.prepare_graded(self.settings, self.table, int(np.diff(queries.starts).max()), grades.most),
+            queries.scores,
+            queries.starts,
+            grades.numbers,
+            grades.starts,
+            gains,
+            ranking,
+            found.coefficients,
+            found.losses,
+            found.values,
+        )
+        if self.settings[0] != compiled.AUC:
+            found.ranks = np.empty(n_docs, dtype=np.int64)
+            first = np.repeat(queries.starts[:-1], np.diff(queries.starts))
+            found.ranks[first + ranking] = np.arange(n_docs) - first
+        return found
 
-def as_grades(labels, starts):
-    """Map the distinct labels of each query to 0, 1, ..., in increasing order."""
-    query = np.repeat(np.arange(starts.shape[0] - 1), np.diff(starts))
-    by_label = np.lexsort((labels, query))
-    new_label = np.diff(labels[by_label], prepend=np.nan) != 0
-    counted = np.cumsum(new_label)
-    grades = np.empty(labels.shape[0], dtype=np.int32)
-    grades[by_label] = counted - counted[starts[:-1]][query]
-    return grades
+    def gains_of(self, grades):
+        """Return the gain of each of the grades; raise if the lattice would be too large."""
+        if self.gains is None:
+            return np.zeros(grades.labels.shape[0])
+        if self.settings[0] == compiled.COUNTS:
+            _check_size(grades.most, int(self.settings[2]))
+        return np.asarray(self.gains(grades.labels), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Grades:
+    """Graded labels, with the distinct labels of each query as numbers 0, 1, ..., in increasing order.
+
+    Attributes
+    ----------
+    numbers : (n_docs,) array of int32
+    labels : (n_grades,) array
+        The distinct labels of all queries, query after query.
+    starts : (n_queries + 1,) array of int
+        Start of the labels of each query.
+
+    Examples
+    --------
+    >>> grades = Grades.of(np.array([0.0, 4.0, 1.0, 3.0, 3.0]), np.array([0, 2, 5]))
+    >>> grades.numbers.tolist(), grades.labels.tolist(), grades.starts.tolist()
+    ([0, 1, 0, 1, 1], [0.0, 4.0, 1.0, 3.0], [0, 2, 4])
+    """
+
+    numbers: np.ndarray
+    labels: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, labels, starts):
+        """Number the labels of queries that start at the given positions."""
+        query = np.repeat(np.arange(starts.shape[0] - 1), np.diff(starts))
+        by_label = np.lexsort((labels, query))
+        is_new = np.diff(labels[by_label], prepend=np.nan) != 0
+        is_new[starts[:-1]] = True
+        counted = np.cumsum(is_new) - 1
+        numbers = np.empty(labels.shape[0], dtype=np.int32)
+        numbers[by_label] = counted - counted[starts[:-1]][query]
+        grade_starts = np.append(counted[starts[:-1]], is_new.sum())
+        return cls(numbers, labels[by_label][is_new], grade_starts)
+
+    @property
+    def most(self):
+        """Number of grades of the query with the most."""
+        return int(np.diff(self.starts).max(initial=2))
+
+
+# Steps of the lattice over counts, the cost of one query: about 1 ms.
+_MOST_STEPS = 300_000
+
+
+def _check_size(n_grades, k):
+    """Raise if the lattice over the counts of grades in the top k has too many steps."""
+    if n_grades * math.comb(k + n_grades, k) <= _MOST_STEPS:
+        return
+    largest = k - 1
+    while n_grades * math.comb(largest + n_grades, largest) > _MOST_STEPS:
+        largest -= 1
+    advice = f"Use k={largest} or less" if largest else "Map the labels to fewer grades"
+    raise ValueError(
+        f"k={k} is too large for a query with {n_grades} different labels: the exact oracle takes m C(k + m, m) steps for m labels, "
+        f"here {n_grades * math.comb(k + n_grades, k):,}, and at most {_MOST_STEPS:,} are supported. {advice}, or set "
+        "relevant_from to train on binary relevance."
+    )
 
 
 def _by_rank(criterion, name, n):
     """Return the first n discounts or credits of a criterion, checked."""
-    requirements.check(criterion, "criterion of compiled oracles")
     found = np.asarray(getattr(criterion, name)(n), dtype=np.float64)
     if found.shape != (n,) or not (np.isfinite(found) & (found >= 0)).all() or found[0] == 0:
         raise ValueError(
             f"{name}({n}) of criterion {criterion.name!r} has shape {found.shape} and begins with {found[:5]}; expected {n} "
             "finite numbers of at least 0, the first above 0."
         )
+    if name == "discounts":
+        checks.check_falling(found, f"the discount of criterion {criterion.name!r}", "D")
     return found
 
 
@@ -229,8 +332,11 @@ def permutation(criterion, feature_map, longest):
     return CompiledOracle.of(compiled.LATTICE, feature_map, longest, criterion, cut=depth)
 
 
-def prediction(criterion, feature_map, longest):
+def prediction(criterion, feature_map, longest, graded=False):
     """Make the oracle that finds the predicted ranking, which maximises w.phi; its value does not include the loss."""
+    if graded:
+        gaining = criterion if hasattr(criterion, "gains") else None
+        return CompiledOracle.of_grades(compiled.PREDICTED, feature_map, longest, gaining)
     discounted = criterion if hasattr(criterion, "discounts") else None
     by_score = CompiledOracle.of(compiled.PREDICTED, feature_map, longest, discounted)
     if discounted is not None or auc_partial_order in criterion.oracles.values():
@@ -255,7 +361,17 @@ def graded_auc_partial_order(criterion, feature_map, longest):
 
     The maximum is over pair assignments, which with three or more grades need not form a ranking.
     """
-    return CompiledOracle.of(compiled.GRADED_AUC, feature_map, longest)
+    return CompiledOracle.of_grades(compiled.AUC, feature_map, longest)
+
+
+def graded_partial_order(criterion, feature_map, longest):
+    """Make the oracle for NDCG@k and ERR@k with phi_po and graded labels.
+
+    The criterion has ``discounts(n)``, ``gains(labels)``, a cutoff `k`, and optionally ``cascade = True``: then a reader stops at a
+    document with probability gain, and a rank counts by the probability that a reader gets there. With m grades in a query,
+    O(n log n + m C(k + m, m)), see `structrank._kernels.counts`.
+    """
+    return CompiledOracle.of_grades(compiled.COUNTS, feature_map, longest, criterion)
 
 
 def graded_ndcg_permutation(criterion, feature_map, longest):

@@ -61,12 +61,12 @@ class StructRankSVM(LinearMethods, Ranker):
     Parameters
     ----------
     criterion : str, Criterion, or a list, default "map"
-        Delta: "auc", "map", "ndcg", "ndcg-nc" (no rank cutoff), "mrr", "dorm" or a criterion registered with
+        Delta: "auc", "map", "ndcg", "ndcg-nc" (no rank cutoff), "mrr", "dorm", "err" or a criterion registered with
         `structrank.register`; a list trains on several at once (COMBO).
     C : float or list of float, default 1.0
         Weight of the training loss; with separate slacks, optionally a list with one C_l for each criterion.
     k : int or None, default 10
-        Rank cutoff of "ndcg", "mrr" and "dorm"; None for no cutoff.
+        Rank cutoff of "ndcg", "mrr", "dorm" and "err"; None for no cutoff.
     feature_map : str, feature map, or a list, default "auto"
         phi: "po" (pairs), "mrr" (first relevant), "dorm" (permutation); "auto" is the criterion's default.
     discount : {"kdd08", "log2"}, default "kdd08"
@@ -76,8 +76,8 @@ class StructRankSVM(LinearMethods, Ranker):
     slack : {"separate", "shared"}, default "separate"
         For several criteria: the sum of their risks, or per query the largest of their losses.
     relevant_from : float or None, default 1
-        Lowest label that counts as relevant. None uses labels as grades: AUC over all pairs with different labels, DORM with
-        gains 2^label - 1.
+        Lowest label that counts as relevant. None uses labels as grades: "auc" over all pairs with different labels, "ndcg" and
+        "dorm" with `gain`, and "err".
     formulation : {"auto", "one-slack", "grouped", "n-slack"}, default "auto"
         Slacks of the QP, and so planes of each pass: one; one for each group of queries, 128 to 512 groups by the size of X,
         fewer if X is sparse and wide; or one for each query (eq. 1 of the KDD 2008 paper as printed). "auto" starts with one
@@ -103,14 +103,17 @@ class StructRankSVM(LinearMethods, Ranker):
     bound : {"convex", "ramp", "auto"}, default "convex"
         Bound on the loss that training minimises: the convex bound, certified; or the tighter, non-convex ramp bound, which is
         not vacuous on long lists (see `structrank.training.ramp`; continuation in C starts at 10 C, or higher if |w| would be
-        too small for a tight bound, and ``feature_map="auto"`` means "dorm" for criteria with a k, cut after 3 k ranks with
-        ``decay="sqrt"``). "auto" uses the convex bound, or the ramp bound if the convex bound is vacuous; the ramp then ignores
+        too small for a tight bound, and ``feature_map="auto"`` means "dorm" for criteria with a k on binary relevance, cut after
+        3 k ranks with ``decay="sqrt"``). "auto" uses the convex bound, or the ramp bound if the convex bound is vacuous; the ramp then ignores
         `feature_map` and uses "auto", and `notes_` reports it.
     scale : {None, "std"}, default None
         "std" divides each column by its standard deviation within queries during training, for columns of very different scale;
         X is not copied or centred, so sparse data stay sparse. `coef_` is for X as it is: prediction, files and exports need no
         scaler. `certificate_`, `history_` and `health_` are those of the scaled problem, whose penalty is
         ``1/2 |scale_ * w|^2``. Costs one more pass over X.
+    gain : {"exp2", "linear"} or array-like, default "exp2"
+        Gain of grades in "ndcg" and "dorm" with ``relevant_from=None``: 2^label - 1, label, or a table of the gains of labels 0,
+        1, ....
 
     Attributes
     ----------
@@ -177,6 +180,7 @@ class StructRankSVM(LinearMethods, Ranker):
         query_weight: str = "equal",
         bound: str = "convex",
         scale: str | None = None,
+        gain: Any = "exp2",
     ) -> None:
         self.criterion = criterion
         self.C = C
@@ -189,6 +193,7 @@ class StructRankSVM(LinearMethods, Ranker):
         self.query_weight = query_weight
         self.bound = bound
         self.scale = scale
+        self.gain = gain
         self.formulation = formulation
         self.solver = solver
         self.tol = tol
@@ -369,7 +374,7 @@ class StructRankSVM(LinearMethods, Ranker):
         listed = self.criterion if isinstance(self.criterion, (list, tuple)) else [self.criterion]
         if not listed:
             raise ValueError("criterion is an empty list; expected at least one criterion.")
-        return [criteria.parse(criterion, self.k, self.discount) for criterion in listed]
+        return [criteria.parse(criterion, self.k, self.discount, self.gain) for criterion in listed]
 
     def _parts(self, relative_C, ramp=False):
         """Return the parts of the objective, for the convex or the ramp bound."""
@@ -386,7 +391,12 @@ class StructRankSVM(LinearMethods, Ranker):
         return parts
 
     def _ramp_map(self, feature_map, criterion):
-        """Return the permutation map for a criterion with a cutoff, unless a map was chosen: ranks far below do not count."""
+        """Return the permutation map for a criterion with a cutoff, unless a map was chosen: ranks far below do not count.
+
+        With graded labels, the oracles of phi_po are much faster and so preferred.
+        """
+        if self.relevant_from is None:
+            return "auto" if self.bound == "auto" else feature_map
         free = self.bound == "auto" or (isinstance(feature_map, str) and feature_map == "auto")
         k = getattr(criterion, "k", None)
         if not free or k is None or "dorm" not in criterion.oracles:
@@ -404,8 +414,6 @@ class StructRankSVM(LinearMethods, Ranker):
         checks.check_choice("bound", self.bound, ("convex", "ramp", "auto"))
         if self.scale is not None:
             checks.check_choice("scale", self.scale, ("std",))
-        if self.bound == "ramp" and self.relevant_from is None:
-            raise ValueError("bound='ramp' needs relevant and irrelevant documents; set relevant_from, or use bound='convex'.")
         checks.check_number("tol", self.tol, above=0)
         checks.check_number("max_iter", self.max_iter, at_least=1, integer=True)
         if self.relevant_from is not None:

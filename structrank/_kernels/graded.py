@@ -1,7 +1,18 @@
-"""AUC over graded labels: all pairs of documents with different labels, the pairwise hinge of RankSVM."""
+"""Graded labels: AUC over all pairs with different labels, and losses and coefficients of rankings.
+
+Shared arguments, for a block of queries:
+
+scores, grades : (n_docs,) arrays
+    By decreasing score within each query, tied documents by decreasing grade. Grades are numbers 0, 1, ... within each query.
+ranking : (n_docs,) array of int
+    Positions within the query, best first.
+coefficients : (n_docs,) array
+    Result: phi(y) - phi(y*) = sum_i coefficient_i x_i, in sorted order.
+"""
 
 import numpy as np
 
+from structrank._kernels.counts import ideal_credit
 from structrank._support.compile import kernel
 
 
@@ -71,3 +82,130 @@ def auc(scores, starts, grades, coefficients, losses):
             better = added - _count_below(tree, grades[i] + 1)
             coefficients[i] = (coefficients[i] + better) * 2.0 / pairs
         losses[q] = wrong / pairs
+
+
+@kernel
+def predicted(scores, starts, ranking):
+    """Rank by score; of tied documents the lowest grade comes first, so that a w that ties all documents earns no credit."""
+    for q in range(starts.shape[0] - 1):
+        start, stop = starts[q], starts[q + 1]
+        first = start
+        while first < stop:
+            end = first + 1
+            while end < stop and scores[end] == scores[first]:
+                end += 1
+            for i in range(first, end):
+                ranking[i] = first + end - 1 - i - start
+            first = end
+
+
+@kernel
+def _make_counts(grade_starts):
+    """Allocate counts for the query with the most grades."""
+    most = 0
+    for q in range(grade_starts.shape[0] - 1):
+        most = max(most, grade_starts[q + 1] - grade_starts[q])
+    return np.empty(most, np.int64), np.empty(most, np.int64)
+
+
+@kernel
+def _count_grades(grades, counts, higher):
+    """Count the documents of each grade and of all higher grades; return the number of pairs with different grades."""
+    counts[:] = 0
+    for i in range(grades.shape[0]):
+        counts[grades[i]] += 1
+    pairs, above = 0, 0
+    for g in range(counts.shape[0] - 1, -1, -1):
+        higher[g] = above
+        pairs += above * counts[g]
+        above += counts[g]
+    return pairs
+
+
+@kernel
+def top_losses(starts, grades, grade_starts, gains, ranking, discount, k, cascade, losses):
+    """Compute the loss of each ranking: 1 - credit in the top k / credit of the ideal ranking.
+
+    The credit is the sum of ``gain discount[rank]``, in a cascade times the chance that a reader gets to the rank.
+    """
+    all_counts, all_higher = _make_counts(grade_starts)
+    for q in range(losses.shape[0]):
+        gain = gains[grade_starts[q] : grade_starts[q + 1]]
+        some_grades, chosen = grades[starts[q] : starts[q + 1]], ranking[starts[q] : starts[q + 1]]
+        depth = min(k, some_grades.shape[0])
+        counts, higher = all_counts[: gain.shape[0]], all_higher[: gain.shape[0]]
+        _count_grades(some_grades, counts, higher)
+        credit, reach = 0.0, 1.0
+        for rank in range(depth):
+            g = some_grades[chosen[rank]]
+            credit += gain[g] * discount[rank] * reach
+            if cascade:
+                reach *= 1.0 - gain[g]
+        losses[q] = 1.0 - credit / ideal_credit(counts, gain, discount, depth, cascade)
+
+
+@kernel
+def pair_losses(starts, grades, grade_starts, ranking, losses):
+    """Compute the fraction of wrong pairs of different grades of each ranking."""
+    all_counts, all_higher = _make_counts(grade_starts)
+    for q in range(losses.shape[0]):
+        n_grades = grade_starts[q + 1] - grade_starts[q]
+        some_grades, chosen = grades[starts[q] : starts[q + 1]], ranking[starts[q] : starts[q + 1]]
+        counts, higher = all_counts[:n_grades], all_higher[:n_grades]
+        pairs = _count_grades(some_grades, counts, higher)
+        tree = np.zeros(n_grades + 1, np.int64)
+        wrong = 0
+        for rank in range(chosen.shape[0]):
+            wrong += _count_below(tree, some_grades[chosen[rank]])
+            _add(tree, some_grades[chosen[rank]])
+        losses[q] = wrong / pairs
+
+
+@kernel
+def partial_order(starts, grades, grade_starts, ranking, coefficients):
+    """Weight each wrong pair of different grades by 2 / N, with N the number of such pairs.
+
+    A document has higher grades after it and lower grades before it. Their difference falls by 1 with every document of
+    another grade, from the number of documents of higher grades.
+    """
+    all_counts, all_higher = _make_counts(grade_starts)
+    for q in range(starts.shape[0] - 1):
+        n_grades = grade_starts[q + 1] - grade_starts[q]
+        some_grades, chosen = grades[starts[q] : starts[q + 1]], ranking[starts[q] : starts[q + 1]]
+        some_coefficients = coefficients[starts[q] : starts[q + 1]]
+        counts, higher = all_counts[:n_grades], all_higher[:n_grades]
+        scale = 2.0 / _count_grades(some_grades, counts, higher)
+        for rank in range(chosen.shape[0]):
+            i = chosen[rank]
+            some_coefficients[i] = scale * (higher[some_grades[i]] - rank)
+            higher[some_grades[i]] += 1  # a document of the same grade does not count
+
+
+@kernel
+def permutation(starts, grades, grade_starts, ranking, decay, decay_sums, coefficients):
+    """Weight each document by A(rank) minus the mean of A over the ideal ranks of its grade."""
+    all_counts, all_higher = _make_counts(grade_starts)
+    for q in range(starts.shape[0] - 1):
+        n_grades = grade_starts[q + 1] - grade_starts[q]
+        some_grades, chosen = grades[starts[q] : starts[q + 1]], ranking[starts[q] : starts[q + 1]]
+        counts, higher = all_counts[:n_grades], all_higher[:n_grades]
+        _count_grades(some_grades, counts, higher)
+        for rank in range(chosen.shape[0]):
+            g = some_grades[chosen[rank]]
+            mean = (decay_sums[higher[g] + counts[g]] - decay_sums[higher[g]]) / counts[g]
+            coefficients[starts[q] + chosen[rank]] = decay[rank] - mean
+
+
+@kernel
+def share_ties(scores, starts, grades, coefficients):
+    """Replace the coefficients of documents of equal score and grade by their mean, see `feature_maps.share_ties`."""
+    for q in range(starts.shape[0] - 1):
+        start = starts[q]
+        while start < starts[q + 1]:
+            end, total = start + 1, coefficients[start]
+            while end < starts[q + 1] and scores[end] == scores[start] and grades[end] == grades[start]:
+                total += coefficients[end]
+                end += 1
+            if end - start > 1:
+                coefficients[start:end] = total / (end - start)
+            start = end

@@ -7,8 +7,8 @@ the results of oracles in Python go through `collect`.
 import numpy as np
 
 from structrank._kernels.linear import add_slopes, first_not_finite, scores
-from structrank._kernels.oracles import AUC, find
-from structrank._kernels.sorting import make_workspace, sort_queries
+from structrank._kernels.oracles import AUC, find, find_graded, prepare_graded
+from structrank._kernels.sorting import make_workspace, sort_queries, sort_ties
 from structrank._support.compile import kernel
 
 
@@ -55,7 +55,7 @@ def sweep(
     blocks,
     n_relevant,
     order,
-    grades,
+    graded,
     settings,
     tables,
     shared,
@@ -84,8 +84,10 @@ def sweep(
     n_relevant : (n_queries,) array
     order : (n_docs,) array of int32
         See `sort_queries`; changed.
-    grades : (n_docs,) array of int32
-        Grades as numbers 0, 1, ... within each query; empty for binary relevance.
+    graded : tuple or None
+        None for binary relevance. For graded labels ``grades``, the grade of each document as a number 0, 1, ... within its
+        query; ``grade_starts`` of length n_queries + 1, and ``gains[part, grade_starts[q] + grade]``. The two kinds are
+        compiled separately.
     settings, tables : (n_parts, 4) and (n_parts, 4, n) arrays
         The oracles, see `structrank._kernels.oracles`.
     shared : bool
@@ -106,7 +108,7 @@ def sweep(
     """
     n_parts = settings.shape[0]
     n_kinds = slots.shape[0]  # parts that share their slots share one read of X
-    only_auc = n_parts == 1 and settings[0, 0] == AUC
+    only_auc = graded is None and n_parts == 1 and settings[0, 0] == AUC
     at_zero = not np.any(w)
     most_docs, most_queries = 0, 0
     for block in range(blocks.shape[0] - 1):
@@ -115,8 +117,15 @@ def sweep(
     raw = np.empty(most_docs)
     sorted_scores = np.empty(most_docs)
     workspace = make_workspace(most_docs, order.dtype)
-    sorted_grades = np.empty(most_docs if grades.shape[0] else 0, np.int32)
-    before = np.empty(most_docs, np.int64)
+    ranking = np.empty(most_docs, np.int64)  # or, for binary relevance, the interleaving
+    if graded is not None:
+        grades, grade_starts, gains = graded
+        sorted_grades = np.empty(most_docs, np.int32)
+        longest, most_grades = 0, 2
+        for q in range(blocks[0], blocks[-1]):
+            longest = max(longest, starts[q + 1] - starts[q])
+            most_grades = max(most_grades, grade_starts[q + 1] - grade_starts[q])
+        prepared = [prepare_graded(settings[part], tables[part], longest, most_grades) for part in range(n_parts)]
     coefficients = np.empty((n_parts, most_docs))
     by_row = np.empty((n_kinds, most_docs))
     losses = np.empty((n_parts, most_queries))
@@ -136,23 +145,39 @@ def sweep(
         if at_zero and first_not_finite(raw[:n_docs]) >= 0:  # 0 times a finite number is 0
             return False
         sort_queries(raw[:n_docs], here, n_first, places, sorted_scores[:n_docs], workspace, only_auc)
-        if grades.shape[0]:
+        if graded is not None:
             for q in range(n_queries):
                 for i in range(here[q], here[q + 1]):
                     sorted_grades[i] = grades[first + here[q] + places[i]]
+            sort_ties(sorted_scores[:n_docs], here, sorted_grades, places, workspace)
         for part in range(n_parts):
-            find(
-                settings[part],
-                tables[part],
-                sorted_scores[:n_docs],
-                here,
-                n_first,
-                sorted_grades,
-                before,
-                coefficients[part, :n_docs],
-                losses[part, :n_queries],
-                values[part, :n_queries],
-            )
+            if graded is None:
+                find(
+                    settings[part],
+                    tables[part],
+                    sorted_scores[:n_docs],
+                    here,
+                    n_first,
+                    ranking,
+                    coefficients[part, :n_docs],
+                    losses[part, :n_queries],
+                    values[part, :n_queries],
+                )
+            else:
+                find_graded(
+                    settings[part],
+                    tables[part],
+                    prepared[part],
+                    sorted_scores[:n_docs],
+                    here,
+                    sorted_grades,
+                    grade_starts[low : high + 1],
+                    gains[part],
+                    ranking,
+                    coefficients[part, :n_docs],
+                    losses[part, :n_queries],
+                    values[part, :n_queries],
+                )
         collect(
             coefficients,
             losses,

@@ -175,3 +175,23 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, workspace, for_p
                     order[i] = i - start
                     sorted_scores[i] = scores[i] - centre
                 sort_descending(sorted_scores, order, start, stop, workspace)
+
+
+@kernel
+def sort_ties(scores, starts, labels, order, workspace):
+    """Sort the documents of equal score of each query by decreasing label, stable; `labels` and `order` are sorted in place.
+
+    Parameters
+    ----------
+    scores, labels : (n_docs,) arrays
+        In sorted order, see `sort_queries`.
+    order, workspace
+        As for `sort_queries`.
+    """
+    for q in range(starts.shape[0] - 1):
+        first = starts[q]
+        for i in range(starts[q] + 1, starts[q + 1] + 1):
+            if i == starts[q + 1] or scores[i] != scores[first]:
+                if i - first > 1:
+                    sort_descending(labels, order, first, i, workspace)
+                first = i

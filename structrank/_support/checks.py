@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import numbers
 import os
@@ -87,10 +88,20 @@ def check_cut(name, value, none="no cut"):
         raise ValueError(f"{name}={value!r} is not valid: expected an integer of at least 1, or None for {none}.") from None
 
 
+def check_gain(name, value):
+    """Return a gain: the name of one, or a table of the gains of labels 0, 1, ... as a tuple."""
+    if isinstance(value, str) or np.ndim(value) == 0:
+        return check_choice(name, value, GAINS)
+    table = tuple(check_number(name, one, at_least=0) for one in value)
+    if len(table) < 2 or any(low >= high for low, high in itertools.pairwise(table)):
+        raise ValueError(f"{name}={value!r} is not valid: expected the gains of labels 0, 1, ..., which must rise.")
+    return table
+
+
 # The fields of criteria and measures that mean the same in all of them.
 SETTINGS = {
     "k": check_cut,
-    "gain": lambda name, value: check_choice(name, value, GAINS),
+    "gain": check_gain,
     "discount": lambda name, value: check_choice(name, value, tuple(DISCOUNTS)),
     "relevant_from": check_number,
 }
@@ -100,7 +111,9 @@ def check_settings(thing):
     """Check the fields of a criterion or measure that `SETTINGS` lists."""
     for setting in dataclasses.fields(thing):
         if setting.name in SETTINGS:
-            SETTINGS[setting.name](setting.name, getattr(thing, setting.name))
+            checked = SETTINGS[setting.name](setting.name, getattr(thing, setting.name))
+            if isinstance(checked, tuple):  # can be hashed, unlike a list
+                object.__setattr__(thing, setting.name, checked)
 
 
 def make(cls, settings):

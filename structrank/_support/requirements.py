@@ -11,6 +11,7 @@ REQUIRED = {
     "criterion": ("name", "loss(ranking, relevant)", "measure(relevant_from)", ("oracles", "graded_oracles")),
     "discounted criterion": ("name", "discounts(n)", "measure(relevant_from)", ("oracles", "graded_oracles")),
     "criterion of compiled oracles": ("discounts(n)", "credits(n)"),
+    "criterion of compiled oracles for graded labels": ("discounts(n)", "gains(labels)"),
     "measure": ("short", "values(ranking)"),
     "discounted measure": ("short", "discounts(n)", "gains(labels)"),
     "feature map": ("name", "coefficients(ranking, relevant)", "ideal_coefficients(relevant)"),

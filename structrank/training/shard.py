@@ -27,7 +27,6 @@ _BLOCK_BYTES = 2**18
 # thread.
 _MOST_CHUNKS = 32
 _LEAST_CHUNK_BYTES = 2**22
-_NO_GRADES = np.empty(0, dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -187,7 +186,7 @@ class Shard:
         self._starts = np.concatenate([[0], np.cumsum(sizes[usable])])
         self._n_good = n_good[usable]
         self._labels = labels if relevant_from is None else None
-        self._grades = oracles.as_grades(labels, self._starts) if relevant_from is None else _NO_GRADES
+        self._grades = oracles.Grades.of(labels, self._starts) if relevant_from is None else None
         weights = data.query_weights[usable]
         if self.objective.query_weight == "pairs":
             weights = weights * self._count_pairs()
@@ -210,9 +209,9 @@ class Shard:
         if self._labels is None:
             return self._n_good * (sizes - self._n_good)
         query = np.repeat(np.arange(sizes.shape[0]), sizes)
-        _, counts = np.unique(np.stack([query, self._grades]), axis=1, return_counts=True)
-        first_of_query = np.concatenate([[0], np.cumsum(np.maximum.reduceat(self._grades, self._starts[:-1]) + 1)])
-        return (sizes**2 - np.add.reduceat(counts**2, first_of_query[:-1])) / 2
+        first_grade = self._grades.starts[:-1]
+        counts = np.bincount(first_grade[query] + self._grades.numbers)
+        return (sizes**2 - np.add.reduceat(counts**2, first_grade)) / 2
 
     def prepare(self, total_weight, longest, n_groups, own_slacks):
         """Form groups of neighbouring queries, each with a slack, and chunks of groups.
@@ -340,7 +339,8 @@ class Shard:
         slots = self._slots if kind in ("risk", "prediction") else self._slots[:1]
         if kind == "prediction":
             shared = False  # each part has its own prediction
-            made = [oracles.prediction(part.criterion, part.feature_map, self._longest) for part in parts]
+            graded = self._grades is not None
+            made = [oracles.prediction(part.criterion, part.feature_map, self._longest, graded) for part in parts]
         elif kind == "risk":
             made = [part.oracle(self._longest) for part in parts]
         else:
@@ -350,8 +350,12 @@ class Shard:
         if not all(isinstance(oracle, oracles.CompiledOracle) for oracle in made):
             return slots.shape[0], functools.partial(self._sweep_in_python, made, shared, weights, slots)
         settings, tables = np.stack([oracle.settings for oracle in made]), np.stack([oracle.table for oracle in made])
+        graded = None
+        if self._grades is not None:
+            gains = np.stack([oracle.gains_of(self._grades) for oracle in made])
+            graded = self._grades.numbers, self._grades.starts, gains
 
-        fixed = (self._n_good, self._order, self._grades, settings, tables, shared, weights, self._factors, slots)
+        fixed = (self._n_good, self._order, graded, settings, tables, shared, weights, self._factors, slots)
 
         def sweep(matrix, base, rows, blocks, w, slope, offset, value):
             return passes.sweep(matrix, base, rows, self._starts, blocks, *fixed, w, slope, offset, value)

@@ -51,6 +51,7 @@ def most_violated(
     discount: str = "kdd08",
     decay: Any = "sqrt",
     relevant_from: float | None = 1,
+    gain: Any = "exp2",
 ) -> Violation:
     r"""Find the ranking y of one query that violates the margin most, exactly.
 
@@ -65,9 +66,9 @@ def most_violated(
     relevant : array-like of shape (n_docs,)
         Labels; documents with at least `relevant_from` are relevant.
     criterion : str or Criterion, default "map"
-        "auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm", or a criterion registered with `structrank.register`.
+        "auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm", "err", or a criterion registered with `structrank.register`.
     k : int or None, default 10
-        Rank cutoff of "ndcg", "mrr" and "dorm"; None for no cutoff.
+        Rank cutoff of "ndcg", "mrr", "dorm" and "err"; None for no cutoff.
     feature_map : str or feature map, default "auto"
         "po", "mrr", "dorm"; "auto" is the criterion's default.
     discount : str, default "kdd08"
@@ -75,7 +76,9 @@ def most_violated(
     decay : str, array-like or callable, default "sqrt"
         Decay of the permutation map, see `structrank.feature_maps.Permutation`.
     relevant_from : number or None, default 1
-        Lowest label that counts as relevant; None uses the labels as grades ("auc" and "dorm" only).
+        Lowest label that counts as relevant; None uses the labels as grades ("auc", "ndcg", "dorm" and "err").
+    gain : {"exp2", "linear"} or array-like, default "exp2"
+        Gain of grades in "ndcg" and "dorm": 2^label - 1, label, or a table of the gains of labels 0, 1, ....
 
     Returns
     -------
@@ -87,10 +90,13 @@ def most_violated(
     >>> v = most_violated([0.3, 0.2, 0.1], [0, 1, 0], criterion="map")
     >>> v.ranking.tolist(), v.loss.__round__(4), v.value.__round__(4)
     ([0, 2, 1], 0.6667, 0.6667)
+    >>> v = most_violated([0.3, 0.2, 0.1], [0, 1, 2], criterion="ndcg", discount="log2", relevant_from=None)
+    >>> v.ranking.tolist(), v.loss.__round__(4), v.value.__round__(4)
+    ([0, 1, 2], 0.4131, 0.6798)
     """
     checks.check_cut("k", k)
     checks.check_choice("discount", discount, DISCOUNTS)
-    criterion = criteria.parse(criterion, k, discount)
+    criterion = criteria.parse(criterion, k, discount, gain)
     chosen_map, make_oracle = criteria.find_oracle(criterion, feature_map, relevant_from is None, decay)
     n_docs = np.size(scores)
     scores = checks.as_scores(scores, n_docs, against="scores")

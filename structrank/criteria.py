@@ -201,7 +201,9 @@ class NDCG(Discounted):
     def __post_init__(self):
         super().__post_init__()
         if self.gain == "binary":
-            raise ValueError("gain='binary' is not a gain of a criterion; set relevant_from, the lowest relevant label, instead.")
+            raise ValueError(
+                "gain='binary' is not a gain of a criterion; set relevant_from, the lowest relevant label, instead."
+            )
 
     @property
     def name(self):

@@ -106,7 +106,7 @@ class StructRankSVM(LinearMethods, Ranker):
         3 k ranks with ``decay="sqrt"``). "auto" uses the convex bound, or the ramp bound if the convex bound is vacuous; the ramp then ignores
         `feature_map` and uses "auto", and `notes_` reports it.
     gain : {"exp2", "linear"} or array-like, default "exp2"
-        Gain of grades in "ndcg" and "dorm" with ``relevant_from=None``: 2^label - 1, label, or a table of the gains of labels 0,
+        Gain of grades in "ndcg" and "dorm" with ``relevant_from=None``: 2^label - 1, label, or a table of gains of labels 0,
         1, ....
 
     Attributes

@@ -357,7 +357,7 @@ def _best_block(documents, by_grade, n_grades, k, depth, lattice, tables, levels
     left[highest], rest[highest], rest_sum[highest], tail[highest], reach[highest] = k, 0.0, 0.0, 0.0, 1.0
     for i in range(tail_sums.shape[1]):
         tail_sums[highest, i] = 0.0
-    for g in range(highest):
+    for g in range(highest + 1):
         count[g] = start[g] = 0
     best, best_block = -np.inf, 0
     top = highest - 1  # highest grade whose count has changed

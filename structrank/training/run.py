@@ -61,8 +61,7 @@ class Training:
                 zero = self._convex.points[0]
                 result = self._convex.run(C, self.max_iter, start, callback)
                 health = diagnose(self.risk, zero, result, C)
-                no_ramp = self.bound == "convex" or self.ramp_objective.relevant_from is None
-                if no_ramp or not health.vacuous or result.reason != "converged":
+                if self.bound == "convex" or not health.vacuous or result.reason != "converged":
                     return result, health
             return self._run_ramp(C, callback, start)
         finally:
@@ -92,12 +91,14 @@ class Training:
 
     @cached_property
     def _starters(self):
-        """Convex trainings to start the ramp from: AUC, then MAP; MAP first for criteria of whole lists."""
+        """Convex trainings to start the ramp from: AUC, then MAP; MAP first for criteria of whole lists; with grades, AUC."""
         risk = self._ramp_risk
+        graded = risk.objective.relevant_from is None
         whole_lists = all(getattr(part.criterion, "k", None) is None for part in risk.parts)
         starters, options = [], {**self._options, "tol": max(self._options["tol"], _START_TOL)}
-        for criterion in (criteria.MAP(), criteria.AUC()) if whole_lists else (criteria.AUC(), criteria.MAP()):
-            part = Part(criterion, *criteria.find_oracle(criterion, "po"))
+        binary = (criteria.MAP(), criteria.AUC()) if whole_lists else (criteria.AUC(), criteria.MAP())
+        for criterion in (criteria.AUC(),) if graded else binary:
+            part = Part(criterion, *criteria.find_oracle(criterion, "po", graded))
             objective = Objective((part,), risk.objective.relevant_from, query_weight=risk.objective.query_weight)
             starters.append(_started(self._keep(risk.of(objective), criterion.name), options))
         return starters

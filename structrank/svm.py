@@ -102,9 +102,9 @@ class StructRankSVM(LinearMethods, Ranker):
     bound : {"convex", "ramp", "auto"}, default "convex"
         Bound on the loss that training minimises: the convex bound, certified; or the tighter, non-convex ramp bound, which is
         not vacuous on long lists (see `structrank.training.ramp`; continuation in C starts at 10 C, or higher if |w| would be
-        too small for a tight bound, and ``feature_map="auto"`` means "dorm" for criteria with a k on binary relevance, cut after
-        3 k ranks with ``decay="sqrt"``). "auto" uses the convex bound, or the ramp bound if the convex bound is vacuous; the ramp then ignores
-        `feature_map` and uses "auto", and `notes_` reports it.
+        too small for a tight bound). With binary relevance, ``feature_map="auto"`` means "dorm" for criteria with a k, cut
+        after 3 k ranks with ``decay="sqrt"``. "auto" uses the convex bound, or the ramp bound if the convex bound is vacuous;
+        the ramp then ignores `feature_map` and uses "auto", and `notes_` reports it.
     gain : {"exp2", "linear"} or array-like, default "exp2"
         Gain of grades in "ndcg" and "dorm" with ``relevant_from=None``: 2^label - 1, label, or a table of gains of labels 0,
         1, ....

@@ -194,7 +194,7 @@ class Grades:
 
     @classmethod
     def of(cls, labels, starts):
-        """Number the labels of queries that start at the given positions."""
+        """Return the grades of queries that start at the given positions."""
         query = np.repeat(np.arange(starts.shape[0] - 1), np.diff(starts))
         by_label = np.lexsort((labels, query))
         is_new = np.diff(labels[by_label], prepend=np.nan) != 0
@@ -224,8 +224,8 @@ def _check_size(n_grades, k):
         largest -= 1
     advice = f"Use k={largest} or less" if largest else "Map the labels to fewer grades"
     raise ValueError(
-        f"k={k} is too large for a query with {n_grades} different labels: the exact oracle takes m C(k + m, m) steps for m labels, "
-        f"here {n_grades * math.comb(k + n_grades, k):,}, and at most {_MOST_STEPS:,} are supported. {advice}, or set "
+        f"k={k} is too large for a query with {n_grades} different labels: the exact oracle takes m C(k + m, m) steps for m "
+        f"labels, here {n_grades * math.comb(k + n_grades, k):,}, and at most {_MOST_STEPS:,} are supported. {advice}, or set "
         "relevant_from to train on binary relevance."
     )
 
@@ -367,9 +367,9 @@ def graded_auc_partial_order(criterion, feature_map, longest):
 def graded_partial_order(criterion, feature_map, longest):
     """Make the oracle for NDCG@k and ERR@k with phi_po and graded labels.
 
-    The criterion has ``discounts(n)``, ``gains(labels)``, a cutoff `k`, and optionally ``cascade = True``: then a reader stops at a
-    document with probability gain, and a rank counts by the probability that a reader gets there. With m grades in a query,
-    O(n log n + m C(k + m, m)), see `structrank._kernels.counts`.
+    The criterion has ``discounts(n)``, ``gains(labels)``, a cutoff `k`, and optionally ``cascade = True``: then a reader stops
+    at a document with probability gain, and a rank counts by the probability that a reader gets there. With m grades in a
+    query, O(n log n + m C(k + m, m)), see `structrank._kernels.counts`.
     """
     return CompiledOracle.of_grades(compiled.COUNTS, feature_map, longest, criterion)
 

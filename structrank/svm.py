@@ -103,16 +103,16 @@ class StructRankSVM(LinearMethods, Ranker):
     bound : {"convex", "ramp", "auto"}, default "convex"
         Bound on the loss that training minimises: the convex bound, certified; or the tighter, non-convex ramp bound, which is
         not vacuous on long lists (see `structrank.training.ramp`; continuation in C starts at 10 C, or higher if |w| would be
-        too small for a tight bound, and ``feature_map="auto"`` means "dorm" for criteria with a k on binary relevance, cut after
-        3 k ranks with ``decay="sqrt"``). "auto" uses the convex bound, or the ramp bound if the convex bound is vacuous; the ramp then ignores
-        `feature_map` and uses "auto", and `notes_` reports it.
+        too small for a tight bound). With binary relevance, ``feature_map="auto"`` means "dorm" for criteria with a k, cut
+        after 3 k ranks with ``decay="sqrt"``. "auto" uses the convex bound, or the ramp bound if the convex bound is vacuous;
+        the ramp then ignores `feature_map` and uses "auto", and `notes_` reports it.
     scale : {None, "std"}, default None
         "std" divides each column by its standard deviation within queries during training, for columns of very different scale;
         X is not copied or centred, so sparse data stay sparse. `coef_` is for X as it is: prediction, files and exports need no
         scaler. `certificate_`, `history_` and `health_` are those of the scaled problem, whose penalty is
         ``1/2 |scale_ * w|^2``. Costs one more pass over X.
     gain : {"exp2", "linear"} or array-like, default "exp2"
-        Gain of grades in "ndcg" and "dorm" with ``relevant_from=None``: 2^label - 1, label, or a table of the gains of labels 0,
+        Gain of grades in "ndcg" and "dorm" with ``relevant_from=None``: 2^label - 1, label, or a table of gains of labels 0,
         1, ....
 
     Attributes

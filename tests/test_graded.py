@@ -188,7 +188,7 @@ def test_a_gain_that_does_not_rise_or_is_unknown_is_refused(gain):
 def test_labels_without_gain_and_err_of_binary_relevance_are_refused():
     with pytest.raises(ValueError, match=r"label 3 has no entry in gain=\(0.0, 1.0\); expected integer labels from 0 to 1"):
         most_violated([1.0, 2.0], [0, 3], "ndcg", relevant_from=None, gain=[0, 1])
-    with pytest.raises(ValueError, match="'err'.*no exact oracle for binary relevance. Set relevant_from=None"):
+    with pytest.raises(ValueError, match=r"'err'.*no exact oracle for binary relevance\. Set relevant_from=None"):
         most_violated([1.0, 2.0], [0, 1], "err")
     with pytest.raises(ValueError, match="5"):
         most_violated([1.0, 2.0], [0, 5], "err", relevant_from=None)
@@ -247,7 +247,7 @@ def test_the_fused_pass_sums_the_violations_of_the_queries(form, rng):
     X = np.round(4 * X)  # with ties
     X = {"float32": X.astype(np.float32), "sparse": scipy.sparse.csr_matrix(X), "integer": X.astype(int)}.get(form, X)
     order = rng.permutation(len(y)) if form == "shuffled" else np.arange(len(y))
-    w = np.array([0.1, -0.3, 0.2])
+    w = np.array([0.125, -0.25, 0.5])  # exact, so that ties are ties in any order of summation
     for name in ("ndcg", "err"):
         criterion = parse(name, k=4, discount="log2")
         part = Part(criterion, *find_oracle(criterion, "auto", graded=True))
@@ -268,3 +268,37 @@ def test_the_fused_pass_sums_the_violations_of_the_queries(form, rng):
         assert risk.group_weights @ prediction.offset == pytest.approx(np.mean(losses))
         assert risk.group_weights @ prediction.value == pytest.approx(np.mean(margins))
         assert -(risk.group_weights @ prediction.slope @ w) == pytest.approx(np.mean(margins))
+
+
+@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
+@pytest.mark.parametrize("criterion", ["ndcg", "err", "auc"])
+def test_the_ramp_lies_between_the_loss_and_the_convex_bound_and_does_not_raise_the_loss(criterion):
+    X, y, qid = graded_problem(5, n_queries=40, most=30)
+    settings = {"k": 5, "discount": "log2", "relevant_from": None}
+    model = StructRankSVM(criterion, bound="ramp", **settings).fit(X, y, qid=qid)
+    for one in model.rounds_:
+        assert one.loss <= one.risk + 1e-9
+    assert min(one.loss for one in model.rounds_) <= model.rounds_[0].loss
+    parsed = parse(criterion, k=5, discount="log2")
+    part = Part(parsed, *find_oracle(parsed, "auto", graded=True))
+    with closing(Risk(sources_of(X, y, qid), Objective((part,), relevant_from=None))) as risk:
+        prediction = risk.plane(model.coef_, "prediction")
+        convex = risk.group_weights @ risk.plane(model.coef_).value
+    loss = float(risk.group_weights @ prediction.offset)
+    assert loss == pytest.approx(min(one.loss for one in model.rounds_), abs=1e-8)
+    assert loss <= convex - risk.group_weights @ prediction.value + 1e-9 <= convex + 2e-9
+    if criterion != "err":  # no scores are tied, so the loss is one minus the measure
+        assert model.score(X, y, qid) == pytest.approx(1 - loss)
+
+
+@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
+def test_a_path_and_a_resumed_checkpoint_give_the_model_of_one_fit(tmp_path):
+    X, y, qid = graded_problem(6, n_queries=30, most=20)
+    model = StructRankSVM("ndcg", k=5, relevant_from=None, gain=TABLE, C=10.0)
+    alone = model.fit(X, y, qid=qid, checkpoint=tmp_path)
+    again = StructRankSVM("ndcg", k=5, relevant_from=None, gain=TABLE, C=10.0).fit(X, y, qid=qid, checkpoint=tmp_path)
+    np.testing.assert_array_equal(again.coef_, alone.coef_)
+    _, of_path = StructRankSVM("ndcg", k=5, relevant_from=None, gain=TABLE).fit_path(X, y, qid=qid, Cs=[1.0, 10.0])
+    assert of_path.certificate_.dual <= alone.certificate_.primal
+    assert alone.certificate_.dual <= of_path.certificate_.primal
+    assert alone.score(X, y, qid) == metrics.evaluate(y, alone.predict(X), qid, metrics.NDCG(5, TABLE, "kdd08"))["ndcg@5"]

@@ -18,10 +18,10 @@ grades (a, b) of tables of (c_a, c_b). The credit is ``gain_g discount_r``, divi
 probability that a reader gets to rank r: 1, or for a cascade (ERR), where a reader stops at a document with probability gain, a
 product over the documents above, which depends on their counts alone.
 
-States with equal counts of all grades but the three lowest form a *block*; the counts c_0, c_1, c_2 are a *cell* of it. Cells are
-in order of their sum and have the same number in every block, so that a step to another block is a vectorised loop over cells.
-Blocks are in lexicographic order with the count of the highest grade first, so that terms of higher grades are updated rarely,
-and the blocks of a query with fewer grades are the first blocks.
+States with equal counts of all grades but the three lowest form a *block*; the counts c_0, c_1, c_2 are a *cell* of it. Cells
+are in order of their sum and have the same number in every block, so that a step to another block is a vectorised loop. Blocks
+are in lexicographic order with the count of the highest grade first, so that terms of higher grades are updated rarely, and
+the blocks of a query with fewer grades are the first blocks.
 
 Queries are sorted by decreasing score, tied documents by decreasing grade (`sorting.sort_ties`).
 """
@@ -187,7 +187,7 @@ def _sort_into_grades(scores, grades, n_grades, k, documents, by_grade, above, t
 
 @kernel
 def _fill_tails(documents, by_grade, n_grades, k, above, tails):
-    """Complete ``tails[a, c_a, b * (k + 1) + c_b]``: value of the pairs of a and b by score, without their first c documents."""
+    """Complete ``tails[a, c_a, b * (k + 1) + c_b]``: value of the pairs of a and b by score, without the first c documents."""
     keys, _, sums = documents
     counts, begins, _ = by_grade
     width = tails.shape[1]
@@ -269,8 +269,8 @@ def find(scores, starts, grades, grade_starts, gains, discount, k, cascade, latt
         Result: positions within the query, best first.
     """
     documents, by_grade, (above, tails, tail_sums), levels, (worth, powers), by_cell, value = workspace
-    blocks, cells = lattice
-    counts, begins, _ = by_grade
+    _, cells = lattice
+    counts, _, _ = by_grade
     for q in range(starts.shape[0] - 1):
         gain = gains[grade_starts[q] : grade_starts[q + 1]]
         n_grades = gain.shape[0]
@@ -357,7 +357,7 @@ def _best_block(documents, by_grade, n_grades, k, depth, lattice, tables, levels
     left[highest], rest[highest], rest_sum[highest], tail[highest], reach[highest] = k, 0.0, 0.0, 0.0, 1.0
     for i in range(tail_sums.shape[1]):
         tail_sums[highest, i] = 0.0
-    for g in range(highest):
+    for g in range(highest + 1):
         count[g] = start[g] = 0
     best, best_block = -np.inf, 0
     top = highest - 1  # highest grade whose count has changed
@@ -421,7 +421,7 @@ def _trace_back(block, documents, by_grade, n_grades, depth, lattice, credits, d
     """Follow the best path backwards: at each state, the step of largest value was taken."""
     keys, members, sums = documents
     counts, begins, count = by_grade
-    (_, firsts, previous), (ends, cell_counts, sources, _) = lattice
+    (_, firsts, previous), (_, cell_counts, sources, _) = lattice
     worth, powers = credits
     cell = 0
     while cell_counts[0, cell] != count[0] or cell_counts[1, cell] != count[1] or cell_counts[2, cell] != count[2]:

@@ -66,8 +66,7 @@ class Training:
                 except KeyboardInterrupt:  # the model is finished, but a path of C is to stop here
                     result = replace(result, reason="interrupted")
                     health = self._health_check(result, C)
-                no_ramp = self.bound == "convex" or self.ramp_objective.relevant_from is None
-                if no_ramp or not health.vacuous or result.reason != "converged":
+                if self.bound == "convex" or not health.vacuous or result.reason != "converged":
                     return result, health
             return self._run_ramp(C, callback, start)
         finally:
@@ -101,12 +100,14 @@ class Training:
 
     @cached_property
     def _starters(self):
-        """Convex trainings to start the ramp from: AUC, then MAP; MAP first for criteria of whole lists."""
+        """Convex trainings to start the ramp from: AUC, then MAP; MAP first for criteria of whole lists; with grades, AUC."""
         risk = self._ramp_risk
+        graded = risk.objective.relevant_from is None
         whole_lists = all(getattr(part.criterion, "k", None) is None for part in risk.parts)
         starters, options = [], {**self._options, "tol": max(self._options["tol"], _START_TOL)}
-        for criterion in (criteria.MAP(), criteria.AUC()) if whole_lists else (criteria.AUC(), criteria.MAP()):
-            part = Part(criterion, *criteria.find_oracle(criterion, "po"))
+        binary = (criteria.MAP(), criteria.AUC()) if whole_lists else (criteria.AUC(), criteria.MAP())
+        for criterion in (criteria.AUC(),) if graded else binary:
+            part = Part(criterion, *criteria.find_oracle(criterion, "po", graded))
             objective = Objective((part,), risk.objective.relevant_from, query_weight=risk.objective.query_weight)
             starters.append(_started(self._keep(risk.of(objective), criterion.name), options))
         return starters

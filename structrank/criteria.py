@@ -334,7 +334,7 @@ class ERR(Criterion):
 
     def gains(self, labels: np.ndarray) -> np.ndarray:
         """Return R(label), the probability to stop."""
-        return self.measure().stops(labels)
+        return metrics.ERR(max_grade=self.max_grade).stops(labels)
 
     def loss(self, ranking, labels):
         """Compute Delta(y*, y).

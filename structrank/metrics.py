@@ -411,7 +411,7 @@ class _DiscountedGains(Measure):
     """Settings of `NDCG` and `DCG`."""
 
     k: int | None = None
-    gain: str = "exp2"
+    gain: str | tuple[float, ...] = "exp2"
     discount: str = "log2"
     relevant_from: float = field(default=1, kw_only=True)
 
@@ -729,7 +729,7 @@ class Bpref(Binary):
         return ranking.values(kernels.binary_preferences, ranking.labels >= self.relevant_from)
 
 
-MEASURES = {
+MEASURES: dict[str, type[Measure]] = {
     measure.short: measure
     for measure in (AUC, MAP, MRR, NDCG, P, CNDCG, PairAccuracy, ERR, DCG, RBP, Recall, Success, RPrecision, Bpref)
 }

@@ -1,11 +1,11 @@
 """Training for the evaluation measure: candidate criteria and bounds are trained, and validation queries choose.
 
 The criterion named after the measure is often not the best to train on (`structrank.compare`): its convex bound may be loose,
-even vacuous, and its ramp bound may fit the noise of few queries. `train_for` therefore trains AUC, MAP, NDCG-NC, COMBO and
-the measure's own criterion with both bounds, each along a path of C, and compares them on validation queries. With few queries
-the comparison is uncertain, so the measure's own criterion is kept (with the ramp bound if its convex bound is vacuous) unless
-another is better by more than the standard error of the difference. MRR depends on one document per query and is noisy, so for
-MRR the comparison uses MAP, which on synthetic data also gives a higher MRR. A line search on the measure
+even vacuous, and its ramp bound may fit the noise of few queries. `train_for` therefore trains AUC, MAP, NDCG-NC, these three
+together and the measure's own criterion with both bounds, each along a path of C, and compares them on validation queries.
+With few queries the comparison is uncertain, so the measure's own criterion is kept (with the ramp bound if its convex bound
+is vacuous) unless another is better by more than the standard error of the difference. MRR depends on one document per query
+and is noisy, so for MRR the comparison uses MAP, which on synthetic data also gives a higher MRR. A line search on the measure
 (`structrank.selection.polish`) follows, for as many steps as the validation queries do not lose more than the standard error.
 """
 
@@ -137,7 +137,7 @@ def _candidates(measure, relevant_from, discount):
         "AUC": make("auc"),
         "MAP": make("map"),
         "NDCG-NC": make("ndcg-nc"),
-        "COMBO (separate slacks)": make(["auc", "map", "ndcg-nc"]),
+        "AUC + MAP + NDCG-NC": make(["auc", "map", "ndcg-nc"]),
     }
     name = measure.name.upper()
     convex = others.pop(name, None) or make(own, feature_map="po" if "po" in own.oracles else "auto")
@@ -157,12 +157,12 @@ def train_for(
 ) -> StructRankSVM:
     """Train for an evaluation measure.
 
-    AUC, MAP, NDCG-NC, COMBO and the measure's own criterion are trained on their convex bounds, the last also on the ramp
-    bound (see `structrank.training.ramp`), each for every C. The measure's own criterion wins, with the ramp bound if its
-    convex bound is vacuous, unless another is better on validation queries by more than the standard error of the difference
-    (for MRR compared by MAP, which is less noisy). Exact line searches on the measure then polish the winner on the training
-    queries (see `structrank.selection.polish`; not for "auc"), for as many steps as validation queries lose at most the
-    standard error of the difference.
+    AUC, MAP, NDCG-NC, these three together and the measure's own criterion are trained on their convex bounds, the last also
+    on the ramp bound (see `structrank.training.ramp`), each for every C. The measure's own criterion wins, with the ramp bound
+    if its convex bound is vacuous, unless another is better on validation queries by more than the standard error of the
+    difference (for MRR compared by MAP, which is less noisy). Exact line searches on the measure then polish the winner on the
+    training queries (see `structrank.selection.polish`; not for "auc"), for as many steps as validation queries lose at most
+    the standard error of the difference.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def train_for(
     >>> fold = datasets.make_ranking(n_queries=60, n_docs=10, n_features=4, noise=0.5, random_state=0)
     >>> model = train_for("ndcg@10", fold.train, fold.validation, Cs=[1.0, 10.0])
     >>> model.selection_.to_frame().index.sort_values().tolist()
-    ['AUC', 'COMBO (separate slacks)', 'MAP', 'NDCG-NC', 'NDCG@10', 'NDCG@10, ramp']
+    ['AUC', 'AUC + MAP + NDCG-NC', 'MAP', 'NDCG-NC', 'NDCG@10', 'NDCG@10, ramp']
     >>> model.predict(fold.test.X).shape == fold.test.y.shape
     True
     """

@@ -64,7 +64,7 @@ def health_path(
 
         - ``mean_slack``: R(w), an upper bound on the mean training loss (Figure 4);
         - ``objective_ratio``: objective / objective(w = 0), 1 if nothing was learned (Figure 5);
-        - ``norm``: length of w; ``relative_norm``: the same over that at the largest C, as in Figure 6;
+        - ``norm``: norm of w; ``relative_norm``: the same over the norm at the largest C, as in Figure 6;
         - ``vacuous``, ``iterations``, ``seconds`` (in QP and oracle), ``note`` (the notes of the model;
           warnings are not raised);
         - with `test`, one column for each measure.

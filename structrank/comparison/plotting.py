@@ -61,8 +61,8 @@ class PathDisplay(Display):
     _LABELS = {  # noqa: RUF012
         "mean_slack": "mean slack  R(w)",
         "objective_ratio": "objective / objective(w = 0)",
-        "norm": "length of w",
-        "relative_norm": "length of w / that at the largest C",
+        "norm": "norm of w",
+        "relative_norm": "norm of w / norm at the largest C",
         "iterations": "iterations",
         "seconds": "time (s)",
     }

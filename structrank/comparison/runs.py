@@ -40,7 +40,7 @@ __all__ = [
     "write_table",
 ]
 
-_FORMS = "a TREC run (qid Q0 docid rank score tag), a table as predict writes it (qid docid score rank), or a score a line"
+_FORMS = "a TREC run (qid Q0 docid rank score tag), a table as predict writes it (qid docid score rank), or one score per line"
 _COLUMNS = {1: None, 4: (0, 1, 2), 6: (0, 2, 4)}  # number of columns -> where query, document and score are
 
 
@@ -256,8 +256,8 @@ def read_scores(path: Pathlike, data: Any, data_name: str = "the data") -> NDArr
     Parameters
     ----------
     path : path-like
-        A TREC run; a table as the command ``structrank predict`` writes it (qid, docid, score, rank); or a score a line, in
-        the order of the data. Every row of the data must have one score.
+        A TREC run; a table as the command ``structrank predict`` writes it (qid, docid, score, rank); or one score per
+        line, in the order of the data. Every row of the data must have one score.
     data : Dataset
         Any object with ``qid``, ``y`` and ``docid`` (or None).
     data_name : str, default "the data"

@@ -284,7 +284,7 @@ class CriterionTable:
         Parameters
         ----------
         path : path-like
-            A file of that name is replaced in one step.
+            File to write, replaced atomically if it exists.
         datasets : dict, default None
             The data sets as passed to `compare`, for rankings and the summary of the data.
 

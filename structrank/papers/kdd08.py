@@ -362,13 +362,13 @@ def figure5(data=None, *, clean=True):
 
 
 @_health_exhibit(
-    title="Figure 6: length of w by C",
+    title="Figure 6: norm of w by C",
     question="Does w grow with C?",
-    protocol="Train on each criterion for growing C; the length of w over that at the largest C.",
+    protocol="Train on each criterion for growing C; the norm of w over that at the largest C.",
     reported="The length grows with C for all criteria, for MAP and NDCG too.",
 )
 def figure6(data=None, *, clean=True):
-    """Compute Figure 6, the length of w over that at the largest C.
+    """Compute Figure 6, the norm of w over that at the largest C.
 
     Parameters
     ----------

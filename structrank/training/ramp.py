@@ -21,8 +21,8 @@ import numpy as np
 
 from structrank.solvers import CuttingPlanes, Plane, Result
 
-# Chosen by training loss and passes on synthetic data (notebook 15): twice the rounds and stages gain little and cost twice.
-_STAGES, _STAGE_FACTOR, _MOST_ROUNDS = 2, 30.0, 2
+# Chosen by training loss and passes on synthetic data (notebook 15): twice as many gain little and cost twice.
+_VALUES_OF_C, _C_FACTOR, _MOST_ROUNDS = 2, 30.0, 2
 # A round ends when the objective has fallen by this share of its distance to the bound ...
 _ENOUGH = 0.02
 # ... and another at the same C follows where it fell by this share of itself.
@@ -113,11 +113,10 @@ def train_ramp(risk, start, C, options, max_iter, callback=None):
     rounds = [_describe(place, C, risk.weights, 2)]
     w, kept = place.w, rounds[0]
     try:
-        for stage in range(_STAGES):
-            stage_C = C * _STAGE_FACTOR**stage
-            for reached in run.stage(place, stage_C):
+        for current_C in (C * _C_FACTOR**number for number in range(_VALUES_OF_C)):
+            for reached in run.rounds(place, current_C):
                 place = reached
-                rounds.append(_describe(place, stage_C, risk.weights, run.last_passes))
+                rounds.append(_describe(place, current_C, risk.weights, run.last_passes))
                 if rounds[-1].loss < kept.loss - 1e-9:
                     w, kept = place.w, rounds[-1]
             if run.reason:
@@ -167,7 +166,7 @@ class _Run:
         self.passes += 2
         return _Place(w, plane, self.risk.plane(w, "prediction"))
 
-    def stage(self, place, C):
+    def rounds(self, place, C):
         """Run rounds for one C until the objective stops falling, or predictions stay the same; yield each place."""
         for _ in range(_MOST_ROUNDS):
             before, place = place, self._round(place, C)

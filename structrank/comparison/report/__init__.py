@@ -32,7 +32,7 @@ def write_report(
     ----------
     table : CriterionTable
     path : path-like
-        File to write, replaced in one step if it exists. Its folder must exist.
+        File to write, replaced atomically if it exists. Its folder must exist.
     datasets : dict, default None
         The data sets as passed to `structrank.compare`; None for ``table.folds``. Without either, the report has no rankings
         and little information about the data.

@@ -237,8 +237,8 @@ def _data_summary(contents):
     if contents.parts:
         least = "above 0" if contents.relevant_from is None else f"of at least {contents.relevant_from:g}"
         sections.append(
-            f'<p class="quiet">A query of one kind has no document with a label {least}, or no other: nothing can be learned '
-            "from it, and its AUC is undefined.</p>"
+            f'<p class="quiet">A query of one kind has only documents with a label {least}, or none: it carries no training '
+            "signal, and its AUC is undefined.</p>"
         )
     return "".join(sections)
 

@@ -216,7 +216,7 @@ const atFirst = () => ({ gain: N_SHOWN, loss: N_SHOWN });
 
 function makeExplorer(root) {
   if (trainers.length < 2) {
-    root.append(element("p", { class: "quiet" }, "There is one trainer only, so there is nothing to compare."));
+    root.append(element("p", { class: "quiet" }, "Only one trainer: nothing to compare."));
     return;
   }
   const choice = { dataset: 0, measure: 0, ...firstPair(), query: null, shown: atFirst() };

@@ -328,6 +328,7 @@ def permutation(criterion, feature_map, longest):
     """
     if feature_map.assignment == "scipy":
         return _binary_assignment(criterion, feature_map, longest)
+    requirements.check(criterion, "criterion of compiled oracles")
     depth = _depth(_by_rank(criterion, "discounts", longest + 2), feature_map.decays(longest + 2))
     return CompiledOracle.of(compiled.LATTICE, feature_map, longest, criterion, cut=depth)
 

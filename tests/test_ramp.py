@@ -207,7 +207,7 @@ def test_the_number_of_passes_is_exact(long_lists, monkeypatch):
         for tol in (0.3, 0.1, 0.03, 0.01):
             made.clear()
             run = _Run(training.risk, {"tol": tol}, 100, None)
-            list(run.stage(run.evaluate(start), 100.0))
+            list(run.rounds(run.evaluate(start), 100.0))
             assert run.passes == len(made)
             skipped += run.last_passes < len(run.last.history) + 1
     assert skipped  # at least one run ended without a last evaluation
@@ -303,8 +303,6 @@ def test_the_callback_and_max_iter_stop_training(long_lists):
 def test_invalid_use_of_the_ramp_bound_is_rejected(train):
     with pytest.raises(ValueError, match="bound='hinge' is not known; choose one of: 'convex', 'ramp', 'auto'"):
         fit(train, "ndcg", bound="hinge")
-    with pytest.raises(ValueError, match="bound='ramp' needs relevant and irrelevant documents; set relevant_from"):
-        fit(train, "auc", bound="ramp", relevant_from=None)
     with pytest.raises(ValueError, match="nothing to learn from"):
         StructRankSVM("ndcg", bound="ramp").fit(train.X, np.zeros(len(train.y)), qid=train.qid)
 
@@ -325,12 +323,22 @@ def test_a_round_at_a_fixed_point_stays_there(train, monkeypatch):
         assert any(known[0] is w for known in run.known)
 
 
-def test_auto_uses_the_convex_bound_for_graded_labels(rng):
+@pytest.mark.parametrize("criterion", ["dorm", "ndcg", "err"])
+def test_auto_uses_the_ramp_bound_for_graded_labels_if_the_convex_bound_is_vacuous(criterion, rng):
+    X, y, qid = rng.normal(size=(300, 4)), rng.integers(0, 3, 300), np.repeat(range(5), 60)
+    with pytest.warns(StructRankWarning, match="vacuous"):
+        assert StructRankSVM(criterion, k=2, relevant_from=None).fit(X, y, qid=qid).health_.vacuous
+    model = StructRankSVM(criterion, k=2, relevant_from=None, bound="auto").fit(X, y, qid=qid)
+    assert model.rounds_
+    assert not model.health_.vacuous
+    assert "ramp bound" in model.notes_[0]
+
+
+def test_auto_keeps_the_convex_bound_if_documents_have_identical_features(rng):
     y, qid = rng.integers(0, 3, 300), np.repeat(range(5), 60)
-    for criterion, X in (("dorm", rng.normal(size=(300, 4))), ("auc", np.ones((300, 4)))):
-        with pytest.warns(StructRankWarning, match="vacuous|learned nothing"):
-            model = StructRankSVM(criterion, k=2, relevant_from=None, bound="auto").fit(X, y, qid=qid)
-        assert model.health_.vacuous
+    for relevant_from in (1, None):
+        with pytest.warns(StructRankWarning, match="learned nothing"):
+            model = StructRankSVM("auc", relevant_from=relevant_from, bound="auto").fit(np.ones((300, 4)), y, qid=qid)
         assert model.rounds_ == ()
 
 

@@ -220,10 +220,20 @@ def test_progress_is_shown_only_if_verbose(fold, capsys):
         assert bool(captured.err) == bool(verbose)
 
 
+def test_the_reason_does_not_claim_graded_training(fold):
+    selection = train_for(metrics.NDCG(k=5), fold.train, fold.validation, Cs=[1.0]).selection_
+    behind = replace(selection, winner=selection.trials[-1].name)
+    assert behind.reason.endswith("preferred because it optimises the measure for binary relevance.")
+
+
 def test_invalid_arguments_of_train_for_are_rejected(fold):
     train, validation = fold.train, fold.validation
-    with pytest.raises(ValueError, match=r"choose one of: 'auc', 'map', 'mrr\[@k\]', 'ndcg\[@k\]'"):
+    with pytest.raises(ValueError, match=r"choose one of: 'auc', .*'map', 'mrr\[@k\]', 'ndcg\[@k\]'"):
         train_for("p@5", train, validation)
+    with pytest.raises(
+        ValueError, match=r"'err@5' is trained on graded labels only.*StructRankSVM\('err', relevant_from=None\)"
+    ):
+        train_for("err@5", train, validation)
     with pytest.raises(ValueError, match="measure 'precision' is not known"):
         train_for("precision", train, validation)
     with pytest.raises(ValueError, match="Cs is empty"):

@@ -123,15 +123,22 @@ class Selection:
         if lead == 0.0:
             return f"{winner.name} and {other.name} are tied; the first by order of preference is chosen."
         little = "less than the standard error of the difference" if self.n_queries > 1 else "which one query cannot confirm"
+        # Candidates are trained on binary relevance; the name of a measure states a gain that is not binary.
+        what = "the measure for binary relevance" if "gain=" in self.measure else "the measure directly"
         return (
             f"{winner.name} is behind {other.name} by {-lead:.4f}, {little} (p = {self.p_value:.3f}); it is "
-            "preferred because it optimises the measure directly."
+            f"preferred because it optimises {what}."
         )
 
 
 def _candidates(measure, relevant_from, discount):
     """Return untrained models by name; the last two are the measure's own criterion, with the convex and the ramp bound."""
     own = matched_criterion(measure)
+    if not own.oracles:
+        raise ValueError(
+            f"measure {measure.name!r} is trained on graded labels only, which train_for does not do; use "
+            f"StructRankSVM({own.name!r}, relevant_from=None)."
+        )
     make = functools.partial(StructRankSVM, relevant_from=relevant_from, discount=discount)
     others = {
         "AUC": make("auc"),

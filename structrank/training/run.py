@@ -66,7 +66,8 @@ class Training:
                 except KeyboardInterrupt:  # the model is finished, but a path of C is to stop here
                     result = replace(result, reason="interrupted")
                     health = self._health_check(result, C)
-                if self.bound == "convex" or not health.vacuous or result.reason != "converged":
+                # With identical features no bound learns anything.
+                if self.bound == "convex" or not health.vacuous or health.flat or result.reason != "converged":
                     return result, health
             return self._run_ramp(C, callback, start)
         finally:

@@ -498,7 +498,7 @@ _TABLE1 = printed_table(
     reported="CNDCG rises by 3 to 5 points at all cutoffs, significantly; NDCG does not change.",
     printed=_TABLE1,
     reduced=f"{_REDUCED}, w of three values instead of six.",
-    reason=f"{_REASON} The outcome also depends on how the data are made, and on the seed: with these data CNDCG rises "
+    reason=f"{_REASON} The outcome also depends on how the data are made, and on the seed: on the synthetic data CNDCG rises "
     "significantly at some cutoffs for 2 of 5 seeds (=) and 1 of 5 (~), never at all ten; where clicks follow the relevance "
     "that is graded (disagreement=0), for 0 and 1 of 5.",
 )

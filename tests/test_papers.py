@@ -152,6 +152,21 @@ def test_click_labels_of_www11_are_shares_of_impressions_with_the_last_click():
                 assert part.clicks[kind][row] == pytest.approx(rate, nan_ok=True)
 
 
+def test_judges_of_www11_agree_with_users_less_with_more_disagreement():
+    def agreement(disagreement):
+        documents = [part.documents for part in www11._simulated(60, 0, disagreement)]
+        return np.mean([np.corrcoef(part.X.sum(axis=1), part.y)[0, 1] for part in documents])
+
+    assert agreement(0.0) > agreement(0.5) > agreement(2.0)
+
+
+def test_the_data_of_www11_depend_on_the_seed_alone():
+    first, again, other = (www11._simulated(60, seed)[0] for seed in (0, 0, 1))
+    assert np.array_equal(first.documents.X, again.documents.X)
+    assert np.array_equal(first.clicks["="], again.clicks["="], equal_nan=True)
+    assert not np.array_equal(first.documents.X, other.documents.X)
+
+
 # ---- The command
 
 

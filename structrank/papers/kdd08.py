@@ -280,7 +280,8 @@ def _adapted(name, path, quantity):
     if quantity == "relative_norm":
         growing = [row for row in _HEALTH_ROWS if values[row].is_monotonic_increasing]
         others = [row for row in _HEALTH_ROWS if row not in growing]
-        sentences = [f"{name}: w grows with C for {', '.join(growing)}; not for {', '.join(others) or 'no other'}."]
+        exceptions = f"; not for {', '.join(others)}" if others else ""
+        sentences = [f"{name}: w grows with C for {', '.join(growing)}{exceptions}."]
     else:
         change = (1 - values.loc[last] / values.loc[first]).sort_values(ascending=False)
         sentences = [f"{name}, decrease from C = {first:g} to C = {last:g}: {_listed(change, '{:.0%}'.format)}."]

@@ -550,7 +550,7 @@ def test_names_from_the_data_are_not_executed_in_a_browser(visit, tmp_path):
 def test_a_single_trainer_or_missing_rankings_are_shown_without_error(visit, table, tmp_path):
     alone, folds = small_table([[1, 2, 3]], [0, 1, 0], [1, 1, 1])
     write_report(alone, tmp_path / "alone.html", folds)
-    assert "one trainer only" in visit(tmp_path / "alone.html").locator("#explorer").inner_text()
+    assert "Only one trainer" in visit(tmp_path / "alone.html").locator("#explorer").inner_text()
     write_report(table, tmp_path / "report.html")
     window = visit(tmp_path / "report.html")
     window.locator("#changes button").first.click()

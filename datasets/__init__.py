@@ -1,4 +1,4 @@
-"""Data sets: embedded data that need no download, generators, readers of LETOR files, cleaning and shards.
+"""Data sets: embedded data that need no download, generators, readers of LETOR files and tables, cleaning and shards.
 
 Readers and cleaning load when first used, so that ``import structrank.datasets`` is quick.
 """
@@ -10,6 +10,7 @@ from structrank.datasets.synthetic import make_ranking
 
 _HOME = {
     **dict.fromkeys(("load_letor", "load_letor_folds"), "letor"),
+    **dict.fromkeys(("load_table", "query_folds"), "tables"),
     "make_polynomial_ranking": "polynomial",
     **dict.fromkeys(("available", "load"), "library"),
     **dict.fromkeys(("clean", "scale_per_query", "PerQueryScaler"), "cleaning"),

@@ -16,6 +16,7 @@ _FOLD = re.compile(r"fold[ _-]?(\d+)", re.IGNORECASE)
 # LETOR 3.0 has each data set three times; the first is scaled to [0, 1] per query, ready for a learner.
 VERSIONS = ("querylevelnorm", "featuremin", "featurenull")
 _DEEPEST = 4  # folders between a data set's own and its folds
+_MOST_FOLDERS = 1000  # looked at, so that a search from a home folder or / ends soon
 
 
 def plain(name):
@@ -67,14 +68,26 @@ def find_folds(folder):
     return [_files_of(fold) for fold in _fold_folders(home) or [home]]
 
 
-def homes_below(folder, depth=_DEEPEST):
+def homes_below(folder):
     """Return the folders at or below `folder` that hold folds, or a train and a test file."""
-    folder = Path(folder)
-    parts = _part_candidates(folder)
-    if _fold_folders(folder) or (parts["train"] and parts["test"]):
-        return [folder]
-    below = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-    return [home for path in below for home in homes_below(path, depth - 1)] if depth else []
+    homes, level, n_seen = [], [Path(folder)], 0
+    for _ in range(_DEEPEST + 1):
+        below = []
+        for place in level:
+            n_seen += 1
+            if n_seen > _MOST_FOLDERS:
+                raise ValueError(f"{folder} holds over {_MOST_FOLDERS:,} folders; name the folder of one data set.")
+            try:
+                parts = _part_candidates(place)
+                if _fold_folders(place) or (parts["train"] and parts["test"]):
+                    homes.append(place)
+                else:
+                    below += [path for path in place.iterdir() if path.is_dir() and not path.name.startswith(".")]
+            except OSError:  # not readable, or gone
+                if n_seen == 1:  # the named folder itself
+                    raise
+        level = sorted(below)
+    return sorted(homes)
 
 
 def preferred(homes):

@@ -101,6 +101,7 @@ def load_letor_folds(
     null: str = "error",
     sparse: bool = False,
     dtype: type = np.float64,
+    n_features: int | None = None,
     zero_based: bool = False,
     cache: str | os.PathLike[str] | None = None,
     verbose: int | None = None,
@@ -114,7 +115,7 @@ def load_letor_folds(
         validation (``train``, ``vali``, ``test``; LETOR 2.0's ``trainingset``, ...; in any case, with any
         ending, compressed or not); or these files themselves, as a single fold; or one subfolder with such files.
         Of LETOR 3.0's three versions QueryLevelNorm is used; name the subfolder of another version to use it.
-    null, sparse, dtype, zero_based, cache, verbose
+    null, sparse, dtype, n_features, zero_based, cache, verbose
         As in `load_letor`. With `cache` the parts are mapped from disk, so that large sets need not fit into memory.
 
     Returns
@@ -135,7 +136,7 @@ def load_letor_folds(
     >>> folds[0].train.X.tolist(), folds[0].validation, folds[0].test.X.tolist()
     ([[0.5, 0.25], [0.0, 1.0]], None, [[0.75, 0.0], [0.0, 0.0]])
     """
-    options = ReadOptions(null, sparse, dtype, None, zero_based)
+    options = ReadOptions(null, sparse, dtype, n_features, zero_based)
     files = find_folds(folder)
     data = {path: _read([path], options, cache, verbose) for fold in files for path in fold.parts()}
     data = dict(zip(data, conform(data.values()), strict=True))

@@ -21,10 +21,11 @@ from structrank.datasets import load_letor
 from structrank.lambdas.trees import LightGBMRanker
 from structrank.models import files
 from structrank.models.ranker import Ranker
+from structrank.selection.choosing_c import Choice, score_Cs
 from structrank.solvers import CuttingPlanes
 from structrank.training import risk
 
-COMMANDS = ("compare", "train", "predict", "evaluate", "inspect", "reproduce")
+COMMANDS = ("compare", "train", "predict", "evaluate", "explain", "inspect", "reproduce")
 pytestmark = pytest.mark.usefixtures("inside")
 
 
@@ -119,7 +120,7 @@ def test_python_m_structrank_runs_the_program():
 
 
 def test_errors_print_one_line_and_exit_with_code_2():
-    for command in ("inspect malformed.txt", "inspect", "frobnicate", ""):
+    for command in ("inspect malformed.txt", "inspect", "frobnicate"):
         done = program(command)
         assert (done.returncode, done.stdout) == (2, ""), command
         assert re.fullmatch(r"structrank( inspect)?: error: .+\n", done.stderr), command
@@ -405,18 +406,61 @@ def test_documents_without_ids_are_numbered(run, result, tmp_path):
 def test_scores_that_trec_eval_would_tie_are_noted(run, tmp_path):
     path = tmp_path / "tied.txt"
     path.write_text("".join(f"{label} qid:1 1:{value} #docid = D{value}\n" for label, value in ((1, 0.5), (0, 0.5000000001))))
-    code, out, err = run(f"predict map.structrank {path} --format trec")
+    code, out, err = run(f"predict map.structrank {path} --format trec --n-features 5")
     assert code == 0
     assert len(out.splitlines()) == 2
     assert "note: 2 of 2 scores equal another of their query as 32-bit numbers, which is how trec_eval reads them" in err
 
 
-def test_data_with_fewer_features_than_the_model_are_filled_with_zeros(result, tmp_path):
+def test_data_with_fewer_features_than_the_model_need_their_number(run, result, tmp_path):
     path = tmp_path / "narrow.txt"
     path.write_text("1 qid:a 1:0.5 #docid = A\n0 qid:a 2:1 #docid = B\n")
+    code, _, err = run(f"predict map.structrank {path}")
+    assert (code, err) == (
+        2,
+        f"structrank predict: error: {path} has 2 features; map.structrank has 5. If the others are 0 in all rows, and so not "
+        "in the file, say --n-features 5.\n",
+    )
     coef = load_model("map.structrank").coef_
-    assert [row["score"] for row in result(f"predict map.structrank {path}")] == [0.5 * coef[0], coef[1]]
-    assert [row["score"] for row in result(f"predict map.structrank {path} --sparse")] == [0.5 * coef[0], coef[1]]
+    for options in ("--n-features 5", "--n-features 5 --sparse"):
+        assert [row["score"] for row in result(f"predict map.structrank {path} {options}")] == [0.5 * coef[0], coef[1]]
+
+
+def test_without_arguments_the_help_is_shown(run):
+    code, out, _ = run("")
+    assert code == 0
+    assert all(command in out for command in COMMANDS)
+
+
+def test_several_C_without_validation_are_compared_on_inner_folds(result, run, tmp_path):
+    facts = result(f"train train.txt -C 0.1 1 10 -o {tmp_path / 'm'}")
+    data = load_letor("train.txt")
+    choice = Choice((0.1, 1.0, 10.0), select=None, random_state=0)
+    means, _ = score_Cs(StructRankSVM("map"), datasets.Fold(data, None, None), choice)
+    assert [entry["score"] for entry in facts["validation"]] == means.tolist()
+    assert facts["C"] == choice.Cs[means.argmax()] == load_model(tmp_path / "m").C
+
+
+def test_a_C_at_the_edge_of_its_grid_is_noted(run, tmp_path):
+    _, out, err = run(f"train train.txt -C 1e-9 2e-9 3e-9 --validation vali.txt -o {tmp_path / 'm'}")
+    assert "chose C=" in out
+    assert re.search(r"note: C=[13]e-09 is at the edge of the values given with -C; a (smaller|larger) one may be better", err)
+
+
+def test_a_query_is_explained_by_contributions_that_add_up_to_its_scores(result, run):
+    rows = result("explain map.structrank test.txt --query 40 --top 5")
+    scores = {row["docid"]: row["score"] for row in result("predict map.structrank test.txt") if row["qid"] == 40}
+    assert {row["document"]: pytest.approx(row["score"]) for row in rows} == scores
+    assert all(sum(row[f"f{n}"] for n in range(1, 6)) == pytest.approx(row["score"]) for row in rows)
+    best, second = rows[0]["document"], rows[1]["document"]
+    code, out, _ = run(f"explain map.structrank test.txt --query 40 --pair {best} {second}")
+    assert code == 0
+    assert out.startswith(f"{best} is above {second} by ")
+    assert "has no query '7777'" in run("explain map.structrank test.txt --query 7777")[2]
+    assert (
+        "query 40 has no document 'none' (--pair); it has D"
+        in run(f"explain map.structrank test.txt --query 40 --pair {best} none")[2]
+    )
 
 
 def test_options_of_the_reader_are_passed_on_and_named_in_errors(result, run, tmp_path):
@@ -662,11 +706,16 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
             "criterion='ndcg@5' is not known; use criterion='ndcg', k=5. (--criterion, --k)",
         ),
         ("train none.txt -o m --bound tight", "argument --bound: invalid choice: 'tight' (choose from "),
-        ("train made/Fold1 -o m", "made/Fold1 is a folder; expected a file in LETOR format, such as made/Fold1/train.txt."),
+        (
+            "train made/Fold1 -o m",
+            "made/Fold1 is a folder; expected a file in LETOR format, such as made/Fold1/train.txt, or a table.",
+        ),
         ("train none.txt -o m --tol 0", "argument --tol: '0' is not valid: expected a number above 0"),
         ("train none.txt -o m --jobs 0", "argument --jobs: '0' is not valid: expected an integer of at least 1, or -1 for all"),
         ("train none.txt -o m --relevant-from none", "criterion 'map' with feature_map 'po' has no exact oracle for graded"),
-        ("train none.txt -o m -C 1 10", "several values of C need --validation FILE, on which the best is chosen."),
+        ("predict map.structrank none.txt", "none.txt: No such file or directory"),
+        ("train flat.txt -o m -C 1 10", "flat.txt: too few queries to choose C on inner folds; give one value of C"),
+        ("train train.txt -o m --label y", "--label does not apply to train.txt, which is in LETOR format."),
         (
             "train train.txt -o m -C 1 10 --validation flat.txt",
             "flat.txt: no query has both relevant (label >= 1) and irrelevant",
@@ -676,8 +725,8 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
         ("train train.txt -o ./train.txt", "./train.txt would be overwritten, but holds the data; choose another name"),
         ("train train.txt --validation vali.txt -o vali.txt", "vali.txt would be overwritten, but holds the data"),
         ("train train.txt", "the following arguments are required: -o/--output; see structrank train --help"),
-        ("train map.structrank -o m", "map.structrank is a model file; expected a file in LETOR format."),
-        ("evaluate map.structrank test.txt", "map.structrank is a model file; expected a file in LETOR format."),
+        ("train map.structrank -o m", "map.structrank is a model file; expected a file in LETOR format, or a table."),
+        ("evaluate map.structrank test.txt", "map.structrank is a model file; expected a file in LETOR format, or a table."),
         ("predict train.txt map.structrank", "train.txt is not a model file of structrank: it begins with b'"),
         ("predict none map.structrank", "none: No such file or directory"),
         (
@@ -695,7 +744,7 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
             "evaluate test.txt map.structrank --relevant-from none",
             "argument --relevant-from: 'none' is not valid: expected a number",
         ),
-        ("compare none", "none is not a folder; expected one with Fold1, Fold2, ... or train and test files."),
+        ("compare none", "none: No such file or directory"),
         ("compare made made", "two data sets are called 'made'; name them, as in first=made."),
         ("compare none --trainers foo", "trainer='foo' is not known; choose one of: 'paper', 'RankSVM', 'AUC', 'MAP', 'NDCG'"),
         ("compare none --measures foo", "measure 'foo' is not known; choose one of: auc"),
@@ -706,7 +755,7 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
             "compare made --results train.txt --Cs 1",
             "results='train.txt' is a file; expected a folder, or a new name for one. (--results)\n",
         ),
-        ("compare", "the following arguments are required: [NAME=]FOLDER; see structrank compare --help"),
+        ("compare", "the following arguments are required: [NAME=]DATA; see structrank compare --help"),
     ],
 )
 def test_invalid_input_is_reported_in_one_line(run, folder, command, message):

@@ -1,4 +1,4 @@
-"""The command line: ``structrank compare | train | predict | evaluate | inspect | reproduce``, a thin layer over the API.
+"""The command line, ``structrank COMMAND``: a thin layer over the API.
 
 Each command has a module of its own, with its options and its run function, and imports slow modules only when it runs.
 Results go to stdout, messages to stderr. Exit codes: 0 done; 1 out of memory; 2 wrong usage or input, reported in one line;
@@ -16,6 +16,7 @@ import warnings
 import structrank
 from structrank.cli.compare import add_compare
 from structrank.cli.evaluate import add_evaluate
+from structrank.cli.explain import add_explain
 from structrank.cli.inspect import add_inspect
 from structrank.cli.options import Parser, with_options
 from structrank.cli.output import abandon_stdout, keep_stdout_for_results, say
@@ -47,10 +48,14 @@ def main(argv=None):
     structrank 0.1.0
     0
     """
+    parser = _parser()
     try:
-        arguments = _parser().parse_args(argv)
+        arguments = parser.parse_args(argv)
     except SystemExit as stop:  # --help and --version too
         return stop.code
+    if arguments.command is None:
+        parser.print_help()
+        return _DONE
     report = functools.partial(say, f"structrank {arguments.command}")
     if argv is None:
         keep_stdout_for_results()
@@ -86,12 +91,12 @@ def main(argv=None):
 def _parser():
     parser = Parser(
         "structrank",
-        description="Learning to rank with structured SVMs. Data are files in LETOR format, plain or compressed.",
+        description="Learning to rank with structured SVMs. Data are files in LETOR format or tables (CSV, TSV, parquet).",
         epilog="structrank COMMAND --help shows the options of a command, with examples.",
     )
     parser.add_argument("--version", action="version", version=f"structrank {structrank.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (add_compare, add_train, add_predict, add_evaluate, add_inspect, add_reproduce):
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for add in (add_compare, add_train, add_predict, add_evaluate, add_explain, add_inspect, add_reproduce):
         add(commands)
     return parser
 

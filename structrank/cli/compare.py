@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from structrank.cli.input import check_not_read, check_writable
+from structrank.cli.input import check_exists, check_not_read, check_writable, read_data
 from structrank.cli.options import (
     DISCOUNTS,
     MEASURES,
@@ -37,12 +37,17 @@ def add_compare(commands):
           structrank compare ohsumed=data/OHSUMED td2004=data/TD2004 --measures ndcg@5 map --csv table.csv
           structrank compare MQ2008/ --trainers auc map "mrr (phi_po)" --Cs 0.1 1 10 --report report.html
           structrank compare MQ2008/ --trees lightgbm xgboost --runs runs/
+          structrank compare clicks.csv --label relevance --qid query --docid url --report report.html
           structrank compare MQ2008/ --import my_criteria --trainers map precision --measures possible_p@5 map
         """,
         _PARAMETERS,
     )
     parser.add_argument(
-        "folders", nargs="+", metavar="[NAME=]FOLDER", help="Fold1, Fold2, ... with train, test and perhaps vali files"
+        "folders",
+        nargs="+",
+        metavar="[NAME=]DATA",
+        help="folder with Fold1, Fold2, ..., which hold train, test and perhaps vali files in LETOR format; or one file, LETOR "
+        "or table, whose queries are dealt into five folds",
     )
     parser.add_argument(
         "--trainers",
@@ -102,8 +107,6 @@ def run(arguments, report):
     from structrank import metrics
     from structrank.comparison import experiment
     from structrank.comparison.trainers import as_trainers
-    from structrank.datasets import load_letor_folds
-    from structrank.datasets.folders import find_folds
 
     conventions = given(arguments, *_CONVENTIONS)
     for measure in arguments.measures:
@@ -115,11 +118,11 @@ def run(arguments, report):
     else:
         as_trainers(trainers, **conventions)
 
-    files = [file for folder in folders.values() for fold in find_folds(folder) for file in fold.parts()]
+    check_exists(*folders.values())
+    files = [file for path in folders.values() for file in _files(path)]
     for path in exports.values():
         check_not_read(path, files)
-    with naming_options(*READING):
-        data = {name: load_letor_folds(folder, **given(arguments, *READING)) for name, folder in folders.items()}
+    data = {name: _read_folds(arguments, path) for name, path in folders.items()}
     try:
         with naming_options("results", "scale"), stdout_to_stderr():
             table = experiment.compare(
@@ -145,6 +148,23 @@ def run(arguments, report):
         for name, path in exports.items():
             getattr(table, f"to_{name}")(path)
             report(f"wrote {path}")
+
+
+def _files(path):
+    """Return the files of a data set."""
+    from structrank.datasets.folders import find_folds
+
+    return [file for fold in find_folds(path) for file in fold.parts()] if os.path.isdir(path) else [path]
+
+
+def _read_folds(arguments, path):
+    """Read the folds of a folder, or deal the queries of a file into folds."""
+    from structrank.datasets import load_letor_folds, query_folds
+
+    if not os.path.isdir(path):
+        return query_folds(read_data(arguments, path, scaled=False))
+    with naming_options(*READING):
+        return load_letor_folds(path, **given(arguments, *READING))
 
 
 def _tree_trainers(arguments):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from structrank.cli.input import load_ranker, read_data
+from structrank.cli.input import check_exists, load_ranker, read_data
 from structrank.cli.options import DISCOUNTS, MEASURES, add_command, add_relevant_from, given, naming_options
 from structrank.cli.output import print_json
 
@@ -20,7 +20,7 @@ def add_evaluate(commands):
           structrank evaluate test.txt scores.tsv --measures map --per-query
         """,
     )
-    parser.add_argument("data", metavar="DATA", help="file in LETOR format, for the labels")
+    parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table, for the labels")
     parser.add_argument(
         "ranking", metavar="RANKING", help="a model, a TREC run, a table written by predict, or one score per line"
     )
@@ -56,11 +56,12 @@ def run(arguments, report):
     from structrank.comparison import runs
     from structrank.models import files
 
+    check_exists(arguments.data, arguments.ranking)
     settings = given(arguments, "gain", "discount", "relevant_from")
     measures = [metrics.parse(measure, **settings) for measure in arguments.measures]
     if files.is_model_file(arguments.ranking):
         model = load_ranker(arguments.ranking)
-        data = read_data(arguments, arguments.data, model=(arguments.ranking, model.n_features_in_))
+        data = read_data(arguments, arguments.data, ranker=(arguments.ranking, model))
         scores = model.predict(data.X)
     else:
         data = read_data(arguments, arguments.data)

@@ -2,35 +2,123 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from dataclasses import replace
 
-from structrank.cli.options import READING, given, naming_options
+from structrank.cli.options import LETOR, READING, TABLE, given, naming_options
 
 
-def read_data(arguments, path, model=None, folders=False):
-    """Read a file in LETOR format; `model` is the name and the number of features of the model that will score it."""
-    from structrank.datasets import load_letor, scale_per_query
+def read_data(arguments, path, ranker=None, folders=False, labels=True, scaled=True):
+    """Read a LETOR file or a table.
+
+    Parameters
+    ----------
+    path : str
+    ranker : tuple, default None
+        The name of a model file and the model that will score the data, which must have its features.
+    folders : bool, default False
+        Whether `path` may be a folder of LETOR files.
+    labels : bool, default True
+        Whether labels are needed.
+    scaled : bool, default True
+        Whether --scale is applied here.
+    """
+    from structrank.datasets import scale_per_query
+    from structrank.datasets.tables import is_table
     from structrank.models import files
 
     if os.path.isdir(path):
         if not folders:
-            raise ValueError(f"{path} is a folder; expected a file in LETOR format, such as {os.path.join(path, 'train.txt')}.")
+            example = os.path.join(path, "train.txt")
+            raise ValueError(f"{path} is a folder; expected a file in LETOR format, such as {example}, or a table.")
     elif files.is_model_file(path):
-        raise ValueError(f"{path} is a model file; expected a file in LETOR format.")
-    name, n_features = (None, None) if model is None else model
-    try:
-        with naming_options(*READING):
-            data = load_letor(path, n_features=n_features, **given(arguments, *READING))
-    except ValueError as error:
-        if model is None or f"n_features={n_features}" not in str(error):
-            raise
-        raise ValueError(f"{error} ({name} has {n_features} features)") from None
-    if not given(arguments, "scale"):
+        raise ValueError(f"{path} is a model file; expected a file in LETOR format, or a table.")
+    if is_table(path) and not os.path.isdir(path):
+        data = _read_table(arguments, path, ranker, labels)
+    else:
+        data = _read_letor(arguments, path, ranker)
+    if not (scaled and given(arguments, "scale")):
         return data
     try:
         return scale_per_query(data)
     except ValueError as error:
         raise ValueError(f"{path}: {error} (--scale)") from None
+
+
+def read_parts(arguments, path, validation):
+    """Read training data and, unless its path is None, validation data with the same features."""
+    from structrank.datasets.letor import conform
+
+    train = read_data(arguments, path)
+    if validation is None:
+        return train, None
+    checked = read_data(arguments, validation)
+    columns = [getattr(data.X, "columns", None) for data in (train, checked)]
+    if columns[0] is None and columns[1] is None:
+        return conform([train, checked])
+    if columns[0] is None or columns[1] is None or {*columns[0]} != {*columns[1]}:
+        raise ValueError(f"{path} and {validation} differ in their features; name the columns of both with --features.")
+    return train, replace(checked, X=checked.X[columns[0]])
+
+
+def _read_table(arguments, path, ranker, labels):
+    from structrank.datasets import load_table
+
+    _refuse(given(arguments, *LETOR), path, "a table")
+    options = given(arguments, "null", *TABLE)
+    names = getattr(ranker[1], "feature_names_in_", None) if ranker else None
+    if names is not None:
+        options.setdefault("features", names.tolist())
+        if not labels:
+            options["label"] = None
+    with naming_options("null", *TABLE):
+        data = load_table(path, **options)
+    if ranker and data.X.shape[1] != ranker[1].n_features_in_:
+        named = ", ".join(data.X.columns[:8]) + (", ..." if data.X.shape[1] > 8 else "")
+        raise ValueError(
+            f"{path} has {data.X.shape[1]} features ({named}); {ranker[0]} has {ranker[1].n_features_in_}. Name the columns of "
+            "its features, in their order, with --features."
+        )
+    if ranker and names is None:  # a model of a LETOR file knows no names
+        data = replace(data, X=data.X.to_numpy())
+    return data
+
+
+def _read_letor(arguments, path, ranker):
+    from structrank.datasets import load_letor
+
+    _refuse(given(arguments, *TABLE), path, "in LETOR format")
+    options = given(arguments, *READING)
+    with naming_options(*READING):
+        data = load_letor(path, **options)
+    if ranker is None:
+        return data
+    name, expected = ranker[0], ranker[1].n_features_in_
+    if data.X.shape[1] > expected:
+        try:
+            load_letor(path, **options | {"n_features": expected})  # names the place of the first other feature
+        except ValueError as error:
+            raise ValueError(f"{error} ({name} has {expected} features)") from None
+    if data.X.shape[1] < expected:
+        raise ValueError(
+            f"{path} has {data.X.shape[1]} features; {name} has {expected}. If the others are 0 in all rows, and so not in the "
+            f"file, say --n-features {expected}."
+        )
+    return data
+
+
+def _refuse(options, path, kind):
+    """Raise if an option was given that does not apply to the kind of file."""
+    for name in options:
+        raise ValueError(f"--{name.replace('_', '-')} does not apply to {path}, which is {kind}.")
+
+
+def check_exists(*paths):
+    """Raise if an input file is missing, before any work is done; None is skipped."""
+    for path in paths:
+        if path is not None and not os.path.exists(path):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 def load_ranker(path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from structrank.cli.descriptions import data_facts, data_lines, model_facts, model_lines
-from structrank.cli.input import read_data
+from structrank.cli.input import check_exists, read_data
 from structrank.cli.options import add_command, add_relevant_from
 from structrank.cli.output import print_json, print_lines
 
@@ -22,7 +22,9 @@ def add_inspect(commands):
           structrank inspect train.txt --relevant-from 2
         """,
     )
-    parser.add_argument("file", metavar="FILE", help="a model, or data in LETOR format")
+    parser.add_argument(
+        "file", metavar="FILE", help="a model, or data: a file in LETOR format, a table, or a folder of LETOR files"
+    )
     add_relevant_from(parser, graded=True)
 
 
@@ -31,6 +33,7 @@ def run(arguments, report):
     from structrank import load_model
     from structrank.models import files
 
+    check_exists(arguments.file)
     if not os.path.isdir(arguments.file) and files.is_model_file(arguments.file):
         model, header = load_model(arguments.file), files.read_header(arguments.file)
         facts = {"model": arguments.file, "format": header["format"], "versions": header["versions"]}

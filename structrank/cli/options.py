@@ -9,7 +9,9 @@ import textwrap
 
 DISCOUNTS = ["kdd08", "log2"]
 MEASURES = ["mrr@10", "ndcg@10", "map"]
-READING = ("null", "sparse", "zero_based")
+LETOR = ("sparse", "zero_based", "n_features")  # options for files in LETOR format
+READING = ("null", *LETOR)
+TABLE = ("label", "qid", "docid", "features")  # options for tables
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,8 +48,19 @@ def add_command(commands, name, run, summary, examples, parameters=()):
     )
     reading = parser.add_argument_group("reading data")
     reading.add_argument("--null", choices=["error", "min", "zero"], help="how to handle missing values (NULL); default error")
-    reading.add_argument("--sparse", action="store_true", help="store the data as a sparse matrix")
-    reading.add_argument("--zero-based", action="store_true", help="feature ids count from 0")
+    reading.add_argument("--label", metavar="COLUMN", help="tables: column of the labels (default label)")
+    reading.add_argument("--qid", metavar="COLUMN", help="tables: column of the query ids (default qid)")
+    reading.add_argument(
+        "--docid", metavar="COLUMN", help="tables: column of the document ids (default docid, if there is one)"
+    )
+    reading.add_argument(
+        "--features", nargs="+", metavar="COLUMN", help="tables: columns of the features (default: all other columns)"
+    )
+    reading.add_argument("--sparse", action="store_true", help="LETOR: store the data as a sparse matrix")
+    reading.add_argument("--zero-based", action="store_true", help="LETOR: feature ids count from 0")
+    reading.add_argument(
+        "--n-features", type=COUNT, metavar="N", help="LETOR: number of features; those that the file lacks are 0"
+    )
     reading.add_argument("--scale", choices=["query"], help="scale each feature to [0, 1] within each query")
     return parser
 
@@ -123,6 +136,7 @@ def _number(text):
 
 POSITIVE = _checked(float, lambda value: 0 < value < math.inf, "a number above 0")
 JOBS = _checked(int, lambda jobs: jobs >= 1 or jobs == -1, "an integer of at least 1, or -1 for all cores")
+COUNT = _checked(int, lambda n: n >= 1, "an integer of at least 1")
 CUTOFF = _or_none(_checked(int, lambda k: 1 <= k < 2**63, "an integer of at least 1, or none for no cutoff"))
 LABEL = _checked(_number, math.isfinite, "a number")
 LABEL_OR_NONE = _or_none(_checked(_number, math.isfinite, "a number, or none"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from structrank.cli.input import load_ranker, read_data
+from structrank.cli.input import check_exists, load_ranker, read_data
 from structrank.cli.options import add_command
 from structrank.cli.output import print_json
 
@@ -19,10 +19,11 @@ def add_predict(commands):
         """
           structrank predict map.structrank test.txt > scores.tsv
           structrank predict map.structrank test.txt --format trec > run.txt
+          structrank predict map.structrank documents.csv --qid query --docid url > scores.tsv
         """,
     )
     parser.add_argument("model", metavar="MODEL", help="model file written by train")
-    parser.add_argument("data", metavar="DATA", help="file in LETOR format; labels are ignored")
+    parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table; labels are ignored")
     parser.add_argument(
         "--format",
         choices=["tsv", "trec"],
@@ -39,8 +40,9 @@ def run(arguments, report):
 
     if arguments.json and arguments.format == "trec":
         raise ValueError("--json and --format trec are two formats; choose one.")
+    check_exists(arguments.model, arguments.data)
     model = load_ranker(arguments.model)
-    data = read_data(arguments, arguments.data, model=(arguments.model, model.n_features_in_))
+    data = read_data(arguments, arguments.data, ranker=(arguments.model, model), labels=False)
     names, numbered = runs.document_names(data)
     if numbered:
         lacking = f"{arguments.data} has no document ids that are unique within a query and without blanks"

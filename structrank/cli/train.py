@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 from structrank.cli.descriptions import data_facts, kinds, model_facts, model_lines
-from structrank.cli.input import check_not_read, check_writable, read_data
+from structrank.cli.input import check_exists, check_not_read, check_writable, read_parts
 from structrank.cli.options import (
     CUTOFF,
     DISCOUNTS,
@@ -30,12 +32,13 @@ def add_train(commands):
         """
           structrank train train.txt -o map.structrank
           structrank train train.txt --criterion ndcg --k 5 -C 0.1 1 10 100 --validation vali.txt -o ndcg.structrank
+          structrank train clicks.csv --label relevance --qid query --docid url -C 0.1 1 10 -o clicks.structrank
           structrank train train.txt --criterion map --criterion ndcg-nc --slack shared -o combo.structrank
           structrank train train.txt --import my_criteria --criterion precision --k 5 -o precision.structrank
         """,
         _PARAMETERS,
     )
-    parser.add_argument("data", metavar="DATA", help="file in LETOR format")
+    parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table: .csv, .tsv or .parquet")
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file for the model")
     parser.add_argument(
         "--criterion",
@@ -48,7 +51,8 @@ def add_train(commands):
         nargs="+",
         type=POSITIVE,
         default=[1.0],
-        help="weight of the training loss (default 1); with several values, the best on --validation is used",
+        help="weight of the training loss (default 1); of several values the best on --validation is used, or without it the "
+        "best on three inner folds of the training queries",
     )
     parser.add_argument(
         "--validation", default=None, metavar="FILE", help="choose C by the criterion's own measure on these data"
@@ -85,8 +89,6 @@ def add_train(commands):
 
 def run(arguments, report):
     """Run the command; `report` prints a line on stderr."""
-    if len(arguments.C) > 1 and arguments.validation is None:
-        raise ValueError("several values of C need --validation FILE, on which the best is chosen.")
     if given(arguments, "clean") and getattr(arguments, "relevant_from", 1) is None:
         raise ValueError("--clean needs relevant and irrelevant documents, but --relevant-from is none.")
     check_writable(arguments.output)
@@ -94,7 +96,6 @@ def run(arguments, report):
 
     from structrank import StructRankSVM
     from structrank.datasets.cleaning import clean, clean_part
-    from structrank.datasets.letor import conform
 
     settings = given(arguments, *_PARAMETERS)
     for name in ("criterion", "feature_map"):
@@ -104,10 +105,9 @@ def run(arguments, report):
     with naming_options(*_PARAMETERS):
         model.check_parameters()
 
-    train = read_data(arguments, arguments.data)
-    Cs, validation = sorted(set(arguments.C)), None
-    if arguments.validation is not None:
-        train, validation = conform([train, read_data(arguments, arguments.validation)])
+    check_exists(arguments.data, arguments.validation)
+    train, validation = read_parts(arguments, arguments.data, arguments.validation)
+    if validation is not None:
         if given(arguments, "clean"):
             validation = clean(validation, arguments.clean, **given(arguments, "relevant_from"))
         facts = data_facts(validation, arguments)
@@ -116,31 +116,59 @@ def run(arguments, report):
     if given(arguments, "clean"):
         train, removed = clean_part(train, arguments.clean, **given(arguments, "relevant_from"))
         report(f"cleaned: {removed.documents:,} to {removed.left:,} documents of {arguments.data}")
+    Cs = sorted(set(arguments.C))
     with naming_options("checkpoint"), stdout_to_stderr():
         try:
-            models = model.fit_path(train.X, train.y, qid=train.qid, Cs=Cs, checkpoint=arguments.checkpoint)
+            model, scores, interrupted = _train(model, train, validation, Cs, arguments.checkpoint)
         except ValueError as error:
             raise ValueError(str(error) if "checkpoint" in str(error) else f"{arguments.data}: {error}") from None
-    interrupted = len(models) < len(Cs) or any(model.stop_reason_ == "interrupted" for model in models)
-    Cs = [model.C for model in models]
-    reached = None
-    if validation is not None:
-        reached = [model.score(validation.X, validation.y, qid=validation.qid) for model in models]
-    best = reached.index(max(reached)) if reached else len(models) - 1
-    model = models[best].set_params(verbose=0)
-    model.save(arguments.output)
+    model.set_params(verbose=0).save(arguments.output)
 
-    facts = {"model": arguments.output, "C": Cs[best]}
-    if reached:
-        facts["validation"] = [{"C": C, "score": score} for C, score in zip(Cs, reached, strict=True)]
+    facts = {"model": arguments.output, "C": model.C}
+    if scores:
+        facts["validation"] = [{"C": C, "score": score} for C, score in scores.items()]
     facts |= model_facts(model)
     if arguments.json:
         print_json(facts)
     else:
         lines = [("model", facts["model"])]
-        if reached:
-            scores = ", ".join(f"C={C:g}: {score:.4f}" for C, score in zip(Cs, reached, strict=True))
-            lines.append(("validation", f"chose C={Cs[best]:g} of {scores}"))
+        if scores:
+            shown = ", ".join(f"C={C:g}: {score:.4f}" for C, score in scores.items())
+            where = "validation" if validation is not None else "inner folds"
+            lines.append((where, f"chose C={model.C:g} of {shown}"))
         print_lines(lines + model_lines(facts))
+    if len(scores) > 2 and model.C in (Cs[0], Cs[-1]):
+        beyond = "smaller" if Cs[0] == model.C else "larger"
+        report(f"note: C={model.C:g} is at the edge of the values given with -C; a {beyond} one may be better")
     if interrupted:
         raise KeyboardInterrupt(f"the model so far is in {arguments.output}")
+
+
+def _train(model, train, validation, Cs, checkpoint):
+    """Train and choose C; return the model, the score of each C, and whether training was interrupted."""
+    if validation is None and len(Cs) > 1:
+        scores = _score_on_inner_folds(model, train, Cs, checkpoint)
+        best = max(scores, key=scores.get)
+        folder = None if checkpoint is None else os.path.join(checkpoint, "whole")
+        (model,) = model.fit_path(train.X, train.y, qid=train.qid, Cs=[best], checkpoint=folder)
+        return model, scores, model.stop_reason_ == "interrupted"
+    models = model.fit_path(train.X, train.y, qid=train.qid, Cs=Cs, checkpoint=checkpoint)
+    interrupted = len(models) < len(Cs) or any(model.stop_reason_ == "interrupted" for model in models)
+    if validation is None:
+        return models[-1], {}, interrupted
+    scores = {model.C: model.score(validation.X, validation.y, qid=validation.qid) for model in models}
+    best = max(scores, key=scores.get)
+    return next(model for model in models if best == model.C), scores, interrupted
+
+
+def _score_on_inner_folds(model, train, Cs, checkpoint):
+    from pathlib import Path
+
+    from structrank.datasets import Fold
+    from structrank.selection.choosing_c import Choice, score_Cs
+
+    choice = Choice(tuple(Cs), select=None, random_state=0)
+    means, _ = score_Cs(model, Fold(train, None, None), choice, None if checkpoint is None else Path(checkpoint))
+    if means is None:
+        raise ValueError("too few queries to choose C on inner folds; give one value of C, or --validation FILE.")
+    return dict(zip(Cs, means.tolist(), strict=True))

@@ -126,8 +126,12 @@ class Explanation:
         """Return the features by the standard deviation of their contributions over the list, largest first."""
         return np.argsort(-self.contributions.std(axis=0), kind="stable")
 
+    def largest(self, n_features: int) -> list[str]:
+        """Return the names of the features whose contributions differ most over the list, largest first."""
+        return [self.names[place] for place in self._by_importance()[:n_features]]
+
     def __repr__(self):
-        leading = ", ".join(self.names[place] for place in self._by_importance()[:3])
+        leading = ", ".join(self.largest(3))
         n_docs, n_features = self.values.shape
         return f"Explanation({n_docs} documents, {n_features} features; largest differences by {leading})"
 

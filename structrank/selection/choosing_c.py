@@ -78,6 +78,18 @@ def train_best(trainer, fold, choice, begun=None):
     The score is None where a single C and no validation part leave nothing to choose or to measure. `begun` is a folder for
     checkpoints.
     """
+    means, models = score_Cs(trainer, fold, choice, begun)
+    best = 0 if means is None else int(np.argmax(means))
+    if models is None:
+        checkpoint = None if begun is None else begun / "whole"
+        (model,) = fit_whole_path(trainer, fold.train, choice.Cs[best : best + 1], checkpoint)
+    else:
+        model = models[best]
+    return model, choice.Cs[best], None if means is None else float(means[best]), model.notes_
+
+
+def score_Cs(trainer, fold, choice, begun=None):
+    """Return the mean score of each C, None without a query that counts, and the models if there is a validation part."""
     checkpoint = (lambda part: None) if begun is None else begun.joinpath
     relevant_from = getattr(trainer, "relevant_from", None)
     totals, n_measured, models = np.zeros(len(choice.Cs)), 0, None
@@ -92,12 +104,7 @@ def train_best(trainer, fold, choice, begun=None):
                 inner = fit_whole_path(trainer, learn, choice.Cs, checkpoint(f"inner-fold{number}"))
                 totals = totals + count * np.array([choice.judge(model, check) for model in inner])
                 n_measured += count
-    best = int(np.argmax(totals))
-    if models is None:
-        (model,) = fit_whole_path(trainer, fold.train, choice.Cs[best : best + 1], checkpoint("whole"))
-    else:
-        model = models[best]
-    return model, choice.Cs[best], float(totals[best] / n_measured) if n_measured else None, model.notes_
+    return totals / n_measured if n_measured else None, models
 
 
 def fit_whole_path(trainer, part, Cs, checkpoint=None):

@@ -1,0 +1,82 @@
+"""``structrank explain``: show how the features add up to the scores of a query's documents."""
+
+from __future__ import annotations
+
+from structrank.cli.input import check_exists, load_ranker, read_data
+from structrank.cli.options import COUNT, add_command
+from structrank.cli.output import print_json
+
+
+def add_explain(commands):
+    """Add the command and its options to the parser."""
+    parser = add_command(
+        commands,
+        "explain",
+        run,
+        "show how the features add up to the scores of a query's documents",
+        """
+          structrank explain map.structrank test.txt --query 17
+          structrank explain map.structrank test.txt --query 17 --pair GX012 GX345
+        """,
+    )
+    parser.add_argument("model", metavar="MODEL", help="file of a linear model")
+    parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table; labels are ignored")
+    parser.add_argument("--query", required=True, metavar="ID", help="query whose documents are explained")
+    parser.add_argument(
+        "--pair",
+        nargs=2,
+        default=None,
+        metavar="DOCUMENT",
+        help="two documents to compare, by their ids, or by their rows within the query from 1 if there are no ids",
+    )
+    parser.add_argument("--top", type=COUNT, default=5, metavar="N", help="features to show (default 5)")
+
+
+def run(arguments, report):
+    """Run the command; `report` prints a line on stderr."""
+    import numpy as np
+    from sklearn.utils import _safe_indexing
+
+    from structrank.comparison import runs
+    from structrank.models.explanation import explain
+
+    check_exists(arguments.model, arguments.data)
+    model = load_ranker(arguments.model)
+    data = read_data(arguments, arguments.data, ranker=(arguments.model, model), labels=False)
+    ids = data.qid.astype(str)
+    rows = np.flatnonzero(ids == arguments.query)
+    if not rows.size:
+        some = ", ".join(dict.fromkeys(ids[:1000].tolist()).keys() if len(ids) else ())[:60]
+        raise ValueError(f"{arguments.data} has no query {arguments.query!r} (--query); it has {some}, ...")
+    names, numbered = runs.document_names(data)
+    names = [str(place) if numbered else names[row] for place, row in enumerate(rows, 1)]
+    try:
+        explanation = explain(model, _safe_indexing(data.X, rows))
+    except ValueError as error:
+        raise ValueError(f"{arguments.model}: {error}") from None
+    if arguments.pair is None:
+        frame = explanation.to_frame()
+        frame.index = [names[row] for row in frame.index]
+        leading = explanation.largest(arguments.top)
+        _show(arguments, frame[["rank", "score", *leading]].rename_axis("document"))
+        others = len(explanation.names) - len(leading)
+        if others > 0:
+            report(f"note: {others} more features; --top {len(explanation.names)} shows all")
+        return
+    for name in arguments.pair:
+        if name not in names:
+            shown = ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
+            raise ValueError(f"query {arguments.query} has no document {name!r} (--pair); it has {shown}.")
+    pair = explanation.pair(*(names.index(name) for name in arguments.pair))
+    relation = "above" if pair.difference >= 0 else "below"
+    if not arguments.json:
+        print(f"{arguments.pair[0]} is {relation} {arguments.pair[1]} by {abs(pair.difference):.6g}")
+    frame = pair.to_frame().head(arguments.top)
+    _show(arguments, frame.rename(columns=dict(zip(("above", "below"), arguments.pair, strict=True))))
+
+
+def _show(arguments, frame):
+    if arguments.json:
+        print_json(frame.reset_index().to_dict("records"))
+    else:
+        print(frame.reset_index().to_string(index=False, float_format="{:.6g}".format))

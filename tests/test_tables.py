@@ -1,0 +1,157 @@
+"""Tables of the user: files and frames with named columns, read by the API and by the command line."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from structrank import StructRankSVM, cli, datasets, load_model
+from structrank.datasets import load_table, query_folds
+
+
+@pytest.fixture(scope="module")
+def frame():
+    fold = datasets.make_ranking(n_queries=40, n_docs=6, n_features=3, noise=0.5, random_state=0)
+    frame = pd.DataFrame(fold.train.X, columns=["bm25", "title match", "age"])
+    frame.insert(0, "url", [f"u{row}" for row in range(len(frame))])
+    return frame.assign(query=[f"q{qid}" for qid in fold.train.qid], relevance=fold.train.y.astype(int))
+
+
+COLUMNS = {"label": "relevance", "qid": "query", "docid": "url"}
+
+
+def write(frame, path):
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if ".tsv" in path.name else ",")
+    return path
+
+
+@pytest.mark.parametrize("name", ["d.csv", "d.csv.gz", "d.tsv", "d.tab.xz", "d.parquet"])
+def test_every_format_gives_the_same_data(frame, tmp_path, name):
+    if name.startswith("d.tab"):
+        frame.to_csv(tmp_path / name, index=False, sep="\t")
+    else:
+        write(frame, tmp_path / name)
+    data = load_table(tmp_path / name, **COLUMNS)
+    assert data.X.columns.tolist() == ["bm25", "title match", "age"]
+    np.testing.assert_array_equal(data.X, frame[data.X.columns])  # to the last bit
+    assert data.y.tolist() == frame["relevance"].tolist()
+    assert data.qid.tolist() == frame["query"].tolist()
+    assert data.docid.tolist() == frame["url"].tolist()
+
+
+def test_frames_are_left_as_they_are(frame):
+    before = frame.copy()
+    load_table(frame, **COLUMNS)
+    pd.testing.assert_frame_equal(frame, before)
+    polars = pytest.importorskip("polars")
+    np.testing.assert_array_equal(load_table(polars.from_pandas(frame), **COLUMNS).X, load_table(frame, **COLUMNS).X)
+
+
+def test_query_ids_keep_their_spelling(tmp_path):
+    (tmp_path / "d.csv").write_text("qid,label,x\n007,1,1\n7,0,2\nNA,0,3\n")
+    assert load_table(tmp_path / "d.csv").qid.tolist() == ["007", "7", "NA"]
+    (tmp_path / "d.csv").write_text("qid,label,x\n8,1,1\n7,0,2\n")
+    assert load_table(tmp_path / "d.csv").qid.tolist() == [8, 7]
+
+
+def test_features_are_taken_by_name_and_in_the_order_given(frame):
+    assert load_table(frame, **COLUMNS, features=["age", "bm25"]).X.columns.tolist() == ["age", "bm25"]
+
+
+def test_empty_cells_are_errors_or_filled(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("qid,label,x\na,1,5\na,0,NULL\nb,1,\n")
+    with pytest.raises(ValueError, match=r"d.csv, column 'x': 2 of 3 cells are empty, the first in row 2; say null='min'"):
+        load_table(path)
+    assert load_table(path, null="min").X["x"].tolist() == [5.0, 5.0, 0.0]
+    assert load_table(path, null="zero").X["x"].tolist() == [5.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("q,label,x\n1,1,1\n", {}, r"d.csv has no column 'qid' \(qid=\); it has: q, label, x."),
+        (
+            "qid,label,x\n1,1,a\n",
+            {},
+            r"d.csv: 'x': found 'a', expected numbers; name the columns of the features with features=",
+        ),
+        ("qid,label,x\n1,good,1\n", {}, r"d.csv, column 'label' \(label=\): found 'good'; expected numbers, larger is more"),
+        ("qid,label,x\n1,,1\n1,,2\n", {}, r"column 'label' \(label=\): row 1 is empty; expected a value in every row"),
+        ("qid,label,x\n,1,1\n", {}, r"column 'qid' \(qid=\): row 1 is empty"),
+        ("qid,label\n1,1\n", {}, r"d.csv has no columns besides qid, label; expected features."),
+        ("qid,label,x\n", {}, r"d.csv has no rows; expected one document a row."),
+        ("qid,label,x\n1,1,1\n", {"features": ["y"]}, r"d.csv has no column 'y' \(features=\)"),
+        ("qid,label,x\n1,1,1\n", {"features": ["qid"]}, r"column 'qid' is named in features=, but holds"),
+        ("qid,label,x\n1,1,1,4,5\n1,1\n", {"null": "maybe"}, r"null='maybe' is not valid"),
+        ("", {}, r"d.csv cannot be read as a table: "),
+    ],
+)
+def test_errors_name_the_file_and_the_column(tmp_path, text, options, message):
+    (tmp_path / "d.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load_table(tmp_path / "d.csv", **options)
+
+
+def test_names_without_a_known_ending_are_errors(tmp_path):
+    with pytest.raises(ValueError, match=r"expected .csv, .tsv, .tab, .parquet or .pq. load_letor reads LETOR files."):
+        load_table(tmp_path / "d.txt")
+
+
+def test_folds_partition_the_queries(frame):
+    data = load_table(frame, **COLUMNS)
+    folds = query_folds(data, 4)
+    assert sorted(np.concatenate([fold.test.docid for fold in folds])) == sorted(data.docid)
+    for fold in folds:
+        assert not {*fold.train.qid} & {*fold.test.qid}
+        assert len(fold.train) + len(fold.test) == len(data)
+        assert fold.train.X.columns.tolist() == data.X.columns.tolist()
+    with pytest.raises(ValueError, match=r"n_folds=99 is not valid: expected 2 to \d+, the number of queries."):
+        query_folds(data, 99)
+
+
+def test_from_a_csv_file_to_scores_on_the_command_line(frame, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write(frame, tmp_path / "train.csv")
+    names = ["--qid", "query", "--docid", "url"]
+    assert cli.main(["train", "train.csv", "--label", "relevance", *names, "-o", "m"]) == 0
+    model = load_model("m")
+    assert model.feature_names_in_.tolist() == ["bm25", "title match", "age"]
+    assert (
+        model.coef_ == StructRankSVM().fit(frame[model.feature_names_in_], frame["relevance"], qid=frame["query"]).coef_
+    ).all()
+    # Documents to rank have no labels, and their columns may be in another order.
+    write(frame[["age", "url", "bm25", "query", "title match"]], tmp_path / "new.tsv")
+    capsys.readouterr()
+    assert cli.main(["predict", "m", "new.tsv", *names, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["score"] for row in rows] == model.predict(frame[model.feature_names_in_]).tolist()
+    assert [row["docid"] for row in rows] == frame["url"].tolist()
+    assert cli.main(["evaluate", "train.csv", "m", "--label", "relevance", *names]) == 0
+    assert cli.main(["explain", "m", "new.tsv", *names, "--query", "q3"]) == 0
+    assert "title match" in capsys.readouterr().out
+    assert cli.main(["predict", "m", "new.tsv", *names, "--sparse"]) == 2
+    assert capsys.readouterr().err == "structrank predict: error: --sparse does not apply to new.tsv, which is a table.\n"
+    write(frame[["url", "bm25", "query"]], tmp_path / "narrow.csv")
+    assert cli.main(["predict", "m", "narrow.csv", *names]) == 2
+    assert "narrow.csv has no column 'title match' (features=)" in capsys.readouterr().err
+
+
+def test_a_file_is_compared_on_folds_of_its_queries(frame, tmp_path, capsys):
+    path = write(frame, tmp_path / "d.csv")
+    options = ["--label", "relevance", "--qid", "query", "--docid", "url", "--trainers", "map", "--Cs", "1", "--json"]
+    assert cli.main(["compare", str(path), *options]) == 0
+    (cell, *_) = json.loads(capsys.readouterr().out)["cells"]
+    assert (cell["dataset"], cell["queries"]) == ("d.csv", frame["query"].nunique())
+
+
+def test_a_search_for_folds_does_not_walk_the_file_system(tmp_path, monkeypatch):
+    monkeypatch.setattr("structrank.datasets.folders._MOST_FOLDERS", 5)
+    for number in range(6):
+        (tmp_path / str(number)).mkdir()
+    with pytest.raises(ValueError, match=r"holds over 5 folders; name the folder of one data set"):
+        datasets.load_letor(tmp_path)

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: table test bench types fuzz kills audit lowest clean
+.PHONY: table test docs bench types fuzz kills audit lowest clean
 
 table: $(VENV)/.installed
 	@$(BIN)/python -m structrank
@@ -13,6 +13,14 @@ test: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(MAKE) types
 	$(BIN)/pytest -n 2 --dist worksteal
+
+# The documentation site, build/docs/html/index.html. Its sources are copied, as pages of docs/ link to notebooks/.
+docs: $(VENV)/.installed-docs
+	rm -rf build/docs
+	mkdir -p build/docs/source
+	cp -r docs notebooks CHANGELOG.md CONTRIBUTING.md build/docs/source
+	$(BIN)/sphinx-build -W --keep-going -q -c build/docs/source/docs build/docs/source build/docs/html
+	@echo "wrote build/docs/html/index.html"
 
 # Benchmarks, at least five minutes: make bench OUT=bench.json FOLDER=OHSUMED/ ARGS="--sections passes tiny".
 OUT ?= bench.json
@@ -69,6 +77,10 @@ $(VENV)/.installed-test: setup.cfg pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.installed-bench: setup.cfg pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: setup.cfg pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-release: $(VENV)/.installed-test

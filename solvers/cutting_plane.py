@@ -101,7 +101,7 @@ class CuttingPlanes:
         self._merged, self._separate = WorkingSet(np.ones(1), risk.n_features), WorkingSet(risk.weights, risk.n_features)
 
     def run(self, C, max_iter=1000, start=None, callback=None):
-        """Minimise 1/2 |w|^2 + C R(w).
+        """Minimise ``1/2 |w|^2 + C R(w)``.
 
         Parameters
         ----------

@@ -102,7 +102,7 @@ class StructRankSVM(LinearMethods, Ranker):
         Whether queries count equally or by their number of pairs; "auc" with "pairs" and ``relevant_from=None`` is RankSVM.
     bound : {"convex", "ramp", "auto"}, default "convex"
         Bound on the loss that training minimises: the convex bound, certified; or the tighter, non-convex ramp bound, which is
-        not vacuous on long lists (see `structrank.training.ramp`; continuation in C starts at 10 C, or higher if |w| would be
+        not vacuous on long lists (see `structrank.training.ramp`; continuation in C starts at 10 C, or higher if w would be
         too small for a tight bound). With binary relevance, ``feature_map="auto"`` means "dorm" for criteria with a k, cut
         after 3 k ranks with ``decay="sqrt"``. "auto" uses the convex bound, or the ramp bound if the convex bound is vacuous;
         the ramp then ignores `feature_map` and uses "auto", and `notes_` reports it.
@@ -142,7 +142,7 @@ class StructRankSVM(LinearMethods, Ranker):
         Warnings of training, and remarks that are no warnings: that training used the ramp bound because the convex bound is
         vacuous, that C is small, or that one of several criteria with shared slacks decides alone.
     n_features_in_ : int
-    feature_names_in_ : (n_features_in_,) array
+    feature_names_in_ : (n_features,) array
         Names of the features, if X has string column names.
 
     See Also

@@ -98,7 +98,7 @@ class LambdaMART(BoostedRanker):
     stop_reason_ : str
         "n_estimators", "patience", "callback", "interrupted" (Ctrl-C), or "no split" if no further tree could be grown.
     n_features_in_ : int
-    feature_names_in_ : (n_features_in_,) array
+    feature_names_in_ : (n_features,) array
         Defined if X has string column names.
 
     References

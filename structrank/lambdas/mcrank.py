@@ -43,7 +43,8 @@ class McRank(BoostedRanker):
         Measure of `score` and of early stopping.
     relevant_from : float or None, default None
         Lowest label that counts as relevant, to learn binary relevance; None learns the grades.
-    n_estimators, learning_rate, num_leaves, min_child_samples, min_child_weight, subsample, colsample_bytree, reg_lambda, \
+    n_estimators, learning_rate, num_leaves, min_child_samples, min_child_weight, subsample, colsample_bytree, reg_lambda
+        Of the trees and of boosting, as for `LambdaMART`.
     patience, n_jobs, random_state, verbose
         As for `LambdaMART`.
 

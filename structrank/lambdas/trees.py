@@ -210,7 +210,7 @@ class LightGBMRanker(TreeRanker):
     model_text_ : str
         The trees in LightGBM's text format: ``lightgbm.Booster(model_str=model.model_text_)`` reads them.
     n_features_in_ : int
-    feature_names_in_ : (n_features_in_,) array
+    feature_names_in_ : (n_features,) array
         Defined if X has string column names.
 
     See Also
@@ -277,7 +277,7 @@ class XGBoostRanker(TreeRanker):
         The trees in XGBoost's JSON format: ``xgboost.Booster(model_file=bytearray(model.model_text_.encode()))`` reads
         them.
     n_features_in_ : int
-    feature_names_in_ : (n_features_in_,) array
+    feature_names_in_ : (n_features,) array
         Defined if X has string column names.
 
     See Also

@@ -4,7 +4,7 @@ import importlib.metadata
 
 project = "StructRank"
 author = "The StructRank developers"
-copyright = author  # noqa: A001
+copyright = author
 version = release = importlib.metadata.version("structrank")
 
 root_doc = "docs/index"

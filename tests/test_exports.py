@@ -1,6 +1,5 @@
 """Exports: the exported files alone rank as the model does, and invalid files are rejected on import."""
 
-import gzip
 import json
 import math
 import pathlib
@@ -536,16 +535,6 @@ def run_blocks(blocks, folder, monkeypatch):
     (folder / "page.py").write_text("\n".join(blocks), encoding="utf-8")
     monkeypatch.chdir(folder)
     return runpy.run_path("page.py")
-
-
-def test_the_readme_runs_from_top_to_bottom(tmp_path, monkeypatch):
-    with gzip.open(tmp_path / "clicks.tsv.gz", "wt") as file:
-        file.writelines(f"jaguar\tjaguar.com cats.org c{i % 5}.org\t{i % 2}\n" for i in range(200))
-    blocks = [block for block in python_of("README.md") if "tcp://scheduler" not in block]  # needs a cluster
-    assert len(blocks) == 9
-    names = run_blocks(blocks, tmp_path, monkeypatch)
-    assert {row for (row, _), folds in names["table"].vacuous.items() if folds} == {"MRR (phi_mrr)", "DORM"}
-    assert names["v"].ranking.tolist() == [0, 2, 1]
 
 
 def test_the_page_on_production_runs_from_top_to_bottom(tmp_path, monkeypatch):

@@ -1,0 +1,97 @@
+"""The pages: their code runs, their links lead somewhere, and the reference lists every public name."""
+
+import importlib
+import pathlib
+import re
+import runpy
+import shlex
+
+import pytest
+
+from structrank import cli
+
+ROOT = pathlib.Path(__file__).parent.parent
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "notebooks" / "README.md"]
+)
+# A block after this comment is not run; the reason stands on the page.
+NOT_RUN = "<!-- not run: "
+BLOCK = re.compile(r"(?P<before>[^\n]*)\n```(?P<language>python|sh)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
+TESTED = ["README.md", "docs/tutorial.md", *(page for page in PAGES if page.startswith("docs/guide/"))]
+
+
+def blocks(page):
+    """Yield the language and the text of the blocks of a page that are run."""
+    for match in BLOCK.finditer((ROOT / page).read_text(encoding="utf-8")):
+        if not match["before"].startswith(NOT_RUN):
+            yield match["language"], match["code"]
+
+
+def run_page(page, commands):
+    """Run the code of a page from top to bottom in the current folder; `commands` says whether also those of structrank."""
+    names = {}
+    for number, (language, code) in enumerate(blocks(page)):
+        if language == "python":
+            path = pathlib.Path(f"block{number}.py")
+            path.write_text(code, encoding="utf-8")
+            names = runpy.run_path(str(path), init_globals=names)
+        elif commands:
+            for line in code.splitlines():
+                words = shlex.split(line.partition(" > ")[0], comments=True)
+                if words and words[0] == "structrank":
+                    assert cli.main(words[1:]) == 0, line
+    return names
+
+
+@pytest.mark.parametrize("page", TESTED)
+@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
+def test_pages_run_from_top_to_bottom(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_page(page, commands=page == "docs/tutorial.md")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files_and_headings(page):
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if target.startswith(("https://", "http://", "mailto:")):
+            continue
+        place, _, heading = target.partition("#")
+        file = (ROOT / page).parent / place if place else ROOT / page
+        assert file.exists(), target
+        if heading:
+            headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+            assert heading in [re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in headings], target
+
+
+def test_every_page_is_in_a_table_of_contents():
+    listed = set()
+    for page in PAGES:
+        for body in re.findall(r"```{toctree}\n(.*?)```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL):
+            for line in body.splitlines():
+                if line and not line.startswith(":") and "*" not in line:
+                    file = ((ROOT / page).parent / f"{line}.md").resolve()
+                    assert file.exists(), line
+                    listed.add(file.relative_to(ROOT).as_posix())
+    pages = {page for page in PAGES if page.startswith("docs/")} - {"docs/index.md"}
+    assert pages <= listed
+
+
+@pytest.mark.parametrize(
+    "module", ["", ".datasets", ".metrics", ".lambdas", ".clicks", ".solvers", ".models.exports", ".models.imports"]
+)
+def test_the_reference_lists_every_public_name(module):
+    module = importlib.import_module(f"structrank{module}")
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    entries, current = set(), None
+    for line in text.splitlines():
+        if line.startswith(".. currentmodule:: "):
+            current = line.split(":: ")[1]
+        elif re.fullmatch(r"   [\w.]+", line):
+            entries.add(f"{current}.{line.strip()}")
+    for entry in entries:  # and no other
+        place, _, name = entry.rpartition(".")
+        assert hasattr(importlib.import_module(place), name), entry
+    rooms = {"clicks", "criteria", "datasets", "feature_maps", "lambdas", "metrics", "papers", "solvers"}
+    assert {f"{module.__name__}.{name}" for name in module.__all__ if name not in rooms} <= entries

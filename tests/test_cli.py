@@ -255,8 +255,8 @@ def test_warnings_of_training_are_lines_on_stderr(run, tmp_path):
     (tmp_path / "same.txt").write_text("1 qid:1 1:1\n0 qid:1 1:1\n")  # identical feature vectors
     code, out, err = run(f"train {tmp_path / 'same.txt'} -o {tmp_path / 'm'}")
     assert code == 0
-    assert "\nstructrank train: warning: Training on map (po) has learned nothing: " in err
-    assert "note          Training on map (po) has learned nothing" in out
+    assert "\nstructrank train: warning: Training on map (phi_po) has learned nothing: " in err
+    assert "note          Training on map (phi_po) has learned nothing" in out
 
 
 def test_an_interrupted_choice_of_C_uses_the_finished_models(run, tmp_path, monkeypatch):

@@ -318,7 +318,7 @@ def test_a_dominant_criterion_is_reported(train, rng):
     y = (X @ [1.0, 1.0, 0.0] + rng.normal(size=1200) > 2).astype(int)
     with pytest.warns(StructRankWarning) as caught:
         StructRankSVM(["map", "mrr"]).fit(X, y, qid=np.repeat(range(4), 300))
-    assert any("One criterion dominates the combination: mrr@10 (mrr)" in str(one.message) for one in caught)
+    assert any("One criterion dominates the combination: mrr@10 (phi_mrr)" in str(one.message) for one in caught)
 
 
 # --- invalid input: rejected before training, with place, finding and expectation --------------------------------------
@@ -533,7 +533,7 @@ def test_grid_search_routes_qid_and_never_splits_a_query(train):
 def test_criteria_of_one_name_are_distinguished_by_their_settings(train):
     several = [NDCG(k=1), NDCG(k=5), NDCG(k=5, discount="log2")]
     model = StructRankSVM(several, C=10.0).fit(train.X, train.y, qid=train.qid)
-    assert set(model.health_.parts) == {"ndcg@1 (po)", "ndcg@5 (po)"}
+    assert set(model.health_.parts) == {"ndcg@1 (phi_po)", "ndcg@5 (phi_po)"}
     assert sum(model.health_.parts.values()) == pytest.approx(1.0)
     assert 0.5 < model.score(train.X, train.y, qid=train.qid) <= 1.0
 

@@ -646,7 +646,7 @@ def test_the_decimals_of_scores_align(visit, tmp_path):
     assert [score for *_, score in documents(window, 0)] == ["12.00", "0.50", "0.25", f"{MINUS}0.13"]
     assert [score for *_, score in documents(window, 1)] == ["2.000", "1.000", "0.000", f"{MINUS}2.500"]
     heads = window.locator(".ranking th.score").all_inner_texts()
-    assert heads == ["Score", "Score ×10⁻⁷"]
+    assert heads == ["Score", "Score \N{MULTIPLICATION SIGN}10⁻⁷"]
 
 
 @pytest.mark.parametrize("width", [390, 1280])

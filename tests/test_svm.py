@@ -338,6 +338,7 @@ def with_value(value, row=3, column=1, **how):
     return X
 
 
+MADE = datasets.make_ranking(n_queries=5, n_docs=3, n_features=1, random_state=0)
 INVALID_INPUT = {
     "nan in X": (wrong(with_value(np.nan)), r"X contains NaN at row 3, column 1"),
     "inf in X": (wrong(with_value(-np.inf)), r"X contains inf at row 3, column 1"),
@@ -352,6 +353,10 @@ INVALID_INPUT = {
     "labels are texts of numbers": (wrong(y=["1", "0", "0", "1", "0", "0"]), r"y has '1' at row 0"),
     "label is a date": (wrong(y=np.array(["2024-01-01"] * 6, dtype="datetime64[D]")), r"y has .*2024.* at row 0"),
     "X is text": (wrong("abc"), r"X is a str; expected a table.*datasets.load_letor"),
+    "X is a data set": (wrong(MADE.train), r"X is a Dataset; expected a table.*fit\(train.X, train.y, qid=train.qid\)"),
+    "X is a fold": (wrong(MADE), r"X is a Fold; expected a table.*fit\(fold.train.X, fold.train.y, qid=fold.train.qid\)"),
+    "y is a data set": (wrong(y=MADE.train), r"y is a Dataset; expected one value per row of X"),
+    "qid is the name of a column": (wrong(qid="qid"), r"qid='qid' is a text; expected one value per row of X.*frame\['qid'\]"),
     "qid is a list": (wrong(qid=[[1], [1], [1], [2], [2], [2]]), r"qid contains \[1\]; an id must be hashable"),
     "qid is NA": (wrong(qid=pd.array(["a", "a", None, "b", "b", "b"], dtype="string")), r"qid contains .* at row 2"),
     "unused discount": (wrong(criterion="map", discount="ln"), r"discount='ln' is not known"),

@@ -14,7 +14,7 @@ def read_data(arguments, path, model=None, folders=False):
 
     if os.path.isdir(path):
         if not folders:
-            raise ValueError(f"{path} is a folder; expected a file in LETOR format, such as {os.path.join(path, 'train.txt')}.")
+            raise ValueError(f"{path} is a folder; expected a file in LETOR format{_file_in(path)}.")
     elif files.is_model_file(path):
         raise ValueError(f"{path} is a model file; expected a file in LETOR format.")
     name, n_features = (None, None) if model is None else model
@@ -31,6 +31,16 @@ def read_data(arguments, path, model=None, folders=False):
         return scale_per_query(data)
     except ValueError as error:
         raise ValueError(f"{path}: {error} (--scale)") from None
+
+
+def _file_in(folder):
+    """Return words on a training file of a folder, or on what is in the folder instead."""
+    for names in (("train.txt",), ("Fold1", "train.txt")):
+        if os.path.isfile(os.path.join(folder, *names)):
+            return f", such as {os.path.join(folder, *names)}"
+    files = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+    more = f" and {len(files) - 5} more" if len(files) > 5 else ""
+    return f"; the folder has {', '.join(files[:5]) or 'no files'}{more}"
 
 
 def load_ranker(path):

@@ -14,6 +14,7 @@ from structrank.cli.options import (
     add_relevant_from,
     given,
     naming_options,
+    with_options,
 )
 from structrank.cli.output import print_json, print_lines, stdout_to_stderr
 
@@ -116,7 +117,7 @@ def run(arguments, report):
     if given(arguments, "clean"):
         train, removed = clean_part(train, arguments.clean, **given(arguments, "relevant_from"))
         report(f"cleaned: {removed.documents:,} to {removed.left:,} documents of {arguments.data}")
-    with naming_options("checkpoint"), stdout_to_stderr():
+    with naming_options(*_PARAMETERS, "checkpoint"), stdout_to_stderr():
         try:
             models = model.fit_path(train.X, train.y, qid=train.qid, Cs=Cs, checkpoint=arguments.checkpoint)
         except ValueError as error:
@@ -141,6 +142,7 @@ def run(arguments, report):
         if reached:
             scores = ", ".join(f"C={C:g}: {score:.4f}" for C, score in zip(Cs, reached, strict=True))
             lines.append(("validation", f"chose C={Cs[best]:g} of {scores}"))
-        print_lines(lines + model_lines(facts))
+        notes = [with_options(note, _PARAMETERS) for note in facts["notes"]]
+        print_lines(lines + model_lines({**facts, "notes": notes}))
     if interrupted:
         raise KeyboardInterrupt(f"the model so far is in {arguments.output}")

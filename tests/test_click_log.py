@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from structrank import StructRankWarning
+from structrank.clicks.baselines import ClickThroughRate
 from structrank.clicks.counts import ClickCounter
 from structrank.clicks.ids import GrowingIds, Ids, as_id_array, dense_pairs
 from structrank.clicks.log import ClickLog, stream_sessions
@@ -357,3 +358,26 @@ def test_masks_are_checked():
     with pytest.raises(IndexError):
         log[3]
     assert log[-1] == (2, ["a"], [])
+
+
+@pytest.mark.parametrize(
+    ("queries", "urls", "message"),
+    [
+        (["1"], [10], r"queries are texts, such as '1'; those of the log are numbers, such as 1\..*int\(value\)"),
+        ([1, 2], np.array(["10", "11"]), r"urls are texts, such as '10'; those of the log are numbers, such as 10\."),
+        ([("a", 1)], [10], r"queries are tuple objects, such as \('a', 1\)"),
+    ],
+)
+def test_ids_of_another_type_are_rejected(queries, urls, message):
+    model = ClickThroughRate().fit(ClickLog.from_sessions([(1, [10, 11], [0]), (2, [10, 12], [1])]))
+    with pytest.raises(ValueError, match=message):
+        model.predict(queries, urls)
+
+
+def test_unknown_ids_of_the_same_type_are_accepted():
+    numbers = ClickThroughRate().fit(ClickLog.from_sessions([(1, [10, 11], [0])]))
+    assert np.isnan(numbers.predict([1, 3], [12, 10])).all()
+    assert numbers.predict(np.array([1.0]), np.array([10], dtype=object)).tolist() == [1.0]
+    assert numbers.predict([], []).shape == (0,)
+    mixed = ClickThroughRate().fit(ClickLog.from_sessions([(1, ["a", 7], [0])]))
+    assert np.isnan(mixed.predict([1, 1], [7, "b"])).tolist() == [False, True]

@@ -727,7 +727,10 @@ def test_nothing_is_printed_unless_verbose(capfd):
     [
         ({"datasets": {}}, "expected a dict from names to folds, with at least one"),
         ({"datasets": {"made": []}}, "data set 'made' has no folds"),
-        ({"datasets": {"made": [small_folds(1)[0].train]}}, "data set 'made' holds Dataset objects; expected a Fold"),
+        ({"datasets": "folder"}, r"datasets is 'folder'; expected a dict .*\{'mine': datasets.load_letor_folds\('folder'\)\}"),
+        ({"datasets": small_folds(1)[0]}, r"datasets is a Fold; expected a dict from names to folds.*such as \{'mine': fold\}"),
+        ({"datasets": {"made": "folder"}}, r"data set 'made' holds 'folder'; expected a Fold.*load_letor_folds\('folder'\)"),
+        ({"datasets": {"made": [small_folds(1)[0].train]}}, r"data set 'made' holds a Dataset; expected a Fold.*Fold\(train, "),
         ({"trainers": {}}, "trainers is empty"),
         ({"trainers": ["MAPP"]}, "trainer='MAPP' is not known; choose one of: 'paper', 'RankSVM', 'AUC', 'MAP', .*'DORM'"),
         ({"trainers": {"x": object()}}, r"trainer 'x' is .*missing: fit, predict"),

@@ -149,8 +149,8 @@ def test_a_part_that_decides_alone_is_named():
     train = datasets.load_digits_retrieval().train
     combo = {"criterion": ["map", "ndcg-nc", "mrr"], "feature_map": "po", "C": 10.0, "tol": 1e-5}
     shared = StructRankSVM(**combo, slack="shared").fit(train.X, train.y, qid=train.qid)
-    assert shared.health_.sole == "mrr@10 (po)"
-    assert "mrr@10 (po) alone" in shared.notes_[0]
+    assert shared.health_.sole == "mrr@10 (phi_po)"
+    assert "mrr@10 (phi_po) alone" in shared.notes_[0]
     alone = StructRankSVM("mrr", feature_map="po", C=10.0, tol=1e-5).fit(train.X, train.y, qid=train.qid)
     assert shared.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=1e-4)
     assert StructRankSVM(**combo).fit(train.X, train.y, qid=train.qid).health_.sole is None

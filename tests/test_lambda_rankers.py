@@ -453,3 +453,9 @@ def test_the_history_includes_an_interrupted_epoch(train, monkeypatch):
         model = fit(ranker, train)
     assert model.n_iter_ == model.best_round_
     assert model.history_[model.best_round_ - 1].train == pytest.approx(model.score(train.X, train.y, qid=train.qid))
+
+
+@pytest.mark.parametrize("ranker", [LambdaRank, RankNet, SPSARanker])
+def test_a_data_set_in_place_of_its_parts_is_rejected_with_advice(ranker, fold):
+    with pytest.raises(ValueError, match=r"X is a Dataset.*fit\(train.X, train.y, qid=train.qid\)"):
+        ranker().fit(fold.train)

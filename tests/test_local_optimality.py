@@ -115,10 +115,17 @@ def test_displays_draw_the_curves(fold):
     display = LocalOptimalityDisplay.from_estimator(model, train.X, train.y, qid=train.qid, n_directions=9, kind="weights")
     assert len(display.lines_) == 4
     assert display.lines_[0].get_ydata()[10] == display.result.value
+    names = [f"weight {number}" for number in range(4)]
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == [*names, "weights as given"]
     display.plot("directions", n_shown=2)
     assert display.lines_[1].get_xdata()[0] == 0
+    for line in display.lines_:
+        curve = display.result.curves[int(line.get_label().removeprefix("direction "))]
+        np.testing.assert_array_equal(line.get_ydata()[1:], curve)
     sweep = SmoothnessDisplay.from_estimator(model, train.X, train.y, qid=train.qid, n_queries=[5, 50], n_shifts=11)
     assert len(sweep.plot(5).lines_) == 2
+    names = [f"weight {weight}" for weight in sweep.result.weights]
+    assert [text.get_text() for text in sweep.ax_.get_legend().get_texts()] == names
     with pytest.raises(ValueError, match="n_queries=7 is not one of the samples: 5, 50"):
         sweep.plot(7)
     matplotlib.pyplot.close("all")

@@ -210,6 +210,28 @@ def test_invalid_arguments_of_the_history_display_are_rejected(model):
     assert not plt.get_fignums(), "rejected before a figure is created"
 
 
+def test_rounds_of_the_ramp_bound_are_drawn_instead_of_the_last_convex_problem(train, ax):
+    model = StructRankSVM("map", C=10.0, bound="ramp").fit(train.X, train.y, qid=train.qid)
+    display = HistoryDisplay.from_estimator(model, ax=ax)
+    assert len(model.rounds_) > 1
+    assert display.lines_["ramp bound"].get_ydata().tolist() == [each.risk for each in model.rounds_]
+    assert display.lines_["training loss"].get_ydata().tolist() == [each.loss for each in model.rounds_]
+    assert len(ax.get_xticklabels()) == len(model.rounds_)
+    assert ax.get_xlabel() == "round"
+    for wrong in ({"kind": "gap"}, {"kind": "seconds"}, {"x": "seconds"}):
+        with pytest.raises(ValueError, match="trained on the ramp bound"):
+            HistoryDisplay.from_estimator(model, **wrong)
+
+
+def test_a_gap_of_rounding_errors_does_not_stretch_the_axis(model, ax):
+    last = dataclasses.replace(model.history_[-1], gap=1e-16, violation=1e-17)
+    display = HistoryDisplay(History([*model.history_, last]), tol=1e-3).plot("gap", ax=ax)
+    low, high = ax.get_ylim()
+    assert 1e-7 < low <= 1e-3 < high
+    assert display.lines_["gap"].get_ydata()[-1] == 1e-16, "drawn, outside of the axes"
+    assert "gap (leaves the axes)" in {text.get_text() for text in ax.get_legend().get_texts()}
+
+
 # --- path ---
 
 
@@ -224,6 +246,20 @@ def test_the_lines_of_a_path_equal_the_columns_of_the_frame(path, quantity, ax):
     assert ax.get_xscale() == "log"
     assert ax.get_ylabel()
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["AUC", "MAP", "NDCG"]
+
+
+@pytest.mark.parametrize("quantity", ["norm", "relative_norm"])
+def test_a_norm_of_rounding_errors_does_not_stretch_the_axis(path, quantity, ax):
+    vacuous = path.loc[["AUC"]].rename(index={"AUC": "flat"}, level="trainer")
+    vacuous["norm"] = [1.0, 1e-8, 1e-16]
+    vacuous["relative_norm"] = vacuous["norm"] / vacuous["norm"].iloc[-1]
+    display = PathDisplay(pd.concat([path, vacuous])).plot(quantity, ax=ax)
+    low, high = ax.get_ylim()
+    assert high / low <= 1e7
+    for line in list(display.lines_.values())[:3]:
+        assert low <= min(line.get_ydata()) <= max(line.get_ydata()) <= high
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["AUC", "MAP", "NDCG", "flat (leaves the axes)"]
 
 
 def test_a_path_is_drawn_by_increasing_C(path, ax):
@@ -296,6 +332,18 @@ def test_table_colours_show_the_distance_from_the_best_of_the_column(table, ax):
         assert abs(shade - letters) >= 0.45, "text must contrast with its background"
 
 
+def test_table_colours_span_the_differences_of_the_table_up_to_a_tenth(table, fold):
+    means = table.to_frame()
+    assert (means.max() - means).to_numpy().max() > 0.1, "one row ranks in reverse"
+    far = CriterionTableDisplay.from_table(table, ax=Figure().add_subplot())
+    assert (far.image_.get_clim(), far.colorbar_.extend) == ((-0.1, 0.0), "min")
+    near = compare({"d": fold}, ["AUC", "MAP"], ["mrr@10", "map"], Cs=[1.0])
+    largest = (near.to_frame().max() - near.to_frame()).to_numpy().max()
+    assert 0 < largest < 0.1
+    drawn = CriterionTableDisplay.from_table(near, ax=Figure().add_subplot())
+    assert (drawn.image_.get_clim(), drawn.colorbar_.extend) == ((-largest, 0.0), "neither")
+
+
 def test_table_without_colorbar_has_one_axes(table, ax):
     assert CriterionTableDisplay.from_table(table, ax=ax, colorbar=False).colorbar_ is None
     assert ax.figure.axes == [ax]
@@ -333,11 +381,15 @@ def test_stars_mark_significant_differences(ax):
     assert ax.get_ylim()[1] > 0.95, "the star above the highest bar must be inside the axes"
 
 
-def test_the_bars_of_times_stack_oracle_and_qp(ax):
+def test_oracle_and_qp_have_bars_of_their_own_on_a_logarithmic_axis(ax):
     display = TimeDisplay(TIMES).plot(ax=ax)
     assert list(display.bars_) == ["oracle", "qp"]
     assert [bar.get_width() for bar in display.bars_["oracle"]] == [3.0, 0.5]
-    assert [(bar.get_x(), bar.get_width()) for bar in display.bars_["qp"]] == [(3.0, 1.0), (0.5, 0.25)]
+    assert [bar.get_width() for bar in display.bars_["qp"]] == [1.0, 0.25]
+    assert ax.get_xscale() == "log"
+    upper, lower = (bars[0].get_y() for bars in display.bars_.values())
+    assert lower - upper == pytest.approx(0.4), "side by side"
+    assert [text.get_text() for text in ax.texts] == ["3", "0.5", "1", "0.25"]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["oracle", "QP"]
     low, high = ax.get_ylim()
     assert low > high, "the first trainer is on top"

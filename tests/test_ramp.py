@@ -234,7 +234,7 @@ def test_a_warm_start_of_the_ramp_bound_begins_at_the_earlier_model(long_lists):
 def test_auto_uses_the_feature_map_of_the_ramp_where_the_convex_bound_is_vacuous(feature_map, long_lists):
     auto = fit(long_lists.train, "mrr", feature_map=feature_map, bound="auto")
     assert np.array_equal(auto.coef_, fit(long_lists.train, "mrr", bound="ramp").coef_)
-    assert auto.notes_ == ("Trained on the ramp bound of mrr@10 (dorm), as the convex bound is vacuous on these data.",)
+    assert auto.notes_ == ("Trained on the ramp bound of mrr@10 (phi_dorm), as the convex bound is vacuous on these data.",)
 
 
 def test_the_ramp_starts_from_map_or_with_a_rank_cutoff_from_auc(long_lists):

@@ -410,15 +410,15 @@ def visit(browser):
     """Open a file in a new window; assert at the end that there was no error and no request other than the file."""
     opened = []
 
-    def visit(path, width=1200):
-        context = browser.new_context(viewport={"width": width, "height": 800})
+    def visit(path, width=1200, link="", color_scheme="light"):
+        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=color_scheme)
         window, troubles, requests = context.new_page(), [], []
         window.set_default_timeout(60_000)
         window.on("console", lambda message: troubles.append(f"{message.type}: {message.text}"))
         window.on("pageerror", lambda error: troubles.append(str(error)))
         window.on("dialog", lambda dialog: troubles.append(f"dialog {dialog.message}"))
         window.on("request", lambda request: requests.append(request.url))
-        window.goto(path.as_uri())
+        window.goto(f"{path.as_uri()}{link}")
         opened.append((context, path, troubles, requests))
         return window
 
@@ -426,7 +426,7 @@ def visit(browser):
     for context, path, troubles, requests in opened:
         context.close()
         assert troubles == []
-        assert requests == [path.as_uri()]
+        assert [url.partition("#")[0] for url in requests] == [path.as_uri()]
 
 
 def rows_of(window):
@@ -495,7 +495,8 @@ def test_the_explorer_shows_the_largest_changes_and_both_rankings(visit, path, t
         assert [doc for _, doc, *_ in shown] == [doc for doc, *_ in expected]
         assert [int(label) for *_, label, _ in shown] == [label for _, label, _ in expected]
         scores = [float(score.replace(MINUS, "-")) for *_, score in shown]
-        np.testing.assert_allclose(scores, [score for *_, score in expected], rtol=1e-3)
+        largest = max(abs(score) for *_, score in expected)
+        np.testing.assert_allclose(scores, [score for *_, score in expected], atol=1e-3 * largest)
         relevant = window.locator(".ranking").nth(side).locator("tbody tr.relevant .doc").all_text_contents()
         assert relevant == [doc for doc, label, _ in expected if label >= 1]
     assert window.locator(".ranking tbody tr:visible").count() == 2 * min(20, len(expected))
@@ -575,3 +576,116 @@ def test_documents_within_their_tie_are_not_shown_as_moved(visit, tmp_path):
     window.locator("#overview rect").first.click()
     moved = window.locator(".ranking").nth(1).locator("tbody .move").all_text_contents()
     assert moved == ["", *(f"▼{number}" for number in range(1, 5))]
+
+
+# Queries: search and links
+
+
+def test_a_query_is_found_by_a_part_of_its_id_and_opened_with_enter(visit, tmp_path):
+    ids = [f"web-{number}" for number in range(1, 25)] + ["2"]
+    scores = np.tile([2.0, 1.0], len(ids))
+    written(*small_table([scores, scores], [1, 0] * len(ids), np.repeat(ids, 2)), tmp_path)
+    window = visit(tmp_path / "report.html")
+    found = window.locator('[data-kind="found"] .id')
+    window.locator("#find").fill("WEB-2")
+    assert [text.split("\n")[0] for text in found.all_inner_texts()] == [f"Query web-{end}" for end in (2, 20, 21, 22, 23, 24)]
+    window.locator("#find").fill("web-")
+    assert found.count() == 10
+    assert window.locator("#found p").inner_text() == "24 queries found; the first 10, type more to see others."
+    window.locator("#find").fill("2")
+    window.keyboard.press("Enter")
+    assert window.locator(".detail h3").inner_text() == "Query 2", "an equal id comes first, also without any change"
+    window.locator("#find").fill("nothing")
+    assert window.locator("#found p").inner_text() == "0 queries found."
+
+
+def test_an_opened_query_can_be_linked_to(visit, path, table):
+    window = visit(path)
+    choose(window, dataset="made", measure="map", **{"from": "second feature", "to": "AUC"})
+    window.locator('[data-kind="loss"] button').first.click()
+    link = window.evaluate("location.hash")
+    assert re.fullmatch(r"#query-\d+&data=made&fold=[12]&measure=map&from=second%20feature&to=AUC", link)
+    assert window.locator(".permalink").get_attribute("href") == link
+    title, shown = window.locator(".detail h3").inner_text(), [documents(window, side) for side in (0, 1)]
+    other = visit(path, link=link)
+    assert other.locator(".detail h3").inner_text() == title
+    assert [documents(other, side) for side in (0, 1)] == shown
+    assert other.evaluate("document.activeElement.textContent") == title
+    other.locator('[data-kind="gain"] button').first.click()
+    assert other.locator(".detail h3").inner_text() != title
+    other.go_back()
+    assert other.locator(".detail h3").inner_text() == title
+    other.locator("#swap").click()
+    assert other.evaluate("location.hash").endswith("&from=AUC&to=second%20feature")
+
+
+def test_a_link_to_a_query_that_is_not_in_the_report_is_reported(visit, path):
+    window = visit(path, link="#query-none")
+    assert window.get_by_role("status").inner_text() == "The query of this link is not in this report."
+    assert window.locator(".ranking").count() == 0
+
+
+@pytest.mark.parametrize("query", [HOSTILE, "a/b&c=d#e%f", "half \udc80"])
+def test_any_id_can_be_linked_to(visit, tmp_path, query):
+    table, folds = small_table([[1.0, 2, 3, 4], [4, 3, 2, 1]], [1, 0, 1, 0], [query, query, "other", "other"])
+    written(table, folds, tmp_path)
+    window = visit(tmp_path / "report.html")
+    window.locator('[data-place="0"]').last.click()
+    title = window.locator(".detail h3").inner_text()
+    other = visit(tmp_path / "report.html", link=window.evaluate("location.hash"))
+    assert other.locator(".detail h3").inner_text() == title
+
+
+# Scores, narrow screens and print
+
+
+def test_the_decimals_of_scores_align(visit, tmp_path):
+    scores = [[0.5, 0.25, -0.125, 12.0], [1e-7, -2.5e-7, 2e-7, 0.0]]
+    written(*small_table(scores, [1, 0, 0, 1], ["q"] * 4), tmp_path)
+    window = visit(tmp_path / "report.html", link="#query-q&from=t0&to=t1")
+    assert [score for *_, score in documents(window, 0)] == ["12.00", "0.50", "0.25", f"{MINUS}0.13"]
+    assert [score for *_, score in documents(window, 1)] == ["2.000", "1.000", "0.000", f"{MINUS}2.500"]
+    heads = window.locator(".ranking th.score").all_inner_texts()
+    assert heads == ["Score", "Score \N{MULTIPLICATION SIGN}10⁻⁷"]
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_rankings_have_column_heads_at_any_width(visit, path, width):
+    window = visit(path, width)
+    window.locator('[data-kind="gain"] button').first.click()
+    for side, names in enumerate((["Rank", "Document", "Label", "Score"], ["Rank", "Document", "Label", "Score", "Moved"])):
+        heads = window.locator(".ranking").nth(side).locator("th")
+        assert [text.split(" ")[0] for text in heads.all_inner_texts()] == names
+        first = window.locator(".ranking").nth(side).locator("tbody tr").first.locator("td")
+        for number in range(len(names)):
+            assert heads.nth(number).is_visible()
+            head, cell = heads.nth(number).bounding_box(), first.nth(number).bounding_box()
+            assert abs(head["x"] - cell["x"]) < 1, "a head stands above its cells"
+            assert abs(head["width"] - cell["width"]) < 1
+
+
+def test_the_best_and_the_second_best_look_different(visit, path):
+    window = visit(path)
+    looks = [
+        window.locator(f"td.{name}").first.evaluate(
+            "cell => [getComputedStyle(cell).backgroundColor, getComputedStyle(cell).color]"
+        )
+        for name in ("best", "second")
+    ]
+    assert looks[0][0] != looks[1][0]
+    assert looks[0][1] != looks[1][1]
+
+
+def test_paper_is_white_and_no_table_is_cut(visit, path):
+    window = visit(path, width=700, color_scheme="dark")
+    colours = "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+    dark = window.evaluate(colours)
+    assert overflow(window) == 0
+    window.emulate_media(media="print")
+    background, text = window.evaluate(colours)
+    assert background == "rgb(255, 255, 255)" != dark[0]
+    assert text == "rgb(29, 33, 38)" != dark[1]
+    window.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    sizes = window.locator(".scroll").evaluate_all("all => all.map(box => [box.scrollWidth, box.clientWidth])")
+    assert len(sizes) > 3
+    assert all(inside <= outside for inside, outside in sizes), sizes

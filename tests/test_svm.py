@@ -318,7 +318,7 @@ def test_a_dominant_criterion_is_reported(train, rng):
     y = (X @ [1.0, 1.0, 0.0] + rng.normal(size=1200) > 2).astype(int)
     with pytest.warns(StructRankWarning) as caught:
         StructRankSVM(["map", "mrr"]).fit(X, y, qid=np.repeat(range(4), 300))
-    assert any("One criterion dominates the combination: mrr@10 (mrr)" in str(one.message) for one in caught)
+    assert any("One criterion dominates the combination: mrr@10 (phi_mrr)" in str(one.message) for one in caught)
 
 
 # --- invalid input: rejected before training, with place, finding and expectation --------------------------------------
@@ -338,6 +338,7 @@ def with_value(value, row=3, column=1, **how):
     return X
 
 
+MADE = datasets.make_ranking(n_queries=5, n_docs=3, n_features=1, random_state=0)
 INVALID_INPUT = {
     "nan in X": (wrong(with_value(np.nan)), r"X contains NaN at row 3, column 1"),
     "inf in X": (wrong(with_value(-np.inf)), r"X contains inf at row 3, column 1"),
@@ -352,6 +353,10 @@ INVALID_INPUT = {
     "labels are texts of numbers": (wrong(y=["1", "0", "0", "1", "0", "0"]), r"y has '1' at row 0"),
     "label is a date": (wrong(y=np.array(["2024-01-01"] * 6, dtype="datetime64[D]")), r"y has .*2024.* at row 0"),
     "X is text": (wrong("abc"), r"X is a str; expected a table.*datasets.load_letor"),
+    "X is a data set": (wrong(MADE.train), r"X is a Dataset; expected a table.*fit\(train.X, train.y, qid=train.qid\)"),
+    "X is a fold": (wrong(MADE), r"X is a Fold; expected a table.*fit\(fold.train.X, fold.train.y, qid=fold.train.qid\)"),
+    "y is a data set": (wrong(y=MADE.train), r"y is a Dataset; expected one value per row of X"),
+    "qid is the name of a column": (wrong(qid="qid"), r"qid='qid' is a text; expected one value per row of X.*frame\['qid'\]"),
     "qid is a list": (wrong(qid=[[1], [1], [1], [2], [2], [2]]), r"qid contains \[1\]; an id must be hashable"),
     "qid is NA": (wrong(qid=pd.array(["a", "a", None, "b", "b", "b"], dtype="string")), r"qid contains .* at row 2"),
     "unused discount": (wrong(criterion="map", discount="ln"), r"discount='ln' is not known"),
@@ -533,7 +538,7 @@ def test_grid_search_routes_qid_and_never_splits_a_query(train):
 def test_criteria_of_one_name_are_distinguished_by_their_settings(train):
     several = [NDCG(k=1), NDCG(k=5), NDCG(k=5, discount="log2")]
     model = StructRankSVM(several, C=10.0).fit(train.X, train.y, qid=train.qid)
-    assert set(model.health_.parts) == {"ndcg@1 (po)", "ndcg@5 (po)"}
+    assert set(model.health_.parts) == {"ndcg@1 (phi_po)", "ndcg@5 (phi_po)"}
     assert sum(model.health_.parts.values()) == pytest.approx(1.0)
     assert 0.5 < model.score(train.X, train.y, qid=train.qid) <= 1.0
 

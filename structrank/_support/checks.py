@@ -225,8 +225,7 @@ def _as_dense(X, name):
         X = X.to_numpy()
     X = np.asanyarray(X)
     if X.ndim == 0:
-        advice = " datasets.load_letor and datasets.open_shards read files." if isinstance(given, (str, os.PathLike)) else ""
-        raise ValueError(f"{name} is a {type(X.item()).__name__}; expected a table: one row per document.{advice}")
+        raise ValueError(f"{name} is a {type(X.item()).__name__}; expected a table: one row per document.{_advice(given)}")
     if X.dtype.kind in "mMV":
         raise ValueError(f"{name} has dtype {X.dtype}; expected real numbers.")
     if X.dtype.kind == "c":
@@ -285,6 +284,17 @@ def _raise_not_finite(name, value, row, column, column_names):
     )
 
 
+def _advice(given):
+    """Return what to pass instead of an object that is no table; empty if unknown."""
+    if isinstance(given, (str, os.PathLike)):
+        return " datasets.load_letor and datasets.open_shards read files."
+    if all(hasattr(given, part) for part in ("X", "y", "qid")):
+        return " Pass its parts, as in fit(train.X, train.y, qid=train.qid) or predict(test.X)."
+    if all(hasattr(given, part) for part in ("train", "test")):
+        return " Pass one of its parts, as in fit(fold.train.X, fold.train.y, qid=fold.train.qid) or predict(fold.test.X)."
+    return ""
+
+
 def as_column(values, n_rows, name, against="X"):
     """Return a 1-d numpy array of `n_rows` entries, of any type."""
     if hasattr(values, "to_numpy"):
@@ -292,6 +302,11 @@ def as_column(values, n_rows, name, against="X"):
     array = np.asarray(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
+    if array.ndim == 0:
+        expected = f"expected one value per row of {against}"
+        if isinstance(values, str):
+            raise ValueError(f"{name}={values!r} is a text; {expected}, such as the column of a frame: frame[{values!r}].")
+        raise ValueError(f"{name} is a {type(values).__name__}; {expected}.")
     if array.ndim != 1:
         raise ValueError(f"{name} has {array.ndim} dimension(s); expected 1: one value per row of {against}.")
     if array.shape[0] != n_rows:

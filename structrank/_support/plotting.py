@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
+
 # Okabe and Ito's colours without the yellow, which is faint on white: distinguishable with any kind of colour vision. Markers
 # and dashes repeat the distinction; with more lines than colours only the dashes differ.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 _DASHES = ("-", "--", ":", "-.")
 HATCHES = ("", "//", "..")
+_DECADES = 1e-6
 
 
 def styles():
@@ -55,6 +58,41 @@ def plain(name):
 def without_crowd(style, n_points):
     """Remove the marker if there are too many points to distinguish."""
     return {**style, "marker": None} if n_points > 40 else style
+
+
+def add_legend(ax):
+    """Name the lines, beside the axes if there are more than four, which a legend would cover."""
+    beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
+    ax.legend(**(beside if len(ax.get_legend_handles_labels()[1]) > 4 else {}))
+
+
+def limit_decades(ax, lines, highest=None, lowest=None):
+    """Limit a logarithmic y-axis to six decades, so that rounding errors around 0 do not stretch it.
+
+    Lines that leave the axes are named so in the legend.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    lines : iterable of matplotlib Line2D
+    highest : float, default None
+        Values above are outside; None for the largest value.
+    lowest : float, default None
+        A value that is inside, however small.
+    """
+    lines = list(lines)
+    values = np.concatenate([np.asarray(line.get_ydata(), dtype=np.float64) for line in lines])
+    values = values[np.isfinite(values) & (values > 0)]
+    if not values.size:
+        return
+    top = values.max() if highest is None else min(highest, values.max())
+    bottom = min(_DECADES * top, np.inf if lowest is None else lowest)
+    for line in lines:
+        drawn = np.asarray(line.get_ydata(), dtype=np.float64)
+        if (drawn > top).any() or (drawn < bottom).any():
+            line.set_label(f"{line.get_label()} (leaves the axes)")
+    if values.max() > top or values.min() < bottom:
+        ax.set_ylim(max(bottom, values.min()) / 2, 2 * top)
 
 
 def time_label(part):

@@ -30,8 +30,7 @@ def read_data(arguments, path, ranker=None, folders=False, labels=True, scaled=T
 
     if os.path.isdir(path):
         if not folders:
-            example = os.path.join(path, "train.txt")
-            raise ValueError(f"{path} is a folder; expected a file in LETOR format, such as {example}, or a table.")
+            raise ValueError(f"{path} is a folder; expected a table, or a file in LETOR format{_file_in(path)}.")
     elif files.is_model_file(path):
         raise ValueError(f"{path} is a model file; expected a file in LETOR format, or a table.")
     if is_table(path) and not os.path.isdir(path):
@@ -119,6 +118,16 @@ def check_exists(*paths):
     for path in paths:
         if path is not None and not os.path.exists(path):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+
+def _file_in(folder):
+    """Return words on a training file of a folder, or on what is in the folder instead."""
+    for names in (("train.txt",), ("Fold1", "train.txt")):
+        if os.path.isfile(os.path.join(folder, *names)):
+            return f", such as {os.path.join(folder, *names)}"
+    files = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
+    more = f" and {len(files) - 5} more" if len(files) > 5 else ""
+    return f"; the folder has {', '.join(files[:5]) or 'no files'}{more}"
 
 
 def load_ranker(path):

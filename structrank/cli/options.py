@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
+import re
+import shlex
 import textwrap
 
 DISCOUNTS = ["kdd08", "log2"]
@@ -88,17 +90,23 @@ def given(arguments, *names):
 
 
 def with_options(text, parameters):
-    """Append to a message of the API the options of the parameters that it names.
+    """Write the arguments in a message of the API as the options of the command line.
 
     Examples
     --------
-    >>> with_options("bound='ramp' needs relevant documents.", ("bound", "slack"))
-    "bound='ramp' needs relevant documents. (--bound)"
+    >>> with_options("bound='ramp' needs relevant documents; set relevant_from=1.", ("bound", "relevant_from"))
+    '--bound ramp needs relevant documents; set --relevant-from 1.'
     """
-    words = [word.lstrip("(") for word in text.split()]
-    named = [name for name in parameters if any(word.startswith(f"{name}=") for word in words)]
-    options = ", ".join(f"--{name.replace('_', '-')}" for name in named)
-    return f"{text} ({options})" if options else text
+
+    def option(match):
+        name, text, value = match.groups()
+        flag = f"--{name.replace('_', '-')}"
+        if text is not None:
+            return f"{flag} {shlex.quote(text)}"
+        return flag if value == "True" else f"{flag} {'none' if value == 'None' else value}"
+
+    names = "|".join(map(re.escape, parameters))
+    return re.sub(rf"(?<![\w.])({names})=(?:'([^']*)'|(None|True|[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?))", option, text)
 
 
 @contextlib.contextmanager

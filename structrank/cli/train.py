@@ -16,6 +16,7 @@ from structrank.cli.options import (
     add_relevant_from,
     given,
     naming_options,
+    with_options,
 )
 from structrank.cli.output import print_json, print_lines, stdout_to_stderr
 
@@ -117,7 +118,7 @@ def run(arguments, report):
         train, removed = clean_part(train, arguments.clean, **given(arguments, "relevant_from"))
         report(f"cleaned: {removed.documents:,} to {removed.left:,} documents of {arguments.data}")
     Cs = sorted(set(arguments.C))
-    with naming_options("checkpoint"), stdout_to_stderr():
+    with naming_options(*_PARAMETERS, "checkpoint"), stdout_to_stderr():
         try:
             model, scores, interrupted = _train(model, train, validation, Cs, arguments.checkpoint)
         except ValueError as error:
@@ -136,7 +137,8 @@ def run(arguments, report):
             shown = ", ".join(f"C={C:g}: {score:.4f}" for C, score in scores.items())
             where = "validation" if validation is not None else "inner folds"
             lines.append((where, f"chose C={model.C:g} of {shown}"))
-        print_lines(lines + model_lines(facts))
+        notes = [with_options(note, _PARAMETERS) for note in facts["notes"]]
+        print_lines(lines + model_lines({**facts, "notes": notes}))
     if len(scores) > 2 and model.C in (Cs[0], Cs[-1]):
         beyond = "smaller" if Cs[0] == model.C else "larger"
         report(f"note: C={model.C:g} is at the edge of the values given with -C; a {beyond} one may be better")

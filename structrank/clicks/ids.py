@@ -55,6 +55,21 @@ class Ids:
         place = order[np.minimum(place, len(self) - 1)]
         return np.where(self.values[place] == values, place, -1)
 
+    def check_kinds(self, values, name):
+        """Raise if no value can be one of these ids, as they are of other types: 7 and "7" are different ids."""
+        given = _kinds(values)
+        if len(self) and given and not given & self._kinds:
+            found, own = values[:1].tolist()[0], self.values[:1].tolist()[0]
+            raise ValueError(
+                f"{name} are {' and '.join(sorted(given))}, such as {found!r}; those of the log are "
+                f"{' and '.join(sorted(self._kinds))}, such as {own!r}. Convert them first, as in "
+                f"[{type(own).__name__}(value) for value in {name}]."
+            )
+
+    @cached_property
+    def _kinds(self):
+        return _kinds(self.values)
+
     @cached_property
     def _order(self):
         return np.argsort(self.values, kind="stable")
@@ -62,6 +77,17 @@ class Ids:
     @cached_property
     def _numbers(self):
         return {value: number for number, value in enumerate(self.values.tolist())}
+
+
+def _kinds(values):
+    """Return the kinds of ids: numbers, texts, or the names of other types."""
+    if values.dtype.kind in "iufb":
+        return {"numbers"} if values.size else set()
+    kinds = set()
+    for one in set(map(type, values.tolist())):
+        is_number = issubclass(one, (int, float, np.number, np.bool_))
+        kinds.add("numbers" if is_number else "texts" if issubclass(one, str) else f"{one.__name__} objects")
+    return kinds
 
 
 def as_id_array(values, name):
@@ -99,6 +125,8 @@ def as_id_array(values, name):
 def dense_pairs(query_ids, url_ids, queries, urls):
     """Return the dense integers of the queries and urls passed to ``predict``; -1 for unknown ids.
 
+    Raises if all queries, or all urls, are of a type that no known id has.
+
     Examples
     --------
     >>> queries, urls = Ids(np.array([7, 9])), Ids(np.array(["a.org", "b.org"], dtype=object))
@@ -107,6 +135,8 @@ def dense_pairs(query_ids, url_ids, queries, urls):
     """
     queries, urls = as_id_array(queries, "queries"), as_id_array(urls, "urls")
     urls = checks.as_column(urls, queries.shape[0], "urls", against="queries")
+    query_ids.check_kinds(queries, "queries")
+    url_ids.check_kinds(urls, "urls")
     return query_ids.index(queries), url_ids.index(urls)
 
 

@@ -160,5 +160,7 @@ class ThetaDisplay(_AccuracyDisplay):
         display = cls({name: zip(*estimator.curve_, strict=True)}).plot(ax=ax)
         if estimator.combine == "prior":
             display.ax_.set_xlabel("theta: strength of the random walk as prior of the factors")
-        display.ax_.axvline(estimator.theta_, color="0.3", linestyle=":", zorder=0)
+        chosen = f"chosen theta = {estimator.theta_:g}"
+        display.ax_.axvline(estimator.theta_, color="0.3", linestyle=":", zorder=0, label=chosen)
+        display.ax_.legend()
         return display

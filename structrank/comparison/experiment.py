@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -162,7 +163,10 @@ def compare(
 
 def _as_folds(datasets):
     if not isinstance(datasets, Mapping) or not datasets:
-        raise ValueError(f"datasets={datasets!r} is not valid: expected a dict from names to folds, with at least one.")
+        raise ValueError(
+            f"datasets is {_shown(datasets)}; expected a dict from names to folds, with at least one, such as "
+            f"{{'mine': {_as_fold(datasets)}}}."
+        )
     folds = {}
     for name, value in datasets.items():
         listed = list(value) if isinstance(value, (list, tuple)) else [value]
@@ -171,11 +175,23 @@ def _as_folds(datasets):
         for fold in listed:
             if not all(hasattr(fold, part) for part in ("train", "validation", "test")):
                 raise ValueError(
-                    f"data set {name!r} holds {type(fold).__name__} objects; expected a Fold (train, validation or None, "
-                    "test) or a list of them."
+                    f"data set {name!r} holds {_shown(fold)}; expected a Fold (train, validation or None, test) or a list of "
+                    f"them, such as {_as_fold(fold)}."
                 )
         folds[unique_name("data set", name, folds)] = listed
     return folds
+
+
+def _shown(value):
+    plain = value is None or isinstance(value, (str, os.PathLike)) or (isinstance(value, Mapping) and not value)
+    return repr(value) if plain else f"a {type(value).__name__}"
+
+
+def _as_fold(value):
+    """Return the expression that makes a fold, or a list of folds, of what was given."""
+    if isinstance(value, (str, os.PathLike)):
+        return f"datasets.load_letor_folds({os.fspath(value)!r})"
+    return "datasets.Fold(train, validation, test)" if hasattr(value, "qid") else "fold"
 
 
 def _prepare(folds, scale, clean, relevant_from):

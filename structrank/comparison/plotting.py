@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structrank._support import checks
-from structrank._support.plotting import COLOURS, HATCHES, Display, plain, styles, time_label, width_of
+from structrank._support.plotting import (
+    COLOURS,
+    HATCHES,
+    Display,
+    add_legend,
+    limit_decades,
+    plain,
+    styles,
+    time_label,
+    width_of,
+)
 from structrank.comparison.significance import SIGNIFICANT
 
 if TYPE_CHECKING:
@@ -22,6 +32,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from structrank.comparison.table import CriterionTable
+
+# Distance from the best of a column from which on colours of the table do not change.
+_WORST = 0.1
 
 __all__ = ["CriterionTableDisplay", "MapComparisonDisplay", "PathDisplay", "TimeDisplay"]
 
@@ -149,6 +162,11 @@ class PathDisplay(Display):
         legend : bool, default True
             Name the trainers, beside the axes if there are more than four.
 
+        Notes
+        -----
+        Logarithmic axes show six decades. A norm below is rounding error around w = 0, the optimum of a vacuous bound; the
+        legend names lines that leave the axes.
+
         Returns
         -------
         self
@@ -165,12 +183,12 @@ class PathDisplay(Display):
         ax.set_xscale("log")
         if quantity in self._LOGARITHMIC:
             ax.set_yscale("log")
+            limit_decades(ax, self.lines_.values(), highest=10.0 if quantity == "relative_norm" else None)
         ax.set_xlabel("C")
         ax.set_ylabel(self._LABELS.get(quantity, quantity))
         ax.grid(alpha=0.3)
         if legend:
-            beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
-            ax.legend(**(beside if len(self.lines_) > 4 else {}))
+            add_legend(ax)
         return self
 
 
@@ -210,7 +228,7 @@ class CriterionTableDisplay(Display):
 
     @classmethod
     def from_table(
-        cls, table: CriterionTable, *, ax: Any = None, colorbar: bool = True, cmap: Any = "cividis", worst: float = 0.1
+        cls, table: CriterionTable, *, ax: Any = None, colorbar: bool = True, cmap: Any = "cividis", worst: float | None = None
     ) -> Self:
         """Draw a table.
 
@@ -226,7 +244,7 @@ class CriterionTableDisplay(Display):
         """
         return cls(table).plot(ax=ax, colorbar=colorbar, cmap=cmap, worst=worst)
 
-    def plot(self, *, ax: Any = None, colorbar: bool = True, cmap: Any = "cividis", worst: float = 0.1) -> Self:
+    def plot(self, *, ax: Any = None, colorbar: bool = True, cmap: Any = "cividis", worst: float | None = None) -> Self:
         """Draw the means as numbers; the colour is the distance from the best of the column. Vacuous cells are hatched.
 
         Parameters
@@ -237,21 +255,27 @@ class CriterionTableDisplay(Display):
             Explain the colours, beside the axes.
         cmap : str or Colormap, default "cividis"
             Its upper end is for the best of a column.
-        worst : float, default 0.1
-            Distance from the best at which the lower end of the colours is reached.
+        worst : float, default None
+            Distance from the best at which the lower end of the colours is reached; None for the largest distance of the
+            table, at most 0.1.
 
         Returns
         -------
         self
         """
-        checks.check_number("worst", worst, above=0)
+        if worst is not None:
+            checks.check_number("worst", worst, above=0)
         means = self.table.to_frame()
         n_rows, n_columns = means.shape
         n_datasets = len(self.table.datasets)
         wide = max(1.05 * n_columns, n_datasets * width_of(self.table.datasets)) if n_datasets > 1 else 1.05 * n_columns
         ax = self._place(ax, figsize=(max(5.0, 2.6 + wide), max(2.8, 1.6 + 0.36 * n_rows)))
         best = np.fmax.reduce(means.to_numpy(), axis=0)
-        self.image_ = ax.imshow(means.to_numpy() - best, aspect="auto", cmap=cmap, vmin=-worst, vmax=0.0)
+        distances = means.to_numpy() - best
+        largest = -np.fmin.reduce(distances, axis=None)
+        if worst is None:
+            worst = min(_WORST, largest) if largest > 0 else _WORST
+        self.image_ = ax.imshow(distances, aspect="auto", cmap=cmap, vmin=-worst, vmax=0.0)
         self.text_ = self._write(ax, means)
         self._name_columns(ax, list(means.columns))
         ax.set_yticks(range(n_rows), [plain(name) for name in means.index])
@@ -261,7 +285,8 @@ class CriterionTableDisplay(Display):
             ax.axhline(self.table.n_above - 0.5, color="white", linewidth=3)
         self.colorbar_ = None
         if colorbar:
-            self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, extend="min", label="below the best")
+            extend = "min" if largest > worst else "neither"
+            self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, extend=extend, label="below the best")
         return self
 
     def _write(self, ax, means):
@@ -416,7 +441,7 @@ class TimeDisplay(Display):
         self.times = times
 
     def plot(self, *, ax: Any = None, legend: bool = True) -> Self:
-        """Draw a bar for each trainer, made up of the time in the oracle and in the QP.
+        """Draw two bars for each trainer, the time in the oracle and in the QP, on a logarithmic axis.
 
         Parameters
         ----------
@@ -430,19 +455,23 @@ class TimeDisplay(Display):
         self
         """
         frame = self.times
-        ax = self._place(ax, figsize=(6.0, 1.2 + 0.5 * len(frame)))
-        self.bars_, left = {}, np.zeros(len(frame))
-        names = [plain(name) for name in frame.index]
-        for part, colour, hatch in zip(("oracle", "qp"), COLOURS, HATCHES, strict=False):
-            self.bars_[part] = ax.barh(
-                names, frame[part], left=left, color=colour, hatch=hatch, edgecolor="white", label=time_label(part)
+        ax = self._place(ax, figsize=(6.0, 1.2 + 0.6 * len(frame)))
+        self.bars_, places = {}, np.arange(len(frame))
+        for part, side, colour, hatch in zip(("oracle", "qp"), (-0.2, 0.2), COLOURS, HATCHES, strict=False):
+            bars = ax.barh(
+                places + side, frame[part], 0.4, color=colour, hatch=hatch, edgecolor="white", label=time_label(part)
             )
-            left = left + frame[part].to_numpy()
+            ax.bar_label(bars, [f"{seconds:.2g}" for seconds in frame[part]], padding=2, fontsize="small")
+            self.bars_[part] = bars
+        ax.set_yticks(places, [plain(name) for name in frame.index])
         if not ax.yaxis_inverted():
             ax.invert_yaxis()  # the first trainer on top, as in the frame
+        spent = frame[["oracle", "qp"]].to_numpy()
+        if (spent > 0).any():  # bars would be invisible beside one of 100 times their length
+            ax.set_xscale("log")
+            ax.set_xlim(spent[spent > 0].min() / 3, 3 * spent.max())
         ax.set_xlabel("time in all passes (s)")
         ax.set_ylabel("trained on")
-        ax.locator_params(axis="x", nbins=5)
         if legend:
             ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False, borderaxespad=0.1)
         return self

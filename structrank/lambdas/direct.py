@@ -120,7 +120,7 @@ class SPSARanker(LinearMethods, MeasureRanker):
     def fit(
         self,
         X: Matrix,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         validation: Dataset | tuple | None = None,

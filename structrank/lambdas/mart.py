@@ -163,7 +163,7 @@ class LambdaMART(BoostedRanker):
     def fit(
         self,
         X: Matrix,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         labels: dict[str, Any] | None = None,

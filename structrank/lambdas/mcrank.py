@@ -110,7 +110,7 @@ class McRank(BoostedRanker):
     def fit(
         self,
         X: Matrix,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         validation: Dataset | tuple | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from structrank._support import checks
-from structrank._support.plotting import Display, styles, without_crowd
+from structrank._support.plotting import Display, add_legend, styles, without_crowd
 from structrank.lambdas.optimality import local_optimality
 from structrank.lambdas.weight_curves import smoothness
 
@@ -82,22 +82,25 @@ class LocalOptimalityDisplay(Display):
         result = self.result
         if kind == "weights" and result.weight_curves is None:
             raise ValueError("the result has no curves of single weights; call local_optimality with each_weight=True.")
-        ax = self._place(ax, figsize=(5.0, 3.6))
+        ax = self._place(ax, figsize=(6.0, 3.6))
         if kind == "directions":
-            highest = np.argsort(-result.curves.max(axis=1), kind="stable")[:n_shown]
+            shown = np.argsort(-result.curves.max(axis=1), kind="stable")[:n_shown]
             along = np.concatenate([[0.0], result.steps])
-            curves = np.column_stack([np.full(highest.size, result.value), result.curves[highest]])
+            curves = np.column_stack([np.full(shown.size, result.value), result.curves[shown]])
         else:
+            shown = np.arange(min(n_shown, result.weight_curves.shape[0]))
             middle = result.steps.size
             along = np.insert(result.weight_steps, middle, 0.0)
-            curves = np.insert(result.weight_curves[:n_shown], middle, result.value, axis=1)
+            curves = np.insert(result.weight_curves[shown], middle, result.value, axis=1)
         self.lines_ = []
-        for curve, style in zip(curves, styles(), strict=False):
-            self.lines_ += ax.plot(along, curve, **without_crowd(style, along.size))
-        ax.axhline(result.value, color="0.3", linestyle=":", linewidth=1)
+        noun = {"directions": "direction", "weights": "weight"}[kind]
+        for number, curve, style in zip(shown, curves, styles(), strict=False):
+            self.lines_ += ax.plot(along, curve, label=f"{noun} {number}", **without_crowd(style, along.size))
+        ax.axhline(result.value, color="0.3", linestyle=":", linewidth=1, label="weights as given")
         ax.set_xlabel("step")
         ax.set_ylabel(f"mean {result.measure.name}")
         ax.grid(alpha=0.3)
+        add_legend(ax)
         return self
 
 
@@ -167,7 +170,7 @@ class SmoothnessDisplay(Display):
         n_queries = max(curves) if n_queries is None else n_queries
         if n_queries not in curves:
             raise ValueError(f"n_queries={n_queries!r} is not one of the samples: {', '.join(map(str, curves))}.")
-        ax = self._place(ax, figsize=(5.0, 3.6))
+        ax = self._place(ax, figsize=(6.0, 3.6))
         self.lines_ = []
         for weight, curve, style in zip(self.result.weights, curves[n_queries], styles(), strict=False):
             style = without_crowd(style, curve.size)
@@ -176,6 +179,7 @@ class SmoothnessDisplay(Display):
         ax.set_ylabel(f"mean {self.result.measure.name}")
         ax.set_title(f"{n_queries} queries" if n_queries > 1 else "1 query", fontsize="medium")
         ax.grid(alpha=0.3)
+        add_legend(ax)
         return self
 
 
@@ -253,6 +257,7 @@ class TrainingDisplay(Display):
         for name, style in zip(("train", "validation"), styles(), strict=False):
             if frame[name].notna().any():
                 (self.lines_[name],) = ax.plot(frame.index, frame[name], label=name, **without_crowd(style, len(frame)))
+        ax.locator_params(axis="x", integer=True)
         ax.set_xlabel("round")
         ax.set_ylabel(f"mean {self.measure}")
         ax.grid(alpha=0.3)

@@ -55,7 +55,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
     def fit(
         self,
         X: Matrix,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         validation: Dataset | tuple | None = None,

@@ -69,7 +69,7 @@ class TreeRanker(Ranker):
     def fit(
         self,
         X: Matrix,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         validation: Dataset | tuple | None = None,

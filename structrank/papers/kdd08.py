@@ -303,9 +303,7 @@ class _PathPanel(PathDisplay):
         self.quantity = quantity
 
     def plot(self, ax=None):
-        super().plot(self.quantity, ax=ax, legend=False)
-        self.ax_.legend(fontsize="small")
-        return self
+        return super().plot(self.quantity, ax=ax)
 
 
 @_health_exhibit(
@@ -454,8 +452,11 @@ def _map_comparison(table, dataset, measure):
 
 def _better_map(dataset, row):
     better = "phi_mrr" if row["difference"] > 0 else "phi_po"
-    sure = "significantly" if row["p"] <= significance.SIGNIFICANT else "not significantly"
-    yield f"{dataset}: {better} is {sure} better, by {abs(row['difference']):.3f} (p = {row['p']:.2g})."
+    if row["p"] <= significance.SIGNIFICANT:
+        outcome = f"{better} is significantly better"
+    else:
+        outcome = f"no significant difference between the maps; {better} is ahead"
+    yield f"{dataset}: {outcome} by {abs(row['difference']):.3f} (p = {row['p']:.2g})."
     for name in ("mrr", "po"):
         if row[f"vacuous_{name}"] > 0:
             yield f"The convex bound with phi_{name} is vacuous on {row[f'vacuous_{name}']:.0%} of the folds."

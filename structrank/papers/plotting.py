@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structrank._support.plotting import COLOURS, HATCHES, Display, plain, pyplot, styles, width_of, without_crowd
+from structrank._support.plotting import (
+    COLOURS,
+    HATCHES,
+    Display,
+    add_legend,
+    limit_decades,
+    plain,
+    pyplot,
+    styles,
+    width_of,
+    without_crowd,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,14 +59,9 @@ class LinesDisplay(Display):
     def __init__(self, frame: pd.DataFrame, xlabel: str, ylabel: str, *, logx: bool = False, logy: bool = False) -> None:
         self.frame, self.xlabel, self.ylabel, self.logx, self.logy = frame, xlabel, ylabel, logx, logy
 
-    @property
-    def _is_crowded(self):
-        """Whether the legend is beside the axes, because it would cover lines."""
-        return self.frame.shape[1] > 4
-
     def plot(self, ax: Any = None) -> Self:
         """Draw the lines on matplotlib axes; None creates a figure."""
-        ax = self._place(ax, figsize=(8.0 if self._is_crowded else 6.0, 4.0))
+        ax = self._place(ax, figsize=(8.0 if self.frame.shape[1] > 4 else 6.0, 4.0))
         self.lines_ = {}
         for name, style in zip(self.frame, styles(), strict=False):
             values = self.frame[name].dropna()
@@ -66,10 +72,11 @@ class LinesDisplay(Display):
             ax.set_xscale("log")
         if self.logy:
             ax.set_yscale("log")
+            limit_decades(ax, self.lines_.values())
         ax.set_xlabel(self.xlabel)
         ax.set_ylabel(self.ylabel)
         ax.grid(alpha=0.3)
-        ax.legend(**({"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0} if self._is_crowded else {}))
+        add_legend(ax)
         return self
 
 
@@ -110,7 +117,8 @@ class BarsDisplay(Display):
         frame = self.frame
         names = [plain(", ".join(map(str, name)) if isinstance(name, tuple) else name) for name in frame.index]
         wide = max(0.3 * frame.shape[1], width_of(names)) * len(frame)
-        ax = self._place(ax, figsize=(max(5.0, 1.5 + wide), 4.0))
+        size = max(5.0, 1.5 + wide)
+        ax = self._place(ax, figsize=(size, 4.0))
         self.bars_, width = {}, 0.8 / frame.shape[1]
         for number, column in enumerate(frame):
             self.bars_[column] = ax.bar(
@@ -127,12 +135,15 @@ class BarsDisplay(Display):
             ax.set_yscale("log")
         ax.set_xticks(range(len(frame)), names)
         ax.set_ylabel(self.ylabel)
-        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False, borderaxespad=0.1)
+        # Above the bars, with as many columns as there is space for: a wider legend would squeeze the bars.
+        entry = width_of(map(str, frame.columns)) + 0.6
+        n_columns = max(1, int((size - 1.0) / entry))
+        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=n_columns, frameon=False, borderaxespad=0.1)
         return self
 
 
 class PanelsDisplay:
-    """Displays side by side, each below its title.
+    """Displays in rows of two, each below its title.
 
     Parameters
     ----------
@@ -160,8 +171,13 @@ class PanelsDisplay:
     def plot(self, ax: Any = None) -> Self:
         """Draw the panels on as many matplotlib axes; None creates a figure."""
         if ax is None:
-            size = (5.0 * len(self.panels), 4.0)
-            ax = pyplot().subplots(1, len(self.panels), figsize=size, layout="constrained", squeeze=False)[1][0]
+            n_columns = min(2, len(self.panels))
+            n_rows = -(-len(self.panels) // n_columns)
+            size = (6.0 * n_columns, 4.0 * n_rows)
+            places = pyplot().subplots(n_rows, n_columns, figsize=size, layout="constrained", squeeze=False)[1].ravel()
+            for empty in places[len(self.panels) :]:
+                empty.remove()
+            ax = places[: len(self.panels)]
         for (title, display), place in zip(self.panels.items(), ax, strict=True):
             display.plot(ax=place)
             place.set_title(title)

@@ -17,14 +17,14 @@ __all__ = ["artificial", "described", "first_folds", "noisy", "sentences", "some
 _SPLIT = (0.4, 0.2, 0.4)  # 10K, 5K and 10K queries in both papers on LambdaRank
 
 
-def artificial(n_queries: int, n_docs: int, n_features: int) -> Fold:
+def artificial(n_queries: int, n_docs: int, n_features: int, random_state: int = 0) -> Fold:
     """Generate "Artificial" data as the papers do: graded by a random cubic polynomial, without noise."""
-    return datasets.make_polynomial_ranking(n_queries, n_docs, n_features, split=_SPLIT, random_state=0)
+    return datasets.make_polynomial_ranking(n_queries, n_docs, n_features, split=_SPLIT, random_state=random_state)
 
 
-def noisy(n_queries: int, n_docs: int, n_features: int) -> Fold:
+def noisy(n_queries: int, n_docs: int, n_features: int, random_state: int = 0) -> Fold:
     """Generate data with five grades and label noise, in place of the data of a web search engine."""
-    return datasets.make_ranking(n_queries, n_docs, n_features, n_grades=5, split=_SPLIT, random_state=0)
+    return datasets.make_ranking(n_queries, n_docs, n_features, n_grades=5, split=_SPLIT, random_state=random_state)
 
 
 def first_folds(data: Mapping[str, Any]) -> dict[str, Fold]:

@@ -52,7 +52,7 @@ class Part:
     def name(self):
         """Criterion and feature map, for messages."""
         k = getattr(self.criterion, "k", None)
-        return f"{self.criterion.name}{'' if k is None else f'@{k}'} ({self.feature_map.name})"
+        return f"{self.criterion.name}{'' if k is None else f'@{k}'} (phi_{self.feature_map.name})"
 
     def oracle(self, longest):
         """Make the oracle for queries of up to `longest` documents."""

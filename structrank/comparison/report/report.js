@@ -74,6 +74,17 @@ function ticksBetween(low, high) {
   return found.ticks.length < 3 ? between(steps[place - 1]) : found;
 }
 
+/** Leave out ticks whose texts would touch. */
+function apart(ticks) {
+  let last = -Infinity;
+  return ticks.filter(({ at, text }) => {
+    const half = pen.measureText(text).width / 2;
+    const fits = at - half > last + 4;
+    if (fits) last = at + half;
+    return fits;
+  });
+}
+
 const pen = document.createElement("canvas").getContext("2d");
 pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
 
@@ -146,12 +157,8 @@ function chosenPanel(dataset, width) {
   const scale = (C, left, right) => left + 6 + ((Math.log10(C) - low) / (high - low)) * (right - left - 12);
   const powers = [];
   for (let power = Math.ceil(low); power <= high; power++) powers.push(10 ** power);
-  const axis = (left, right) => {
-    let last = -Infinity;
-    return (powers.length > 1 ? powers : values)
-      .map((C) => ({ at: scale(C, left, right), text: String(Number(C.toPrecision(3))) }))
-      .filter(({ at }) => at - last >= 30 && ((last = at), true));
-  };
+  const axis = (left, right) =>
+    apart((powers.length > 1 ? powers : values).map((C) => ({ at: scale(C, left, right), text: String(Number(C.toPrecision(3))) })));
   return panel(width, `Chosen C on ${dataset.name} by trainer`, trainers, axis, (svg, number, y, left, right) => {
     const counts = new Map();
     for (const cell of here) {
@@ -178,9 +185,23 @@ function secondsPanel(dataset, width) {
       .reduce((sum, cell) => sum + cell.seconds, 0),
   );
   const most = Math.max(...totals, 1e-9);
-  const text = (seconds) => `${seconds < 9.95 ? seconds.toFixed(seconds < 0.0995 ? 3 : 1) : Math.round(seconds)} s`;
-  return panel(width, `Training seconds on ${dataset.name} by trainer`, trainers, () => [], (svg, number, y, left, right) => {
-    const length = (totals[number] / most) * (right - left - 40);
+  const least = Math.max(Math.min(...totals), most * 1e-6);
+  // Bars of very different times are visible only on a logarithmic axis, which has ticks.
+  const isLogarithmic = most / least > 30;
+  const start = Math.floor(Math.log10(least) - 0.2);
+  const share = (seconds) =>
+    isLogarithmic ? Math.max(0, Math.log10(Math.max(seconds, least)) - start) / (Math.log10(most) - start) : seconds / most;
+  const lengthOf = (seconds, left, right) => share(seconds) * (right - left - 48);
+  const axis = (left, right) => {
+    const ticks = [];
+    for (let power = start; isLogarithmic && 10 ** power <= most; power++) {
+      ticks.push({ at: left + lengthOf(10 ** power, left, right), text: String(Number((10 ** power).toPrecision(1))) });
+    }
+    return apart(ticks);
+  };
+  const text = (seconds) => `${seconds < 9.95 ? Number(seconds).toPrecision(2) : Math.round(seconds)} s`;
+  return panel(width, `Training seconds on ${dataset.name} by trainer`, trainers, axis, (svg, number, y, left, right) => {
+    const length = lengthOf(totals[number], left, right);
     svg.append(
       drawn("rect", { class: "bar", x: left, y: y - 6, width: Math.max(1, length), height: 12, rx: 1.5 }),
       drawn("text", { x: left + length + 6, y: y + 4 }, text(totals[number])),
@@ -219,7 +240,7 @@ function makeExplorer(root) {
     root.append(element("p", { class: "quiet" }, "Only one trainer: nothing to compare."));
     return;
   }
-  const choice = { dataset: 0, measure: 0, ...firstPair(), query: null, shown: atFirst() };
+  const choice = { dataset: 0, measure: 0, ...firstPair(), query: null, shown: atFirst(), wanted: "" };
   const select = (label, name, options) => {
     const box = element("select", { id: `choose-${name}` });
     options.forEach((text, number) => box.append(element("option", { value: number }, text)));
@@ -228,6 +249,7 @@ function makeExplorer(root) {
       choice[name] = Number(box.value);
       choice.shown = atFirst();
       update();
+      keepLink();
     });
     return { name, box, label: element("label", {}, label, box) };
   };
@@ -242,13 +264,24 @@ function makeExplorer(root) {
     [choice.from, choice.to] = [choice.to, choice.from];
     choice.shown = atFirst();
     update();
+    keepLink();
+  });
+  const find = element("input", { type: "search", id: "find", autocomplete: "off", placeholder: "part of its id" });
+  find.addEventListener("input", () => {
+    choice.wanted = find.value.trim();
+    showFound();
+  });
+  find.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") found.querySelector("button")?.click();
   });
   const controls = element("div", { class: "controls" });
   controls.append(...selects.filter(({ name }) => name !== "dataset" || datasets.length > 1).map(({ label }) => label), swap);
+  controls.append(element("label", {}, "Find a query", find));
+  const found = element("div", { id: "found", "aria-live": "polite" });
   const overview = element("div", { id: "overview", "aria-live": "polite" });
   const lists = element("div", { class: "two", id: "changes" });
   const detail = element("div", { id: "detail" });
-  root.append(controls, overview, lists, detail);
+  root.append(controls, found, overview, lists, detail);
   let changes = [];
   let width = 0;
 
@@ -258,6 +291,7 @@ function makeExplorer(root) {
     changes = changesOf(dataset, choice);
     overview.replaceChildren(sentence(dataset, choice));
     drawStrip();
+    showFound();
     lists.replaceChildren(
       list("gain", `Queries that gain with ${trainers[choice.to]}`, changes, dataset, choice, open, more),
       list("loss", `Queries that lose with ${trainers[choice.to]}`, changes.slice().reverse(), dataset, choice, open, more),
@@ -277,17 +311,79 @@ function makeExplorer(root) {
     update();
     lists.querySelectorAll(`[data-kind="${kind}"] button`)[first].focus();
   }
-  function open(place) {
-    choice.query = place;
+  function showFound() {
+    found.replaceChildren();
+    if (choice.wanted) found.append(foundList(datasets[choice.dataset], choice, open));
+  }
+  function keepLink() {
+    if (choice.query !== null) history.replaceState(null, "", linkTo(choice));
+    else if (isQueryLink(location.hash)) history.replaceState(null, "", "#queries");
+  }
+  function show() {
     update();
     const head = detail.querySelector("h3");
     head.focus({ preventScroll: true });
     head.scrollIntoView({ block: "start" });
   }
+  function open(place) {
+    choice.query = place;
+    show();
+    const link = linkTo(choice);
+    if (location.hash !== link) history.pushState(null, "", link);
+  }
+  function follow() {
+    if (!isQueryLink(location.hash)) return;
+    const linked = readLink(location.hash);
+    Object.assign(choice, linked, { shown: atFirst() });
+    if (choice.query !== null) show();
+    else {
+      update();
+      const text = "The query of this link is not in this report.";
+      detail.append(element("p", { class: "quiet", role: "status" }, text));
+      detail.scrollIntoView({ block: "center" });
+    }
+  }
   update();
+  follow();
+  window.addEventListener("hashchange", follow);
   new ResizeObserver(() => {
     if (Math.floor(overview.clientWidth) !== width) drawStrip();
   }).observe(root);
+}
+
+// ---- Links: #query-ID, with the data set and the fold where there are several, and what is compared
+
+const isQueryLink = (hash) => hash.startsWith("#query-");
+
+function linkTo({ dataset, measure, from, to, query }) {
+  const { ids, folds, name, nFolds } = datasets[dataset];
+  const parts = { data: datasets.length > 1 ? name : null, fold: nFolds > 1 && folds[query] !== null ? folds[query] + 1 : null };
+  Object.assign(parts, { measure: measures[measure], from: trainers[from], to: trainers[to] });
+  const known = Object.entries(parts).filter(([, value]) => value !== null);
+  return `#query-${encode(ids[query])}${known.map(([key, value]) => `&${key}=${encode(value)}`).join("")}`;
+}
+
+/** Encode for a link; halves of surrogate pairs have no UTF-8. */
+const encode = (value) => encodeURIComponent(String(value).replace(/\p{Surrogate}/gu, "\ufffd"));
+
+/** Give the choice that a link stands for; `query` is null if it is not in the report. */
+function readLink(hash) {
+  const [id, ...rest] = hash.slice("#query-".length).split("&");
+  const parts = Object.fromEntries(rest.map((part) => part.split("=")));
+  const placeOf = (names, key) => names.findIndex((name) => encode(name) === parts[key]);
+  const linked = {};
+  for (const [key, names] of [["measure", measures], ["from", trainers], ["to", trainers]]) {
+    if (placeOf(names, key) >= 0) linked[key] = placeOf(names, key);
+  }
+  const isMeant = (dataset, place) =>
+    encode(dataset.ids[place]) === id && (parts.fold === undefined || dataset.folds[place] === Number(parts.fold) - 1);
+  const names = datasets.map(({ name }) => name);
+  for (const [number, dataset] of datasets.entries()) {
+    const query = dataset.ids.findIndex((_, place) => isMeant(dataset, place));
+    const isHere = parts.data === undefined || placeOf(names, "data") === number;
+    if (query >= 0 && isHere) return { ...linked, dataset: number, query };
+  }
+  return { ...linked, query: null };
 }
 
 /** Start with the first trainer and the best of the first column. */
@@ -359,19 +455,7 @@ function queryName(dataset, place) {
 function list(kind, title, changes, dataset, choice, open, more) {
   const wanted = changes.filter(({ change }) => (kind === "gain" ? change > 0 : change < 0));
   const items = element("ol", { class: "changes", "data-kind": kind });
-  for (const { place, before, after, change } of wanted.slice(0, choice.shown[kind])) {
-    const bar = element("span", { class: `fill ${kind}` });
-    bar.style.width = `${(100 * Math.abs(change)) / largest(changes)}%`;
-    const values = element("small", {}, `${before.toFixed(3)} → ${after.toFixed(3)}`);
-    const button = element(
-      "button",
-      { type: "button", "aria-pressed": String(place === choice.query), "data-place": place, onclick: () => open(place) },
-      element("span", { class: "id" }, queryName(dataset, place), values),
-      element("span", { class: "track", "aria-hidden": "true" }, bar),
-      element("span", { class: "amount" }, signed(change)),
-    );
-    items.append(element("li", {}, button));
-  }
+  for (const entry of wanted.slice(0, choice.shown[kind])) items.append(listItem(entry, largest(changes), dataset, choice, open));
   const box = element("div", {}, element("h3", {}, title), items);
   if (!wanted.length) box.append(element("p", { class: "quiet" }, "None."));
   const left = wanted.length - items.children.length;
@@ -383,11 +467,46 @@ function list(kind, title, changes, dataset, choice, open, more) {
   return box;
 }
 
+/** Give a query with its change, as a button that opens it. */
+function listItem({ place, before, after, change }, most, dataset, choice, open) {
+  const isKnown = before !== null && after !== null;
+  const bar = element("span", { class: `fill ${change > 0 ? "gain" : "loss"}`, hidden: !isKnown || change === 0 ? "" : null });
+  bar.style.width = `${(100 * Math.abs(change)) / most}%`;
+  const values = element("small", {}, isKnown ? `${before.toFixed(3)} → ${after.toFixed(3)}` : "undefined");
+  const button = element(
+    "button",
+    { type: "button", "aria-pressed": String(place === choice.query), "data-place": place, onclick: () => open(place) },
+    element("span", { class: "id" }, queryName(dataset, place), values),
+    element("span", { class: "track", "aria-hidden": "true" }, bar),
+    element("span", { class: "amount" }, isKnown ? signed(change) : "–"),
+  );
+  return element("li", {}, button);
+}
+
+/** List the queries whose id contains what was typed: equal ids first, then those that start with it. */
+function foundList(dataset, choice, open) {
+  const wanted = choice.wanted.toLowerCase();
+  const [before, after] = [choice.from, choice.to].map((trainer) => dataset.values[choice.measure][trainer]);
+  const distance = (id) => (id === wanted ? 0 : id.startsWith(wanted) ? 1 : 2);
+  const hits = dataset.ids
+    .map((id, place) => ({ id: String(id).toLowerCase(), place, before: before[place], after: after[place] }))
+    .filter(({ id }) => id.includes(wanted))
+    .map((entry) => ({ ...entry, change: entry.after - entry.before }))
+    .sort((a, b) => distance(a.id) - distance(b.id) || a.place - b.place);
+  const shown = hits.slice(0, N_SHOWN);
+  const most = Math.max(...shown.map(({ change }) => Math.abs(change)), 1e-9);
+  const items = element("ol", { class: "changes", "data-kind": "found" });
+  items.append(...shown.map((entry) => listItem(entry, most, dataset, choice, open)));
+  const rest = hits.length > N_SHOWN ? `; the first ${N_SHOWN}, type more to see others` : "";
+  return element("div", {}, element("p", { class: "quiet" }, `${plural(hits.length, "query", "queries")} found${rest}.`), items);
+}
+
 /** Show one query: what every measure says of both rankings, and the rankings. */
 function queryBox(dataset, choice) {
   const ranking = dataset.rankings[choice.query];
   const box = element("section", { class: "detail", "aria-label": "Chosen query" });
-  box.append(element("h3", { tabindex: "-1" }, queryName(dataset, choice.query)));
+  const link = element("a", { class: "permalink", href: linkTo(choice), title: "link to this query and these trainers" }, "Link");
+  box.append(element("div", { class: "title" }, element("h3", { tabindex: "-1" }, queryName(dataset, choice.query)), link));
   if (ranking) {
     const relevant = `${ranking.nRelevant.toLocaleString("en")} relevant`;
     const rule = relevantFrom === null ? "label above 0" : `label of at least ${relevantFrom}`;
@@ -453,7 +572,8 @@ function rankingTable(dataset, ranking, trainer, side, before) {
   const order = ranking.orders[trainer];
   const ties = new Set(ranking.ties[trainer]);
   const ranks = ranksOf(ranking, trainer);
-  const titles = [["rank", "Rank"], ["doc", "Document"], ["label", "Label"], ["score", "Score"]];
+  const { unit, text: scoreText } = scoreFormat(ranking.scores[trainer]);
+  const titles = [["rank", "Rank"], ["doc", "Document"], ["label", "Label"], ["score", `Score${unit}`]];
   if (side === 1) titles.push(["move", "Moved"]);
   const head = element("tr", { role: "row" });
   head.append(...titles.map(([name, text]) => element("th", { scope: "col", class: name, role: "columnheader" }, text)));
@@ -479,7 +599,16 @@ function rankingTable(dataset, ranking, trainer, side, before) {
   return element("table", { class: "ranking", role: "table", "aria-label": label }, element("thead", { role: "rowgroup" }, head), body);
 }
 
-const scoreText = (score) => String(Number(score.toPrecision(4))).replace("-", "−");
+/** Write all scores of a ranking with as many decimals, four digits of the largest; tiny and huge ones by a power of ten. */
+function scoreFormat(scores) {
+  const largest = Math.max(...scores.filter((score) => typeof score === "number").map(Math.abs), 0);
+  const power = largest > 0 ? Math.floor(Math.log10(largest)) : 0;
+  const shift = power < -3 || power > 4 ? power : 0;
+  const digits = Math.max(0, 3 - power + shift);
+  const superscript = [...String(shift)].map((sign) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[sign] ?? "⁻").join("");
+  const text = (score) => (score / 10 ** shift).toFixed(digits).replace(/^-(?=.*[1-9])/, "−").replace(/^-/, "");
+  return { unit: shift ? ` ×10${superscript}` : "", text };
+}
 
 function moveText(before, rank) {
   if (before === undefined) return "new";
@@ -502,6 +631,9 @@ function linkDocuments(sides) {
 // ---- Start
 
 document.querySelectorAll("table.sortable").forEach(makeSortable);
+for (const table of document.querySelectorAll(".scroll > table")) {
+  table.style.setProperty("--columns", table.rows[table.tHead.rows.length - 1].cells.length);
+}
 showPanels(
   document.getElementById("means"),
   columns.map((column) => ({ title: `${column.dataset}: ${column.measure}`, draw: (width) => meansPanel(column, width) })),

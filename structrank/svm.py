@@ -227,8 +227,8 @@ class StructRankSVM(LinearMethods, Ranker):
             `structrank.datasets.Shards`, which are read one after another and have their own y, qid and weights.
         y : array-like of shape (n_docs,)
             Labels, at least 0; larger is more relevant.
-        qid : array-like of shape (n_docs,), default None
-            Query of each row: any order, any hashable type. None makes all rows one query.
+        qid : array-like of shape (n_docs,) or int
+            Query of each row: any order, any hashable type. An integer makes all rows one query.
         sample_weight : array-like of shape (n_docs,), default None
             Weight of each row's query; constant within a query.
         callback : callable, default None
@@ -316,7 +316,7 @@ class StructRankSVM(LinearMethods, Ranker):
         missing = [f"{C:g}" for C in sorted(set(Cs) - set(models))]
         if missing:
             text = f"The path was interrupted; the models for C = {', '.join(missing)} are missing."
-            warnings.warn(text, checks.StructRankWarning, stacklevel=2)
+            warnings.warn(text, checks.StructRankWarning, stacklevel=3)
         return [models[C] for C in Cs if C in models]
 
     def predict(self, X: Matrix) -> NDArray[np.float64]:
@@ -333,7 +333,7 @@ class StructRankSVM(LinearMethods, Ranker):
         matrix = self._check_features(X)
         scores = score_rows(matrix, self.coef_)
         if not np.isfinite(scores).all():
-            checks.check_finite_matrix(matrix, getattr(X, "columns", None))
+            checks.check_finite_matrix(matrix, checks.column_names(X))
             raise ValueError(
                 f"the score of row {int(np.argmin(np.isfinite(scores)))} of X is too large for float64; X must have the scale "
                 "of the training data."
@@ -347,7 +347,7 @@ class StructRankSVM(LinearMethods, Ranker):
         ----------
         X : array-like or sparse matrix of shape (n_docs, n_features)
         y : array-like of shape (n_docs,)
-        qid : array-like of shape (n_docs,), default None
+        qid : array-like of shape (n_docs,) or int
         sample_weight : array-like of shape (n_docs,), default None
             Weight of each row's query; constant within a query.
 
@@ -359,12 +359,7 @@ class StructRankSVM(LinearMethods, Ranker):
         from structrank import metrics
 
         scores = self.predict(X)
-        if qid is None and getattr(self, "n_queries_", 1) > 1:
-            text = (
-                f"score treats all {len(scores)} rows as one query, as qid is None, but training had {self.n_queries_} "
-                "queries. Pass qid; searches of scikit-learn pass it on with sklearn.set_config(enable_metadata_routing=True)."
-            )
-            warnings.warn(text, checks.StructRankWarning, stacklevel=2)
+        qid = checks.as_query_ids(qid, scores.shape[0])
         measures = [criterion.measure(self.relevant_from) for criterion in self.parsed_criteria()]
         means = [metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name] for measure in measures]
         return float(np.mean(means))
@@ -491,7 +486,7 @@ class StructRankSVM(LinearMethods, Ranker):
             remarks.insert(0, f"Trained on the ramp bound of {names}, as the convex bound is vacuous on these data.")
         self.notes_ = (*remarks, *problems)
         for text in problems:
-            warnings.warn(text, checks.StructRankWarning, stacklevel=3)
+            warnings.warn(text, checks.StructRankWarning, stacklevel=4)
 
     def _problems(self, risk):
         """Return warnings about the training run; an empty list if there are none."""

@@ -102,7 +102,7 @@ class BoostedRanker(MeasureRanker):
                 f"min_child_samples={self.min_child_samples} documents and min_child_weight={self.min_child_weight:g} in each "
                 "leaf and reduces the loss. Lower these parameters, or check whether the features are informative."
             )
-            warnings.warn(text, checks.StructRankWarning, stacklevel=3)
+            warnings.warn(text, checks.StructRankWarning, stacklevel=4)
 
 
 class Course:

@@ -178,8 +178,8 @@ class LambdaMART(BoostedRanker):
             numpy, memory map, pandas, polars or scipy sparse.
         y : array-like of shape (n_docs,)
             Labels, at least 0; larger is more relevant.
-        qid : array-like of shape (n_docs,), default None
-            Query of each row: any order, any hashable type. None makes all rows one query.
+        qid : array-like of shape (n_docs,) or int
+            Query of each row: any order, any hashable type. An integer makes all rows one query.
         sample_weight : array-like of shape (n_docs,), default None
             Weights of the queries, given by row and constant within a query.
         labels : dict, default None

@@ -41,7 +41,7 @@ class MeasureRanker(Ranker):
     ...         return self
     ...     def predict(self, X):
     ...         return self._check_features(X)[:, 0]
-    >>> ByFirstFeature("mrr").fit([[2.0], [1.0]], [0, 1]).score([[2.0], [1.0]], [0, 1])
+    >>> ByFirstFeature("mrr").fit([[2.0], [1.0]], [0, 1], qid=0).score([[2.0], [1.0]], [0, 1], qid=0)
     0.5
     """
 
@@ -58,7 +58,7 @@ class MeasureRanker(Ranker):
         ----------
         X : array-like or sparse matrix of shape (n_docs, n_features)
         y : array-like of shape (n_docs,)
-        qid : array-like of shape (n_docs,), default None
+        qid : array-like of shape (n_docs,) or int
         sample_weight : array-like of shape (n_docs,), default None
             Weights of the queries, given by row and constant within a query.
 
@@ -67,8 +67,9 @@ class MeasureRanker(Ranker):
         float
             Mean over the queries for which the measure is defined.
         """
-        measure = metrics.parse(self.measure)
-        return metrics.evaluate(y, self.predict(X), qid, measure, sample_weight=sample_weight)[measure.name]
+        measure, scores = metrics.parse(self.measure), self.predict(X)
+        qid = checks.as_query_ids(qid, scores.shape[0])
+        return metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name]
 
     def _keep_course(self, X, data, reporter, reason, best_round):
         """Set the fitted attributes; called at the end of a successful `fit`."""
@@ -81,12 +82,12 @@ class MeasureRanker(Ranker):
         reporter.finish(reason)
         if reason == "interrupted":
             text = f"Training was interrupted after {reporter.name} {self.n_iter_}; the model is the best so far."
-            warnings.warn(text, checks.StructRankWarning, stacklevel=3)
+            warnings.warn(text, checks.StructRankWarning, stacklevel=4)
 
     def _check_features(self, X):
         """Return X converted by `checks.as_matrix`, after all checks that scoring needs."""
         matrix = super()._check_features(X)
-        checks.check_finite_matrix(matrix, getattr(X, "columns", None))
+        checks.check_finite_matrix(matrix, checks.column_names(X))
         return matrix
 
 
@@ -105,7 +106,7 @@ def as_validation(validation, training):
 
     Examples
     --------
-    >>> as_validation(([[0.0], [1.0]], [0, 1], ["a", "a"]), RankingData([[2.0]], [1])).labels
+    >>> as_validation(([[0.0], [1.0]], [0, 1], ["a", "a"]), RankingData([[2.0]], [1], qid=0)).labels
     array([0., 1.])
     """
     if validation is None:

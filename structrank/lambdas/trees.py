@@ -82,8 +82,8 @@ class TreeRanker(Ranker):
             numpy, memory map, pandas, polars or scipy sparse; finite numbers.
         y : array-like of shape (n_docs,)
             Grades, integers from 0 to 30; with `relevant_from` any numbers of at least 0.
-        qid : array-like of shape (n_docs,), default None
-            Query of each row: any order, any hashable type. None makes all rows one query.
+        qid : array-like of shape (n_docs,) or int
+            Query of each row: any order, any hashable type. An integer makes all rows one query.
         sample_weight : array-like of shape (n_docs,), default None
             Weights of the queries, given by row and constant within a query.
         validation : tuple (X, y, qid) or Dataset, default None
@@ -124,7 +124,7 @@ class TreeRanker(Ranker):
         (n_docs,) array
         """
         matrix = self._check_features(X)
-        checks.check_finite_matrix(matrix, getattr(X, "columns", None))
+        checks.check_finite_matrix(matrix, checks.column_names(X))
         library = self._import()
         # Missing in a model loaded from a file, which holds only the text.
         if getattr(self, "_model", None) is None:

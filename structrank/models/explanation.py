@@ -68,7 +68,7 @@ def explain(
     seen = [step for step in (scaler, learner) if step is not None]
     judge = next((step for step in seen if hasattr(step, "feature_names_in_")), seen[0])
     validate_data(judge, X, reset=False, skip_check_array=True)
-    checks.check_finite_matrix(matrix, getattr(X, "columns", None))
+    checks.check_finite_matrix(matrix, checks.column_names(X))
     dense = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
     dense = dense.astype(np.float64)
     explanation = Explanation(function.names, dense, function.contributions(dense))

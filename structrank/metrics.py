@@ -855,7 +855,8 @@ def usage(short):
 class Evaluation(dict):
     """Result of `evaluate`: a dict from names of measures to means, or to arrays of one value per query.
 
-    Printing also shows the settings of each measure and the number of queries for which it is undefined.
+    Names are found in any case. Printing also shows the settings of each measure and the number of queries for which it is
+    undefined.
 
     Attributes
     ----------
@@ -886,6 +887,13 @@ class Evaluation(dict):
     def n_queries(self):
         """Number of queries."""
         return len(self.query_ids)
+
+    def __missing__(self, name):
+        """Look the name up in any case, as `parse` reads it."""
+        for known in self:
+            if known.lower() == str(name).lower():
+                return self[known]
+        raise KeyError(f"{name!r} was not evaluated; it has {', '.join(map(repr, self))}.")
 
     def __repr__(self):
         lines = [super().__repr__(), "1 query" if self.n_queries == 1 else f"{self.n_queries} queries"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structrank import criteria
 from structrank._support import checks
@@ -318,6 +318,12 @@ class StructRankSVM(LinearMethods, Ranker):
             text = f"The path was interrupted; the models for C = {', '.join(missing)} are missing."
             warnings.warn(text, checks.StructRankWarning, stacklevel=3)
         return [models[C] for C in Cs if C in models]
+
+    @property
+    def intercept_(self) -> float:
+        """0, as a constant does not change a ranking; tools for linear models read it beside `coef_`."""
+        check_is_fitted(self)
+        return 0.0
 
     def predict(self, X: Matrix) -> NDArray[np.float64]:
         """Score documents, w.x; higher is better.

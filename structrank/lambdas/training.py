@@ -126,6 +126,18 @@ def as_validation(validation, training):
     return data
 
 
+def shares(gains):
+    """Divide gains by their sum; return zeros if all are 0.
+
+    Examples
+    --------
+    >>> shares(np.array([3.0, 1.0])).tolist(), shares(np.zeros(2)).tolist()
+    ([0.75, 0.25], [0.0, 0.0])
+    """
+    total = gains.sum()
+    return gains / total if total > 0 else np.zeros(gains.shape[0])
+
+
 def training_evaluator(measure, data):
     """Return the evaluator of the training queries; raise if the measure is undefined for all of them."""
     evaluator = Evaluator(measure, data.labels, data.grouping, data.query_weights)

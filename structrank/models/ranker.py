@@ -58,6 +58,9 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
     array([2, 1, 1])
     """
 
+    # Attributes that are computed again when they are missing: neither copied nor pickled.
+    _caches: tuple[str, ...] = ()
+
     # Requested by default, so that users need not call set_fit_request and set_score_request.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True}  # noqa: RUF012
@@ -67,6 +70,9 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
             if name in vars(cls):
                 setattr(cls, name, complete_fit(vars(cls)[name]))
         super().__init_subclass__(**kwargs)
+
+    def __getstate__(self):
+        return {name: value for name, value in super().__getstate__().items() if name not in self._caches}
 
     def rank(self, X: Matrix, qid: ArrayLike | None = None, group: ArrayLike | None = None) -> NDArray[np.int64]:
         """Rank documents within their queries.

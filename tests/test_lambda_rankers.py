@@ -296,7 +296,7 @@ def test_invalid_parameters_are_rejected_before_the_data_are_read(settings, mess
 
 def test_invalid_data_are_rejected(train):
     with pytest.raises(ValueError, match="no query has documents that map distinguishes"):
-        LambdaRank("map").fit([[1.0], [2.0]], [0, 0])
+        LambdaRank("map").fit([[1.0], [2.0]], [0, 0], qid=0)
     with pytest.raises(ValueError, match="no query has documents of different labels"):
         RankNet().fit([[1.0], [2.0]], [1, 1], qid=0)
     with pytest.raises(ValueError, match="validation is of length 2"):

@@ -141,7 +141,7 @@ def test_training_scales_to_a_million_queries(rng, formulation):
 def test_training_scales_to_a_million_documents_in_one_query(rng, criterion):
     X = rng.standard_normal((1_000_000, 2))
     y = X[:, 0] + 0.5 * rng.standard_normal(1_000_000) > 1.5
-    assert fitted(X, y.astype(int), criterion=criterion, C=10.0).score(X, y.astype(int)) > 0.7
+    assert fitted(X, y.astype(int), criterion=criterion, C=10.0).score(X, y.astype(int), qid=0) > 0.7
 
 
 # ---- Arbitrary input
@@ -212,7 +212,7 @@ def test_any_parameters_are_used_or_rejected(parameters):
     if parameters.get("n_jobs") not in (None, 0, -1):
         parameters["n_jobs"] = None  # any large number of threads is valid
     with contextlib.suppress(ValueError):
-        model = StructRankSVM(**parameters).fit([[0.0], [1.0], [0.5]], [0, 1, 0])
+        model = StructRankSVM(**parameters).fit([[0.0], [1.0], [0.5]], [0, 1, 0], qid=0)
         assert model.certificate_.dual <= model.certificate_.primal
 
 

@@ -346,7 +346,7 @@ def check_label_sources(labels, objective, data):
     --------
     >>> from structrank.training.data import RankingData
     >>> from structrank.lambdas.objectives import Graded
-    >>> check_label_sources({"clicks": [0.5, None]}, Graded(), RankingData([[1.0], [2.0]], [0, 1]))
+    >>> check_label_sources({"clicks": [0.5, None]}, Graded(), RankingData([[1.0], [2.0]], [0, 1], qid=0))
     Traceback (most recent call last):
     ...
     ValueError: labels['clicks'] has None at row 1; expected numbers, nan where a document has no label.

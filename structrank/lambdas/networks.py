@@ -175,7 +175,7 @@ def moments(data):
     Examples
     --------
     >>> from structrank.training.data import RankingData
-    >>> mean, scale = moments(RankingData([[0.0, 5.0], [4.0, 5.0]], [0, 1]))
+    >>> mean, scale = moments(RankingData([[0.0, 5.0], [4.0, 5.0]], [0, 1], qid=0))
     >>> mean.tolist(), scale.tolist()
     ([2.0, 5.0], [0.5, 0.0])
     """

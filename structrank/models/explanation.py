@@ -55,7 +55,7 @@ def explain(
     Examples
     --------
     >>> from structrank import StructRankSVM
-    >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 1.0]], [0, 1], qid=0)
     >>> explain(model, [[0.0, 5.0], [2.0, 3.0]], pair=(1, 0))
     Document 1 is above document 0 by 1: f1 +1.
     """
@@ -255,7 +255,7 @@ class ExplanationDisplay(Display):
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> from structrank import StructRankSVM
-    >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 1.0]], [0, 1], qid=0)
     >>> display = ExplanationDisplay.from_estimator(model, [[0.0, 5.0], [2.0, 3.0]], pair=(1, 0))
     >>> display.shown_, display.ax_.get_xlabel()
     (['f1', 'f2'], 'contribution to the difference of scores')

@@ -18,7 +18,7 @@ except ImportError:  # scikit-learn below 1.9 has no callbacks: nothing can be s
     with_callbacks = None
 
 _LOG = logging.getLogger(__name__)
-_LIGHTGBM = ("group", "eval_set", "eval_group")
+_LIGHTGBM = {"group": "ArrayLike | None", "eval_set": "Any", "eval_group": "Any"}
 
 
 def complete_fit(fit):
@@ -65,7 +65,8 @@ def complete_fit(fit):
             return _fit_with_callbacks(self, fit, given)
         return fit(*given.args, **given.kwargs)
 
-    others = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in _LIGHTGBM]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    others = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in _LIGHTGBM.items()]
     completed.__signature__ = own.replace(parameters=[*own.parameters.values(), *others])  # type: ignore[attr-defined]
     return completed
 

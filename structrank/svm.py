@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from structrank.solvers import Iteration
 
 
+_LOG = logging.getLogger(__name__)
 # More ranks than any list can have.
 _NO_CUT = 2**31
 
@@ -491,6 +493,8 @@ class StructRankSVM(LinearMethods, Ranker):
             names = " + ".join(part.name for part in training.ramp_objective.parts)
             remarks.insert(0, f"Trained on the ramp bound of {names}, as the convex bound is vacuous on these data.")
         self.notes_ = (*remarks, *problems)
+        for text in remarks:
+            _LOG.info("%s", text)
         for text in problems:
             warnings.warn(text, checks.StructRankWarning, stacklevel=4)
 
@@ -521,7 +525,7 @@ def _check_solver(solver):
 
 
 class _Reporter:
-    """Show progress and call the user's callback."""
+    """Show and log progress, and call the user's callback."""
 
     def __init__(self, callback, verbose, C):
         self.callback, self.C = callback, C
@@ -531,11 +535,15 @@ class _Reporter:
     def __call__(self, iteration):
         if self.line is not None:
             self.line.update(self._text(iteration))
+        if _LOG.isEnabledFor(logging.DEBUG):
+            _LOG.debug("%s", self._text(iteration))
         return self.callback is not None and self.callback(iteration)
 
     def finish(self, result):
+        text = f"{self._text(result.history[-1])}  {result.reason}"
+        _LOG.info("%s", text)
         if self.line is not None:
-            self.line.finish(f"{self._text(result.history[-1])}  {result.reason}")
+            self.line.finish(text)
 
     def _text(self, iteration):
         seconds = time.perf_counter() - self.started

@@ -230,6 +230,8 @@ def as_table(X):
 
 def column_names(X):
     """Return the column names of a table; None if X has none."""
+    if hasattr(X, "collect_schema"):  # polars, also lazy
+        return X.collect_schema().names()
     names = getattr(X, "column_names", None)  # pyarrow, whose `columns` are the values, and Hugging Face
     return getattr(X, "columns", None) if names is None else names
 

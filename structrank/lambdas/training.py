@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from structrank._support.typing import Matrix
+
+
+_LOG = logging.getLogger(__name__)
 
 
 class MeasureRanker(Ranker):
@@ -222,7 +226,7 @@ class Round:
 
 
 class RoundReporter:
-    """Store the rounds, show a progress line and call the user's callback.
+    """Store the rounds, show a progress line, log, and call the user's callback.
 
     Parameters
     ----------
@@ -254,12 +258,18 @@ class RoundReporter:
         self._seconds += entry.seconds
         if self._line is not None:
             self._line.update(self._text(entry))
+        if _LOG.isEnabledFor(logging.DEBUG):
+            _LOG.debug("%s", self._text(entry))
         return self.callback is not None and bool(self.callback(entry))
 
     def finish(self, reason):
-        """Show the last round and the reason for stopping."""
-        if self._line is not None and self.rounds:
-            self._line.finish(f"{self._text(self.rounds[-1])}  {reason}")
+        """Show and log the last round and the reason for stopping."""
+        if not self.rounds:
+            return
+        text = f"{self._text(self.rounds[-1])}  {reason}"
+        _LOG.info("%s", text)
+        if self._line is not None:
+            self._line.finish(text)
 
     @property
     def history(self):

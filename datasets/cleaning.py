@@ -211,14 +211,9 @@ class PerQueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any, qid: Any = None) -> Any:
         """Scale X within each query; returns a new matrix of the same shape."""
         check_is_fitted(self)
-        if qid is None:
-            raise ValueError(
-                "qid is missing: documents are scaled within their query. Pass qid=..., and in a Pipeline "
-                "enable scikit-learn's metadata routing (sklearn.set_config(enable_metadata_routing=True))."
-            )
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        X, qid = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32)), column_or_1d(qid)
-        check_consistent_length(X, qid)
+        X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
+        qid = checks.as_query_ids(qid, X.shape[0])
         X, constant = _scale(X, qid)
         self.scaled_ = Scaled(constant)
         return X
@@ -243,7 +238,7 @@ def _each_part(data: Any, change: Callable[[Dataset], Dataset]) -> Any:
 def _checked(X, y, qid):
     X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
     y = column_or_1d(y)
-    qid = np.zeros(len(y), dtype=np.int64) if qid is None else column_or_1d(qid)
+    qid = column_or_1d(checks.as_query_ids(qid, len(y)))
     check_consistent_length(X, y, qid)
     return X, y, qid
 

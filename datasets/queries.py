@@ -81,7 +81,8 @@ class Grouping:
 def group_by_query(qid, n_rows, against="X"):
     """Group rows by query id, in any order and of any hashable type; return a `Grouping`.
 
-    None makes all rows one query. `against` names the array with `n_rows` rows that `qid` must match, for error messages.
+    An integer makes all rows one query; None is an error. `against` names the array with `n_rows` rows that `qid` must match,
+    for error messages.
 
     Examples
     --------
@@ -89,8 +90,6 @@ def group_by_query(qid, n_rows, against="X"):
     >>> grouping.ids.tolist(), grouping.rows.tolist(), grouping.indptr.tolist()
     (['b', 'a'], [0, 2, 1], [0, 2, 3])
     """
-    if qid is None:
-        return Grouping(np.arange(n_rows), np.array([0, n_rows]), np.array([0]))
     qid = checks.as_query_ids(qid, n_rows, against)
     rows, indptr = group_rows(qid)
     return Grouping(rows, indptr, qid[rows[indptr[:-1]]])

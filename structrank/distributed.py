@@ -55,6 +55,7 @@ class DaskBackend:
         """Return the risk of an objective over a training set, on the cluster; see `structrank.training.risk.Risk`."""
         if self.client.status != "running":
             raise ValueError(f"client is {self.client.status}; expected one that is connected to a cluster.")
+        checks.check_qid_is_no_feature(checks.column_names(X))
         if is_dask(X):
             sources = self._partitions(X, y, qid, sample_weight)
         elif isinstance(X, Shards):
@@ -77,7 +78,7 @@ class DaskBackend:
         X = checks.as_matrix(X)
         n_docs = X.shape[0]
         y = checks.as_labels(y, n_docs)
-        qid = np.zeros(n_docs, dtype=np.int64) if qid is None else checks.as_query_ids(qid, n_docs)
+        qid = checks.as_query_ids(qid, n_docs)
         if sample_weight is not None:
             sample_weight = checks.as_column(sample_weight, n_docs, "sample_weight")
         return cut_shards(X, y, qid, sample_weight, self.docs_per_shard)

@@ -855,7 +855,8 @@ def usage(short):
 class Evaluation(dict):
     """Result of `evaluate`: a dict from names of measures to means, or to arrays of one value per query.
 
-    Printing also shows the settings of each measure and the number of queries for which it is undefined.
+    Names are found in any case. Printing also shows the settings of each measure and the number of queries for which it is
+    undefined.
 
     Attributes
     ----------
@@ -886,6 +887,13 @@ class Evaluation(dict):
     def n_queries(self):
         """Number of queries."""
         return len(self.query_ids)
+
+    def __missing__(self, name):
+        """Look the name up in any case, as `parse` reads it."""
+        for known in self:
+            if known.lower() == str(name).lower():
+                return self[known]
+        raise KeyError(f"{name!r} was not evaluated; it has {', '.join(map(repr, self))}.")
 
     def __repr__(self):
         lines = [super().__repr__(), "1 query" if self.n_queries == 1 else f"{self.n_queries} queries"]
@@ -919,8 +927,8 @@ def evaluate(
         Labels, at least 0; larger is more relevant.
     scores : array-like of shape (n_docs,)
         Documents are ranked by decreasing score.
-    qid : array-like of shape (n_docs,), or None
-        The query of each row, in any order, of any hashable type; None makes all rows one query.
+    qid : array-like of shape (n_docs,), int or None
+        The query of each row, in any order, of any hashable type; an integer or None makes all rows one query.
     measures : str, Measure, or a list of them
         Names as `parse` reads them, or value objects such as ``NDCG(k=10, gain="linear")``.
     gain : {"exp2", "linear", "binary"}, default "exp2"
@@ -959,7 +967,7 @@ def evaluate(
     """
     chosen = parse_all(measures, gain=gain, discount=discount, relevant_from=relevant_from)
     empty = checks.check_empty(empty)
-    grouping = group_by_query(qid, checks.count_rows(y, "y"), against="y")
+    grouping = group_by_query(0 if qid is None else qid, checks.count_rows(y, "y"), against="y")
     weights = np.ones(grouping.n_queries)
     if sample_weight is not None:
         weights = checks.check_row_weights(sample_weight, grouping.rows, grouping.indptr, grouping.ids, against="y")
@@ -1090,11 +1098,7 @@ class Scorer:
 
     def __call__(self, estimator, X, y, qid=None, sample_weight=None):
         """Compute the mean of the measure over the queries for which it is defined; weights are constant within a query."""
-        if qid is None:
-            raise ValueError(
-                f"qid is missing: {self.measure.name} is a mean over queries. Pass it to scikit-learn as params={{'qid': qid}} "
-                "with sklearn.set_config(enable_metadata_routing=True)."
-            )
+        qid = checks.as_query_ids(qid, checks.count_rows(y, "y"), against="y")
         scores = predict(estimator, X, qid)
         return evaluate(y, scores, qid, self.measure, sample_weight=sample_weight)[self.measure.name]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structrank import criteria
 from structrank._support import checks
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from structrank.solvers import Iteration
 
 
+_LOG = logging.getLogger(__name__)
 # More ranks than any list can have.
 _NO_CUT = 2**31
 
@@ -227,8 +229,8 @@ class StructRankSVM(LinearMethods, Ranker):
             `structrank.datasets.Shards`, which are read one after another and have their own y, qid and weights.
         y : array-like of shape (n_docs,)
             Labels, at least 0; larger is more relevant.
-        qid : array-like of shape (n_docs,), default None
-            Query of each row: any order, any hashable type. None makes all rows one query.
+        qid : array-like of shape (n_docs,) or int
+            Query of each row: any order, any hashable type. An integer makes all rows one query.
         sample_weight : array-like of shape (n_docs,), default None
             Weight of each row's query; constant within a query.
         callback : callable, default None
@@ -316,8 +318,14 @@ class StructRankSVM(LinearMethods, Ranker):
         missing = [f"{C:g}" for C in sorted(set(Cs) - set(models))]
         if missing:
             text = f"The path was interrupted; the models for C = {', '.join(missing)} are missing."
-            warnings.warn(text, checks.StructRankWarning, stacklevel=2)
+            warnings.warn(text, checks.StructRankWarning, stacklevel=3)
         return [models[C] for C in Cs if C in models]
+
+    @property
+    def intercept_(self) -> float:
+        """0, as a constant does not change a ranking; tools for linear models read it beside `coef_`."""
+        check_is_fitted(self)
+        return 0.0
 
     def predict(self, X: Matrix) -> NDArray[np.float64]:
         """Score documents, w.x; higher is better.
@@ -333,7 +341,7 @@ class StructRankSVM(LinearMethods, Ranker):
         matrix = self._check_features(X)
         scores = score_rows(matrix, self.coef_)
         if not np.isfinite(scores).all():
-            checks.check_finite_matrix(matrix, getattr(X, "columns", None))
+            checks.check_finite_matrix(matrix, checks.column_names(X))
             raise ValueError(
                 f"the score of row {int(np.argmin(np.isfinite(scores)))} of X is too large for float64; X must have the scale "
                 "of the training data."
@@ -347,7 +355,7 @@ class StructRankSVM(LinearMethods, Ranker):
         ----------
         X : array-like or sparse matrix of shape (n_docs, n_features)
         y : array-like of shape (n_docs,)
-        qid : array-like of shape (n_docs,), default None
+        qid : array-like of shape (n_docs,) or int
         sample_weight : array-like of shape (n_docs,), default None
             Weight of each row's query; constant within a query.
 
@@ -359,12 +367,7 @@ class StructRankSVM(LinearMethods, Ranker):
         from structrank import metrics
 
         scores = self.predict(X)
-        if qid is None and getattr(self, "n_queries_", 1) > 1:
-            text = (
-                f"score treats all {len(scores)} rows as one query, as qid is None, but training had {self.n_queries_} "
-                "queries. Pass qid; searches of scikit-learn pass it on with sklearn.set_config(enable_metadata_routing=True)."
-            )
-            warnings.warn(text, checks.StructRankWarning, stacklevel=2)
+        qid = checks.as_query_ids(qid, scores.shape[0])
         measures = [criterion.measure(self.relevant_from) for criterion in self.parsed_criteria()]
         means = [metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name] for measure in measures]
         return float(np.mean(means))
@@ -490,8 +493,10 @@ class StructRankSVM(LinearMethods, Ranker):
             names = " + ".join(part.name for part in training.ramp_objective.parts)
             remarks.insert(0, f"Trained on the ramp bound of {names}, as the convex bound is vacuous on these data.")
         self.notes_ = (*remarks, *problems)
+        for text in remarks:
+            _LOG.info("%s", text)
         for text in problems:
-            warnings.warn(text, checks.StructRankWarning, stacklevel=3)
+            warnings.warn(text, checks.StructRankWarning, stacklevel=4)
 
     def _problems(self, risk):
         """Return warnings about the training run; an empty list if there are none."""
@@ -520,7 +525,7 @@ def _check_solver(solver):
 
 
 class _Reporter:
-    """Show progress and call the user's callback."""
+    """Show and log progress, and call the user's callback."""
 
     def __init__(self, callback, verbose, C):
         self.callback, self.C = callback, C
@@ -530,11 +535,15 @@ class _Reporter:
     def __call__(self, iteration):
         if self.line is not None:
             self.line.update(self._text(iteration))
+        if _LOG.isEnabledFor(logging.DEBUG):
+            _LOG.debug("%s", self._text(iteration))
         return self.callback is not None and self.callback(iteration)
 
     def finish(self, result):
+        text = f"{self._text(result.history[-1])}  {result.reason}"
+        _LOG.info("%s", text)
         if self.line is not None:
-            self.line.finish(f"{self._text(result.history[-1])}  {result.reason}")
+            self.line.finish(text)
 
     def _text(self, iteration):
         seconds = time.perf_counter() - self.started

@@ -193,7 +193,7 @@ def test_inputs_are_not_changed_and_types_are_kept(step):
 
 @pytest.mark.parametrize("step", STEPS)
 def test_invalid_input_is_rejected(step):
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+    with pytest.raises(ValueError, match="qid has 1 entries but X has 2 rows"):
         step(numbered([[1.0], [2.0]], [1, 0], [1]))
     with pytest.raises(ValueError, match="NaN"):
         step(numbered([[np.nan], [2.0]], [1, 0], [1, 1]))

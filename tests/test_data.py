@@ -35,9 +35,9 @@ def test_rows_are_grouped_by_id_in_order_of_appearance(qid):
     assert [expected_ids[q] for q in grouping.query_of_row()] == values
 
 
-def test_rows_without_ids_form_one_query():
-    grouping = group_by_query(None, 4)
-    assert grouping.sizes.tolist() == [4]
+def test_an_integer_makes_all_rows_one_query():
+    grouping = group_by_query(7, 4)
+    assert (grouping.sizes.tolist(), grouping.ids.tolist()) == ([4], [7])
 
 
 @pytest.mark.parametrize("kind", ["C", "F", "float32", "int", "csr", "rows of a larger array"])
@@ -79,20 +79,20 @@ def test_slopes_are_sums_of_rows_query_by_query(kind, n_docs, rng):
 
 def test_matrices_are_not_copied(tmp_path):
     X = np.ones((10, 3), dtype=np.float32)
-    assert np.shares_memory(RankingData(X, np.arange(10)).X, X)
+    assert np.shares_memory(RankingData(X, np.arange(10), qid=0).X, X)
     assert kernel_matrix(X)[0] is X
     mapped = np.memmap(tmp_path / "X", dtype=np.float64, mode="w+", shape=(4, 2))
-    assert isinstance(RankingData(mapped, [0, 1, 0, 1]).X, np.memmap)
+    assert isinstance(RankingData(mapped, [0, 1, 0, 1], qid=0).X, np.memmap)
     assert np.shares_memory(kernel_matrix(mapped)[0], mapped)
     sparse = scipy.sparse.csr_matrix(X)
-    assert RankingData(sparse, np.arange(10)).X.data is sparse.data
+    assert RankingData(sparse, np.arange(10), qid=0).X.data is sparse.data
 
 
 def test_column_names_are_compared_if_both_have_names():
     X = np.arange(6.0).reshape(2, 3)
 
     def data(columns=None):
-        return RankingData(X if columns is None else pd.DataFrame(X, columns=list(columns)), [0, 1])
+        return RankingData(X if columns is None else pd.DataFrame(X, columns=list(columns)), [0, 1], qid=0)
 
     data("abc").check_columns(data("abc"))
     for other in (data(), data([0, 1, 2]), data(["a", "b", "c"])):

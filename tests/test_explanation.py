@@ -42,7 +42,7 @@ def test_contributions_of_a_document_add_up_to_its_score(container, model, docum
     assert found.names == tuple(NAMES)
     assert found.scores == pytest.approx(expected, abs=1e-12)
     assert found.contributions == pytest.approx(model.coef_ * documents.to_numpy(), abs=1e-15)
-    assert found.ranks.tolist() == model.rank(documents).tolist()
+    assert found.ranks.tolist() == model.rank(documents, qid=0).tolist()
 
 
 @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(feature_range=(-1, 2))])

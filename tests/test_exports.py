@@ -252,7 +252,7 @@ def test_negative_scores_warn_and_can_be_shifted(engine, parts, fitted):
 
 
 def test_no_warning_where_scores_cannot_be_negative():
-    model = StructRankSVM("auc").fit([[0.0, 0.0], [1.0, 2.0]], [0, 1])
+    model = StructRankSVM("auc").fit([[0.0, 0.0], [1.0, 2.0]], [0, 1], qid=0)
     assert (model.coef_ > 0).all()
     assert model.to_solr("m", "s") == model.to_solr("m", "s", shift=0.0)
     scaler = MinMaxScaler().fit([[0.0, 0.0], [1.0, 2.0]])

@@ -119,7 +119,7 @@ assert not events, events
 
 def test_loading_a_model_executes_no_code_and_opens_no_other_file(tmp_path):
     path = tmp_path / "m"
-    structrank.StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1]).save(path)
+    structrank.StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0).save(path)
     code = """
 import os
 from structrank import load_model

@@ -27,7 +27,7 @@ MEASURES = [
 
 def value_of(labels_by_rank, measure):
     n_docs = len(labels_by_rank)
-    return metrics.parse(measure).per_query(labels_by_rank, -np.arange(n_docs), group_by_query(None, n_docs))[0]
+    return metrics.parse(measure).per_query(labels_by_rank, -np.arange(n_docs), group_by_query(0, n_docs))[0]
 
 
 def random_queries(rng, n):

@@ -296,9 +296,9 @@ def test_invalid_parameters_are_rejected_before_the_data_are_read(settings, mess
 
 def test_invalid_data_are_rejected(train):
     with pytest.raises(ValueError, match="no query has documents that map distinguishes"):
-        LambdaRank("map").fit([[1.0], [2.0]], [0, 0])
+        LambdaRank("map").fit([[1.0], [2.0]], [0, 0], qid=0)
     with pytest.raises(ValueError, match="no query has documents of different labels"):
-        RankNet().fit([[1.0], [2.0]], [1, 1])
+        RankNet().fit([[1.0], [2.0]], [1, 1], qid=0)
     with pytest.raises(ValueError, match="validation is of length 2"):
         fit(LambdaRank(), train, validation=(train.X, train.y))
     with pytest.raises(ValueError, match="validation: X has 1 features"):
@@ -314,6 +314,16 @@ def test_invalid_data_are_rejected(train):
         fit(LambdaRank(learning_rate=1e308), train)
 
 
+class OfOneQuery(RankNet):
+    """A learner of data without ids, which scikit-learn's checks pass."""
+
+    def fit(self, X, y, qid=0, sample_weight=None):
+        return super().fit(X, y, qid, sample_weight)
+
+    def score(self, X, y, qid=0):
+        return super().score(X, y, qid)
+
+
 def test_scikit_learns_own_checks_pass():
     reason = "weights belong to queries, and these checks put all rows in one query"
     not_applicable = {
@@ -321,7 +331,7 @@ def test_scikit_learns_own_checks_pass():
         "check_sample_weight_equivalence_on_dense_data": reason,
         "check_sample_weight_equivalence_on_sparse_data": reason,
     }
-    check_estimator(RankNet(hidden_units=2, max_epochs=2), expected_failed_checks=not_applicable)
+    check_estimator(OfOneQuery(hidden_units=2, max_epochs=2), expected_failed_checks=not_applicable)
 
 
 # --- common parts of the learners -------------------------------------------------------------------------------------

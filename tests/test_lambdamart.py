@@ -319,7 +319,7 @@ def test_nothing_is_printed_unless_verbose(fold, capfd):
 
 def test_data_that_no_tree_can_split_raise_or_warn(fold):
     with pytest.raises(ValueError, match="X has no feature that could split its 3 documents into leaves of at least min_c"):
-        LambdaMART().fit([[0.0], [1.0], [2.0]], [0, 1, 2])
+        LambdaMART().fit([[0.0], [1.0], [2.0]], [0, 1, 2], qid=0)
     with pytest.raises(ValueError, match="X has no feature that could split"):
         LambdaMART().fit(np.ones_like(fold.train.X), fold.train.y, qid=fold.train.qid)
     with pytest.warns(StructRankWarning, match="No tree could be grown.*min_child_weight=1e\\+09"):

@@ -608,7 +608,7 @@ def test_invalid_input_is_rejected_with_its_place(changed, message):
 
 def test_per_query_rejects_labels_that_do_not_match_the_grouping():
     with pytest.raises(ValueError, match="y has 2 entries but qid has 3 rows"):
-        MAP().per_query([0, 1], [1.0, 2.0, 3.0], group_by_query(None, 3))
+        MAP().per_query([0, 1], [1.0, 2.0, 3.0], group_by_query(0, 3))
 
 
 def test_large_labels_are_accepted_unless_gains_overflow():

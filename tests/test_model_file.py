@@ -29,7 +29,7 @@ DATA = pathlib.Path(__file__).parent / "data"
 @pytest.fixture(scope="module")
 def small():
     """A model with a small file."""
-    return StructRankSVM("auc", C=0.1).fit([[0.0, 1.0], [1.0, 0.5], [0.25, 0.0]], [0, 1, 0])
+    return StructRankSVM("auc", C=0.1).fit([[0.0, 1.0], [1.0, 0.5], [0.25, 0.0]], [0, 1, 0], qid=0)
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_untrained_models_and_unregistered_classes_are_rejected(path):
         pass
 
     with pytest.raises(ValueError, match=r"Mine is not a learner that model files know; see structrank.models.files.register"):
-        Mine().fit([[0.0], [1.0]], [0, 1]).save(path)
+        Mine().fit([[0.0], [1.0]], [0, 1], qid=0).save(path)
     assert not path.exists()
 
 
@@ -217,7 +217,7 @@ def test_custom_classes_can_be_registered(small, path, monkeypatch):
         load_and_change(small, path, criterion=MyAUC())
     files.register(MyAUC)
     assert load_and_change(small, path, criterion=MyAUC(0.25)).criterion == MyAUC(0.25)
-    files.register(MySVM)(criterion=[MyAUC()]).fit([[0.0], [1.0]], [0, 1]).save(path)
+    files.register(MySVM)(criterion=[MyAUC()]).fit([[0.0], [1.0]], [0, 1], qid=0).save(path)
     assert type(load_model(path)) is MySVM
     monkeypatch.setattr(files, "_registered", {"MySVM": MySVM})
     with pytest.raises(ValueError, match=r"class MyAUC is not known here.* structrank.models.files.register\(MyAUC\)"):

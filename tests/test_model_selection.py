@@ -128,7 +128,8 @@ def test_only_the_progress_line_is_printed(train, capsys):
     [
         ({"n_splits": 1}, "n_splits=1 is not valid"),
         ({"n_splits": 4}, "n_splits=4 but there are 3 queries"),
-        ({"qid": None}, "n_splits=2 but there are 1 queries"),
+        ({"qid": None}, "qid is missing"),
+        ({"qid": 0}, "n_splits=2 but there are 1 queries"),
         ({"qid": [0, 1]}, "qid has 2 entries but X has 6 rows"),
         ({"y": [0, 1, 0, 1, 0, -1]}, "y contains -1 at row 5"),
         ({"y": [0, 1, 0, 1, 0, 2000], "measures": "ndcg"}, "takes labels up to 1000"),

@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 import sklearn
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from structrank import StructRankSVM, StructRankWarning, datasets, metrics
+from structrank import StructRankSVM, datasets, metrics
 from structrank.lambdas import LambdaMART, RankNet
 from structrank.lambdas.trees import LightGBMRanker
 
@@ -51,8 +51,7 @@ def test_qid_is_routed_to_the_model_by_default(fold):
     assert np.array_equal(pipeline.predict(test.X), by_hand.predict(scaler.transform(test.X)))
     expected = by_hand.score(scaler.transform(test.X), test.y, qid=test.qid)
     assert pipeline.score(test.X, test.y, qid=test.qid) == expected
-    with pytest.warns(StructRankWarning, match=r"all \d+ rows as one query, as qid is None, but training had \d+ queries"):
-        assert expected != by_hand.score(scaler.transform(test.X), test.y)
+    assert expected != by_hand.score(scaler.transform(test.X), test.y, qid=0)
 
 
 @pytest.mark.usefixtures("routed")
@@ -140,10 +139,8 @@ def test_a_search_selects_by_scorers_and_their_weights(train):
 
 
 def test_a_scorer_without_routing_asks_for_qid(train):
-    with pytest.raises(
-        ValueError, match=r"qid is missing: map is a mean over queries. Pass it .* params=.*enable_metadata_routing"
-    ):
-        cross_validate(StructRankSVM("auc"), train.X, train.y, scoring=metrics.scorer("map"), cv=2, error_score="raise")
+    with pytest.raises(ValueError, match=r"qid is missing: .*enable_metadata_routing=True.* params="):
+        metrics.scorer("map")(StructRankSVM("auc").fit(train.X, train.y, qid=train.qid), train.X, train.y)
 
 
 def test_parameters_can_be_set_through_the_pipeline(train):

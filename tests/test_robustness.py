@@ -25,7 +25,7 @@ from structrank.training import checkpoint, risk
 CRITERIA = ("auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm")
 
 
-def fitted(X, y, qid=None, **parameters):
+def fitted(X, y, qid=0, **parameters):
     """Train without warnings; check the certificate."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StructRankWarning)
@@ -141,7 +141,7 @@ def test_training_scales_to_a_million_queries(rng, formulation):
 def test_training_scales_to_a_million_documents_in_one_query(rng, criterion):
     X = rng.standard_normal((1_000_000, 2))
     y = X[:, 0] + 0.5 * rng.standard_normal(1_000_000) > 1.5
-    assert fitted(X, y.astype(int), criterion=criterion, C=10.0).score(X, y.astype(int)) > 0.7
+    assert fitted(X, y.astype(int), criterion=criterion, C=10.0).score(X, y.astype(int), qid=0) > 0.7
 
 
 # ---- Arbitrary input
@@ -186,7 +186,7 @@ def arrays(draw, shape):
 
 
 @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(X=arrays((4, 2)), y=arrays((4,)), qid=st.none() | arrays((4,)), weight=st.none() | arrays((4,)))
+@given(X=arrays((4, 2)), y=arrays((4,)), qid=st.just(0) | arrays((4,)), weight=st.none() | arrays((4,)))
 @pytest.mark.filterwarnings("ignore")
 def test_any_input_is_trained_on_or_rejected(X, y, qid, weight):
     # TypeError where scikit-learn requires it: for a cell that is not a number.
@@ -212,7 +212,7 @@ def test_any_parameters_are_used_or_rejected(parameters):
     if parameters.get("n_jobs") not in (None, 0, -1):
         parameters["n_jobs"] = None  # any large number of threads is valid
     with contextlib.suppress(ValueError):
-        model = StructRankSVM(**parameters).fit([[0.0], [1.0], [0.5]], [0, 1, 0])
+        model = StructRankSVM(**parameters).fit([[0.0], [1.0], [0.5]], [0, 1, 0], qid=0)
         assert model.certificate_.dual <= model.certificate_.primal
 
 
@@ -311,13 +311,13 @@ def test_if_memory_runs_out_in_training_the_earlier_model_is_kept():
 import resource
 import numpy as np
 from structrank import StructRankSVM
-model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0)
 before = model.coef_.copy()
 X, y = np.zeros((4_000_000, 10), dtype=np.int8), np.arange(4_000_000) % 2  # 320 MB as float64
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**27, used + 2**27))
 try:
-    model.fit(X, y)
+    model.fit(X, y, qid=0)
 except MemoryError as error:
     print(error)
 assert np.array_equal(model.coef_, before)

@@ -134,6 +134,6 @@ def test_invalid_input_of_the_solver_is_rejected(call, message):
 
 def test_labels_without_pairs_are_rejected():
     with pytest.raises(ValueError, match="ndcg@10 is undefined for every query"):
-        SPSARanker().fit([[1.0], [2.0]], [0, 0])
+        SPSARanker().fit([[1.0], [2.0]], [0, 0], qid=0)
     with pytest.raises(ValueError, match="no query has documents of different labels"):
-        SPSARanker(objective="cross-entropy").fit([[1.0], [2.0]], [1, 1])
+        SPSARanker(objective="cross-entropy").fit([[1.0], [2.0]], [1, 1], qid=0)

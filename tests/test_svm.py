@@ -45,11 +45,11 @@ def test_score_is_one_minus_the_loss_of_the_predicted_ranking(criterion, train):
 
 
 def test_rank_numbers_each_query_from_one_in_row_order(rng):
-    model = StructRankSVM("auc").fit([[0.0], [1.0], [2.0], [0.5]], [0, 1, 1, 0])
+    model = StructRankSVM("auc").fit([[0.0], [1.0], [2.0], [0.5]], [0, 1, 1, 0], qid=0)
     assert model.coef_[0] > 0
     X = np.array([[3.0], [1.0], [2.0], [7.0], [5.0]])
     assert model.rank(X, qid=["b", "a", "b", "a", "b"]).tolist() == [2, 2, 3, 1, 1]
-    assert model.rank(X).tolist() == [3, 5, 4, 1, 2]
+    assert model.rank(X, qid=0).tolist() == [3, 5, 4, 1, 2]
 
 
 def test_ranking_data_with_graded_labels_trains_auc_and_dorm(rng):
@@ -180,7 +180,7 @@ def test_degenerate_data_give_finite_weights_and_constant_data_give_0(criterion)
     X = np.array([[1.0, 5.0], [1.0, 5.0], [2.0, 5.0], [2.0, 5.0], [1.0, 5.0], [1.0, 5.0]])  # duplicates, a constant
     model = StructRankSVM(criterion).fit(X, [1, 0, 1, 0, 0, 1], qid=[1, 1, 1, 1, 2, 2])
     assert np.isfinite(model.coef_).all()
-    constant = StructRankSVM(criterion).fit(np.ones((4, 3)), [1, 0, 0, 1])
+    constant = StructRankSVM(criterion).fit(np.ones((4, 3)), [1, 0, 0, 1], qid=0)
     assert constant.coef_ == pytest.approx(np.zeros(3), abs=1e-9)
     assert 0 <= constant.certificate_.gap <= 1e-3
 
@@ -488,12 +488,22 @@ WEIGHTS = "weights belong to queries: different weights within a query are rejec
 ALL_RELEVANT = "the check's labels are all at least 1, so with relevant_from=1 no document is irrelevant"
 
 
+class OfOneQuery(StructRankSVM):
+    """A learner of data without ids, which scikit-learn's checks pass."""
+
+    def fit(self, X, y=None, qid=0, sample_weight=None):
+        return super().fit(X, y, qid, sample_weight)
+
+    def score(self, X, y, qid=0):
+        return super().score(X, y, qid)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("model", "not_applicable"),
     [
         (
-            StructRankSVM("auc", relevant_from=None),
+            OfOneQuery("auc", relevant_from=None),
             {
                 "check_sample_weights_not_overwritten": WEIGHTS,
                 "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
@@ -501,7 +511,7 @@ ALL_RELEVANT = "the check's labels are all at least 1, so with relevant_from=1 n
             },
         ),
         (
-            StructRankSVM(),
+            OfOneQuery(),
             {
                 "check_sample_weights_not_overwritten": WEIGHTS,
                 "check_sample_weight_equivalence_on_dense_data": WEIGHTS,

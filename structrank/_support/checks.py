@@ -219,9 +219,26 @@ def as_matrix(X, name="X"):
     return X
 
 
+def as_table(X):
+    """Return a table of a lazy or columnar library as a data frame with `columns` and `to_numpy`; other X unchanged."""
+    if hasattr(X, "to_numpy"):  # pandas, polars, arrays of other libraries
+        return X
+    if hasattr(X, "collect_schema"):  # polars LazyFrame
+        return X.collect()
+    return X.to_pandas() if hasattr(X, "to_pandas") else X  # pyarrow Table, Hugging Face Dataset
+
+
+def column_names(X):
+    """Return the column names of a table; None if X has none."""
+    if hasattr(X, "collect_schema"):  # polars, also lazy
+        return X.collect_schema().names()
+    names = getattr(X, "column_names", None)  # pyarrow, whose `columns` are the values, and Hugging Face
+    return getattr(X, "columns", None) if names is None else names
+
+
 def _as_dense(X, name):
-    given = X
-    if hasattr(X, "to_numpy"):  # pandas, polars
+    X = given = as_table(X)
+    if hasattr(X, "to_numpy"):
         X = X.to_numpy()
     X = np.asanyarray(X)
     if X.ndim == 0:
@@ -386,8 +403,48 @@ def as_scores(scores, n_rows, against="y") -> np.ndarray:
     return array
 
 
+_QID_MISSING = (
+    "qid is missing: pass the query of each row, as in model.fit(X, y, qid=qid) and model.rank(X, qid=qid), or qid=0 if all "
+    "rows belong to one query. Searches of scikit-learn pass it on after sklearn.set_config(enable_metadata_routing=True): "
+    "search.fit(X, y, qid=qid), cross_val_score(model, X, y, params={'qid': qid})."
+)
+
+
+def check_qid_is_no_feature(column_names):
+    """Raise if a table has a column "qid": XGBoost reads the queries from it, here it would become a feature."""
+    if column_names is not None and "qid" in column_names:
+        raise ValueError(
+            "X has a column 'qid', which would become a feature. Pass it as the queries and drop it: "
+            "fit(X.drop(columns='qid'), y, qid=X['qid']) in pandas, fit(X.drop('qid'), y, qid=X['qid']) in polars. If it is a "
+            "feature, rename it."
+        )
+
+
+def qid_of_groups(group):
+    """Return the query of each row for LightGBM's `group`: the sizes of the queries, whose rows are consecutive.
+
+    Examples
+    --------
+    >>> qid_of_groups([2, 1])
+    array([0, 0, 1])
+    """
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
+        raise ValueError(f"group={group!r} is not valid: expected the number of rows of each query, in the order of the rows.")
+    return np.repeat(np.arange(sizes.shape[0]), sizes)
+
+
 def as_query_ids(qid, n_rows, against="X"):
-    """Return query ids as a 1-d array of any hashable type; raise if an id is missing."""
+    """Return query ids as a 1-d array of any hashable type; an integer is the id of all rows. Raise if an id is missing."""
+    if qid is None:
+        raise ValueError(_QID_MISSING)
+    if isinstance(qid, str):
+        raise ValueError(
+            f"qid is the text {qid!r}; expected the query of each row, such as qid=frame[{qid!r}], or qid=0 if all rows belong "
+            "to one query."
+        )
+    if isinstance(qid, numbers.Integral) and not isinstance(qid, bool):
+        return np.full(n_rows, qid)
     if isinstance(qid, (list, tuple)) and {type(value) for value in qid} not in ({str}, {float}):
         # numpy would make a table of tuples, strings of [1, "a"], and floats of very large integers.
         values, qid = qid, np.empty(len(qid), dtype=object)

@@ -8,11 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils.validation import check_is_fitted
 
 from structrank import metrics
 from structrank._support import checks
 from structrank._support.checks import n_threads
-from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, as_validation, validation_evaluator
+from structrank.lambdas.training import (
+    EarlyStopping,
+    MeasureRanker,
+    Round,
+    RoundReporter,
+    as_validation,
+    shares,
+    validation_evaluator,
+)
 from structrank.metrics import Evaluator
 from structrank.training.data import RankingData
 
@@ -28,6 +37,14 @@ class BoostedRanker(MeasureRanker):
     A subclass has the parameters that `check_parameters` checks. Its ``fit`` creates a `Course`, runs it and passes it to
     `_keep_trees`; ``_scores(outputs)`` turns the outputs of the boosters, a list of one array per booster, into scores.
     """
+
+    _caches = ("_boosters",)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each feature in the total gain of the splits; sums to 1, or is 0 if no tree has a split."""
+        check_is_fitted(self)
+        return shares(sum(booster.feature_importance("gain") for booster in self._loaded()))
 
     def predict(self, X: Matrix) -> NDArray[np.float64]:
         """Score documents; higher is better.
@@ -45,12 +62,15 @@ class BoostedRanker(MeasureRanker):
     def _outputs(self, X, **chosen):
         """Return the output of each booster; `chosen` selects rounds with the keywords of LightGBM's ``predict``."""
         matrix = _as_lightgbm(self._check_features(X))
-        # Missing in a model loaded from a file, which holds only the texts.
+        threads = n_threads(self.n_jobs)
+        return [booster.predict(matrix, num_threads=threads, **chosen) for booster in self._loaded()]
+
+    def _loaded(self):
+        """Return the boosters, read from their texts if the model comes from a file, which holds only these."""
         if getattr(self, "_boosters", None) is None:
             library = _import_lightgbm(type(self).__name__)
             self._boosters = [library.Booster(model_str=text) for text in self.trees_]
-        threads = n_threads(self.n_jobs)
-        return [booster.predict(matrix, num_threads=threads, **chosen) for booster in self._boosters]
+        return self._boosters
 
     def check_parameters(self):
         """Raise if a parameter is not valid, whatever the data."""
@@ -102,7 +122,7 @@ class BoostedRanker(MeasureRanker):
                 f"min_child_samples={self.min_child_samples} documents and min_child_weight={self.min_child_weight:g} in each "
                 "leaf and reduces the loss. Lower these parameters, or check whether the features are informative."
             )
-            warnings.warn(text, checks.StructRankWarning, stacklevel=3)
+            warnings.warn(text, checks.StructRankWarning, stacklevel=4)
 
 
 class Course:

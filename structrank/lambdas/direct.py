@@ -133,8 +133,8 @@ class SPSARanker(LinearMethods, MeasureRanker):
         X : array-like or sparse matrix of shape (n_docs, n_features)
         y : array-like of shape (n_docs,)
             Labels, at least 0; larger is more relevant.
-        qid : array-like of shape (n_docs,), default None
-            Query of each row: any order, any hashable type. None makes all rows one query.
+        qid : array-like of shape (n_docs,) or int
+            Query of each row: any order, any hashable type. An integer makes all rows one query.
         sample_weight : array-like of shape (n_docs,), default None
             Weights of the queries, given by row and constant within a query.
         validation : tuple (X, y, qid) or Dataset, default None

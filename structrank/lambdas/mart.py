@@ -178,8 +178,8 @@ class LambdaMART(BoostedRanker):
             numpy, memory map, pandas, polars or scipy sparse.
         y : array-like of shape (n_docs,)
             Labels, at least 0; larger is more relevant.
-        qid : array-like of shape (n_docs,), default None
-            Query of each row: any order, any hashable type. None makes all rows one query.
+        qid : array-like of shape (n_docs,) or int
+            Query of each row: any order, any hashable type. An integer makes all rows one query.
         sample_weight : array-like of shape (n_docs,), default None
             Weights of the queries, given by row and constant within a query.
         labels : dict, default None
@@ -346,7 +346,7 @@ def check_label_sources(labels, objective, data):
     --------
     >>> from structrank.training.data import RankingData
     >>> from structrank.lambdas.objectives import Graded
-    >>> check_label_sources({"clicks": [0.5, None]}, Graded(), RankingData([[1.0], [2.0]], [0, 1]))
+    >>> check_label_sources({"clicks": [0.5, None]}, Graded(), RankingData([[1.0], [2.0]], [0, 1], qid=0))
     Traceback (most recent call last):
     ...
     ValueError: labels['clicks'] has None at row 1; expected numbers, nan where a document has no label.

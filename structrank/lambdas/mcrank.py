@@ -124,8 +124,8 @@ class McRank(BoostedRanker):
             numpy, memory map, pandas, polars or scipy sparse.
         y : array-like of shape (n_docs,)
             Grades, at least 0; larger is more relevant. At most 64 distinct values.
-        qid : array-like of shape (n_docs,), default None
-            Query of each row, used by the measure only: any order, any hashable type. None makes all rows one query.
+        qid : array-like of shape (n_docs,) or int
+            Query of each row, used by the measure only: any order, any hashable type. An integer makes all rows one query.
         sample_weight : array-like of shape (n_docs,), default None
             Weights of the queries, given by row and constant within a query.
         validation : tuple (X, y, qid) or datasets.Dataset, default None

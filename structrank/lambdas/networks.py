@@ -175,7 +175,7 @@ def moments(data):
     Examples
     --------
     >>> from structrank.training.data import RankingData
-    >>> mean, scale = moments(RankingData([[0.0, 5.0], [4.0, 5.0]], [0, 1]))
+    >>> mean, scale = moments(RankingData([[0.0, 5.0], [4.0, 5.0]], [0, 1], qid=0))
     >>> mean.tolist(), scale.tolist()
     ([2.0, 5.0], [0.5, 0.0])
     """
@@ -197,5 +197,5 @@ def moments(data):
     varies = deviation > 1e-12 * np.abs(mean)
     if not varies.any():
         text = "No column of X varies, so nothing can be learned and all documents get the same score."
-        warnings.warn(text, checks.StructRankWarning, stacklevel=4)
+        warnings.warn(text, checks.StructRankWarning, stacklevel=5)
     return mean * unit, np.divide(1.0, deviation * unit, out=np.zeros_like(deviation), where=varies)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import warnings
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from structrank._support.typing import Matrix
 
 
+_LOG = logging.getLogger(__name__)
+
+
 class MeasureRanker(Ranker):
     """Base class of rankers that are trained for a measure and scored by it; subclasses have a parameter `measure`.
 
@@ -41,7 +45,7 @@ class MeasureRanker(Ranker):
     ...         return self
     ...     def predict(self, X):
     ...         return self._check_features(X)[:, 0]
-    >>> ByFirstFeature("mrr").fit([[2.0], [1.0]], [0, 1]).score([[2.0], [1.0]], [0, 1])
+    >>> ByFirstFeature("mrr").fit([[2.0], [1.0]], [0, 1], qid=0).score([[2.0], [1.0]], [0, 1], qid=0)
     0.5
     """
 
@@ -58,7 +62,7 @@ class MeasureRanker(Ranker):
         ----------
         X : array-like or sparse matrix of shape (n_docs, n_features)
         y : array-like of shape (n_docs,)
-        qid : array-like of shape (n_docs,), default None
+        qid : array-like of shape (n_docs,) or int
         sample_weight : array-like of shape (n_docs,), default None
             Weights of the queries, given by row and constant within a query.
 
@@ -67,8 +71,9 @@ class MeasureRanker(Ranker):
         float
             Mean over the queries for which the measure is defined.
         """
-        measure = metrics.parse(self.measure)
-        return metrics.evaluate(y, self.predict(X), qid, measure, sample_weight=sample_weight)[measure.name]
+        measure, scores = metrics.parse(self.measure), self.predict(X)
+        qid = checks.as_query_ids(qid, scores.shape[0])
+        return metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name]
 
     def _keep_course(self, X, data, reporter, reason, best_round):
         """Set the fitted attributes; called at the end of a successful `fit`."""
@@ -81,12 +86,12 @@ class MeasureRanker(Ranker):
         reporter.finish(reason)
         if reason == "interrupted":
             text = f"Training was interrupted after {reporter.name} {self.n_iter_}; the model is the best so far."
-            warnings.warn(text, checks.StructRankWarning, stacklevel=3)
+            warnings.warn(text, checks.StructRankWarning, stacklevel=4)
 
     def _check_features(self, X):
         """Return X converted by `checks.as_matrix`, after all checks that scoring needs."""
         matrix = super()._check_features(X)
-        checks.check_finite_matrix(matrix, getattr(X, "columns", None))
+        checks.check_finite_matrix(matrix, checks.column_names(X))
         return matrix
 
 
@@ -105,7 +110,7 @@ def as_validation(validation, training):
 
     Examples
     --------
-    >>> as_validation(([[0.0], [1.0]], [0, 1], ["a", "a"]), RankingData([[2.0]], [1])).labels
+    >>> as_validation(([[0.0], [1.0]], [0, 1], ["a", "a"]), RankingData([[2.0]], [1], qid=0)).labels
     array([0., 1.])
     """
     if validation is None:
@@ -123,6 +128,18 @@ def as_validation(validation, training):
     except (ValueError, TypeError) as error:
         raise type(error)(f"validation: {error}") from None
     return data
+
+
+def shares(gains):
+    """Divide gains by their sum; return zeros if all are 0.
+
+    Examples
+    --------
+    >>> shares(np.array([3.0, 1.0])).tolist(), shares(np.zeros(2)).tolist()
+    ([0.75, 0.25], [0.0, 0.0])
+    """
+    total = gains.sum()
+    return gains / total if total > 0 else np.zeros(gains.shape[0])
 
 
 def training_evaluator(measure, data):
@@ -209,7 +226,7 @@ class Round:
 
 
 class RoundReporter:
-    """Store the rounds, show a progress line and call the user's callback.
+    """Store the rounds, show a progress line, log, and call the user's callback.
 
     Parameters
     ----------
@@ -241,12 +258,18 @@ class RoundReporter:
         self._seconds += entry.seconds
         if self._line is not None:
             self._line.update(self._text(entry))
+        if _LOG.isEnabledFor(logging.DEBUG):
+            _LOG.debug("%s", self._text(entry))
         return self.callback is not None and bool(self.callback(entry))
 
     def finish(self, reason):
-        """Show the last round and the reason for stopping."""
-        if self._line is not None and self.rounds:
-            self._line.finish(f"{self._text(self.rounds[-1])}  {reason}")
+        """Show and log the last round and the reason for stopping."""
+        if not self.rounds:
+            return
+        text = f"{self._text(self.rounds[-1])}  {reason}"
+        _LOG.info("%s", text)
+        if self._line is not None:
+            self._line.finish(text)
 
     @property
     def history(self):

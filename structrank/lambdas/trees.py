@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structrank._kernels import linear
 from structrank._support import checks
-from structrank.lambdas.training import as_validation
+from structrank.lambdas.training import as_validation, shares
 from structrank.models.ranker import Ranker
 from structrank.training.data import RankingData
 
@@ -35,7 +35,8 @@ class TreeRanker(Ranker):
 
     Subclasses define `_library` (display name and module name), ``_error(library)``, the library's error class,
     ``_train(library, part, query_weights, other)``, which returns the text of a model trained on a `_Part` and stopped on
-    another, or None, ``_read(library, text)``, which returns a model, and ``_predict(library, model, X)``.
+    another, or None, ``_read(library, text)``, which returns a model, ``_predict(library, model, X)``, and ``_gains(model)``,
+    the total gain of the splits of each feature.
     """
 
     def __init__(
@@ -82,8 +83,8 @@ class TreeRanker(Ranker):
             numpy, memory map, pandas, polars or scipy sparse; finite numbers.
         y : array-like of shape (n_docs,)
             Grades, integers from 0 to 30; with `relevant_from` any numbers of at least 0.
-        qid : array-like of shape (n_docs,), default None
-            Query of each row: any order, any hashable type. None makes all rows one query.
+        qid : array-like of shape (n_docs,) or int
+            Query of each row: any order, any hashable type. An integer makes all rows one query.
         sample_weight : array-like of shape (n_docs,), default None
             Weights of the queries, given by row and constant within a query.
         validation : tuple (X, y, qid) or Dataset, default None
@@ -112,6 +113,14 @@ class TreeRanker(Ranker):
         self._model = None
         return self
 
+    _caches = ("_model",)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each feature in the total gain of the splits; sums to 1, or is 0 if no tree has a split."""
+        check_is_fitted(self)
+        return shares(self._gains(self._loaded()))
+
     def predict(self, X: Matrix) -> NDArray[np.float64]:
         """Score documents; higher is better.
 
@@ -124,15 +133,18 @@ class TreeRanker(Ranker):
         (n_docs,) array
         """
         matrix = self._check_features(X)
-        checks.check_finite_matrix(matrix, getattr(X, "columns", None))
-        library = self._import()
-        # Missing in a model loaded from a file, which holds only the text.
-        if getattr(self, "_model", None) is None:
-            self._model = self._read(library, self.model_text_)
+        checks.check_finite_matrix(matrix, checks.column_names(X))
+        library, model = self._import(), self._loaded()
         try:
-            return self._predict(library, self._model, matrix).astype(np.float64)
+            return self._predict(library, model, matrix).astype(np.float64)
         except self._error(library) as error:
             raise ValueError(f"{self._library[0]} failed to predict: {_first_line(error)}") from error
+
+    def _loaded(self):
+        """Return the model of the library, read from its text if it comes from a file, which holds only the text."""
+        if getattr(self, "_model", None) is None:
+            self._model = self._read(self._import(), self.model_text_)
+        return self._model
 
     def _import(self):
         name, module = self._library
@@ -248,6 +260,9 @@ class LightGBMRanker(TreeRanker):
     def _read(self, library, text):
         return library.Booster(model_str=text)
 
+    def _gains(self, model):
+        return model.feature_importance("gain")
+
     def _predict(self, library, model, X):
         return model.predict(X, num_threads=self._settings()["n_jobs"])
 
@@ -311,6 +326,10 @@ class XGBoostRanker(TreeRanker):
 
     def _read(self, library, text):
         return library.Booster(model_file=bytearray(text.encode()))
+
+    def _gains(self, model):
+        gains = model.get_score(importance_type="total_gain")  # only of features with a split
+        return np.array([gains.get(f"f{number}", 0.0) for number in range(self.n_features_in_)])
 
     def _predict(self, library, model, X):
         return model.predict(library.DMatrix(_dense(X), nthread=self._settings()["n_jobs"]))

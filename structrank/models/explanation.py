@@ -55,7 +55,7 @@ def explain(
     Examples
     --------
     >>> from structrank import StructRankSVM
-    >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 1.0]], [0, 1], qid=0)
     >>> explain(model, [[0.0, 5.0], [2.0, 3.0]], pair=(1, 0))
     Document 1 is above document 0 by 1: f1 +1.
     """
@@ -68,7 +68,7 @@ def explain(
     seen = [step for step in (scaler, learner) if step is not None]
     judge = next((step for step in seen if hasattr(step, "feature_names_in_")), seen[0])
     validate_data(judge, X, reset=False, skip_check_array=True)
-    checks.check_finite_matrix(matrix, getattr(X, "columns", None))
+    checks.check_finite_matrix(matrix, checks.column_names(X))
     dense = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
     dense = dense.astype(np.float64)
     explanation = Explanation(function.names, dense, function.contributions(dense))
@@ -259,7 +259,7 @@ class ExplanationDisplay(Display):
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> from structrank import StructRankSVM
-    >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 1.0]], [0, 1], qid=0)
     >>> display = ExplanationDisplay.from_estimator(model, [[0.0, 5.0], [2.0, 3.0]], pair=(1, 0))
     >>> display.shown_, display.ax_.get_xlabel()
     (['f1', 'f2'], 'contribution to the difference of scores')

@@ -130,7 +130,7 @@ def save_model(model: Any, path: Path) -> None:
     --------
     >>> from tempfile import TemporaryDirectory
     >>> from structrank import StructRankSVM
-    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0)
     >>> with TemporaryDirectory() as folder:
     ...     save_model(model, f"{folder}/m.structrank")
     ...     load_model(f"{folder}/m.structrank").coef_ == model.coef_
@@ -169,7 +169,7 @@ def load_model(path: Path) -> Any:
     >>> from tempfile import TemporaryDirectory
     >>> from structrank import StructRankSVM, load_model
     >>> with TemporaryDirectory() as folder:
-    ...     StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1]).save(f"{folder}/m.structrank")
+    ...     StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0).save(f"{folder}/m.structrank")
     ...     load_model(f"{folder}/m.structrank")
     StructRankSVM(criterion='auc')
     """
@@ -223,7 +223,7 @@ def read_header(path: Path) -> dict[str, Any]:
     >>> from tempfile import TemporaryDirectory
     >>> from structrank import StructRankSVM
     >>> with TemporaryDirectory() as folder:
-    ...     StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1]).save(f"{folder}/m.structrank")
+    ...     StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0).save(f"{folder}/m.structrank")
     ...     header = read_header(f"{folder}/m.structrank")
     >>> header["format"], header["parameters"]["criterion"]
     ({'name': 'structrank-model', 'version': 1}, 'auc')

@@ -42,8 +42,8 @@ def read_svmrank(path: Path) -> StructRankSVM:
     >>> from tempfile import TemporaryDirectory
     >>> from structrank import StructRankSVM
     >>> with TemporaryDirectory() as folder:
-    ...     StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1]).to_svmrank(f"{folder}/model.dat")
-    ...     read_svmrank(f"{folder}/model.dat").rank([[1.0], [2.0]])
+    ...     StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0).to_svmrank(f"{folder}/model.dat")
+    ...     read_svmrank(f"{folder}/model.dat").rank([[1.0], [2.0]], qid=0)
     array([2, 1])
     """
     lines = read_lines(path)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structrank._support import checks
 from structrank.datasets.queries import group_by_query
+from structrank.models.fitting import CallbackSupportMixin, complete_fit
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -41,10 +42,12 @@ def check_finished(model):
         check_finished(model.best_estimator_)
 
 
-class Ranker(BaseEstimator):
+class Ranker(CallbackSupportMixin, BaseEstimator):
     """Base class: a scikit-learn estimator whose ``predict(X)`` returns scores, higher is better; adds `rank` and `save`.
 
-    Under scikit-learn's metadata routing, `fit` and `score` request `qid`: a Pipeline or a search passes it on.
+    `qid` is the query of each row, or an integer if all rows belong to one query; without it, `fit`, `rank` and `score` raise.
+    Under scikit-learn's metadata routing, `fit` and `score` request `qid`: a Pipeline or a search passes it on. `fit` also
+    takes LightGBM's `group`, `eval_set` and `eval_group`, see `structrank.models.fitting`.
 
     Examples
     --------
@@ -55,18 +58,32 @@ class Ranker(BaseEstimator):
     array([2, 1, 1])
     """
 
+    # Attributes that are computed again when they are missing: neither copied nor pickled.
+    _caches: tuple[str, ...] = ()
+
     # Requested by default, so that users need not call set_fit_request and set_score_request.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True}  # noqa: RUF012
 
-    def rank(self, X: Matrix, qid: ArrayLike | None = None) -> NDArray[np.int64]:
+    def __init_subclass__(cls, **kwargs):
+        for name in ("fit", "fit_path"):
+            if name in vars(cls):
+                setattr(cls, name, complete_fit(vars(cls)[name]))
+        super().__init_subclass__(**kwargs)
+
+    def __getstate__(self):
+        return {name: value for name, value in super().__getstate__().items() if name not in self._caches}
+
+    def rank(self, X: Matrix, qid: ArrayLike | None = None, group: ArrayLike | None = None) -> NDArray[np.int64]:
         """Rank documents within their queries.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_docs, n_features)
-        qid : array-like of shape (n_docs,), default None
-            Query of each row; None makes all rows one query.
+        qid : array-like of shape (n_docs,) or int
+            Query of each row; an integer makes all rows one query.
+        group : array-like of shape (n_queries,), default None
+            In place of `qid`, the number of rows of each query, whose rows are consecutive.
 
         Returns
         -------
@@ -74,7 +91,7 @@ class Ranker(BaseEstimator):
             Rank of each row within its query, 1 is best, in the order of the rows of X; ties in row order.
         """
         scores = self.predict(X)
-        return ranks_within(scores, group_by_query(qid, scores.shape[0]))
+        return ranks_within(scores, group_by_query(qid if group is None else checks.qid_of_groups(group), scores.shape[0]))
 
     def save(self, path: Path) -> None:
         """Write the trained model to a file that `structrank.load_model` reads; see `structrank.models.files`.
@@ -88,7 +105,7 @@ class Ranker(BaseEstimator):
         --------
         >>> from tempfile import TemporaryDirectory
         >>> from structrank import StructRankSVM, load_model
-        >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+        >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=[7, 7])
         >>> with TemporaryDirectory() as folder:
         ...     model.save(f"{folder}/m.structrank")
         ...     load_model(f"{folder}/m.structrank").certificate_ == model.certificate_
@@ -101,6 +118,7 @@ class Ranker(BaseEstimator):
     def _check_features(self, X):
         """Return X as `checks.as_matrix` does, after all checks for scoring except for nan and infinity."""
         check_is_fitted(self)
+        X = checks.as_table(X)
         matrix = checks.as_matrix(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         checks.check_width(matrix.shape[1], self.n_features_in_, type(self).__name__)

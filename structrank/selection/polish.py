@@ -172,7 +172,7 @@ class LineSearch:
 
     Examples
     --------
-    >>> data = RankingData([[1.0, 0.0], [0.0, 1.0]], [0, 1])
+    >>> data = RankingData([[1.0, 0.0], [0.0, 1.0]], [0, 1], qid=0)
     >>> w, gain = LineSearch(data, metrics.MRR()).along(np.array([1.0, 0.0]), np.array([0.0, 1.0]), reach=4.0)
     >>> w.tolist(), gain
     ([1.0, 2.5], 0.5)

@@ -23,8 +23,8 @@ class RankingData:
         CSR are used in place; anything else is converted a block of rows at a time.
     y : array-like of shape (n_docs,)
         Labels, at least 0; larger is more relevant.
-    qid : array-like of shape (n_docs,), default None
-        The query of each row, in any order, of any hashable type; None makes all rows one query.
+    qid : array-like of shape (n_docs,) or int
+        The query of each row, in any order, of any hashable type; an integer makes all rows one query.
     sample_weight : array-like of shape (n_docs,), default None
         Weight of each row's query; constant within a query.
     is_part : bool, default False
@@ -51,11 +51,13 @@ class RankingData:
     (2, [2, 1])
     """
 
-    def __init__(self, X, y, qid=None, sample_weight=None, is_part=False, name="X", check_finite=True):
+    def __init__(self, X, y, qid, sample_weight=None, is_part=False, name="X", check_finite=True):
+        X = checks.as_table(X)
         self.name, self.column_names = name, getattr(X, "columns", None)
         self.X = checks.as_matrix(X)
         if self.column_names is not None:
             checks.check_column_names(self.column_names)
+        checks.check_qid_is_no_feature(self.column_names)
         n_docs = self.X.shape[0]
         self.labels = checks.as_labels(y, n_docs)
         self.grouping = group_by_query(qid, n_docs)

@@ -80,7 +80,7 @@ def sources_of(X, y=None, qid=None, sample_weight=None):
     >>> import numpy as np
     >>> from structrank import datasets
     >>> shards = datasets.cut_shards(np.eye(4), [0, 1, 0, 1], qid=[7, 7, 8, 8], docs_per_shard=2)
-    >>> len(sources_of(shards)), len(sources_of(np.eye(2), [0, 1]))
+    >>> len(sources_of(shards)), len(sources_of(np.eye(2), [0, 1], qid=0))
     (2, 1)
     """
     if not isinstance(X, Shards):

@@ -32,7 +32,7 @@ def to_elasticsearch(
     Examples
     --------
     >>> from structrank import StructRankSVM
-    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0)
     >>> exported = to_elasticsearch(model, "mine", feature_names=["bm25"])["model"]["model"]
     >>> exported["type"], list(json.loads(exported["definition"]))
     ('model/linear', ['bm25'])

@@ -148,7 +148,7 @@ def linear_function(model, scaler=None, feature_names=None):
     Examples
     --------
     >>> from structrank import StructRankSVM
-    >>> linear_function(StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])).names
+    >>> linear_function(StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0)).names
     ('f1',)
     """
     model, scaler = split_pipeline(model, scaler)

@@ -32,7 +32,7 @@ def to_onnx(model: Any, path: Path, *, scaler: Any = None, dtype: str = "float64
     >>> from tempfile import TemporaryDirectory
     >>> import numpy as np, onnxruntime
     >>> from structrank import StructRankSVM
-    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0)
     >>> with TemporaryDirectory() as folder:
     ...     to_onnx(model, f"{folder}/m.onnx")
     ...     session = onnxruntime.InferenceSession(Path(folder, "m.onnx").read_bytes())

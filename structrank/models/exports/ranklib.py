@@ -32,7 +32,7 @@ def to_ranklib(model: Any, path: Path, *, scaler: Any = None) -> None:
     >>> from tempfile import TemporaryDirectory
     >>> from structrank import StructRankSVM
     >>> from structrank.models.imports import read_ranklib
-    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0)
     >>> with TemporaryDirectory() as folder:
     ...     to_ranklib(model, f"{folder}/model.txt")
     ...     read_ranklib(f"{folder}/model.txt").coef_ == model.coef_

@@ -29,7 +29,7 @@ def to_sklearn(model: Any, *, scaler: Any = None) -> LinearRegression | Pipeline
     Examples
     --------
     >>> from structrank import StructRankSVM
-    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0)
     >>> plain = to_sklearn(model)
     >>> plain, bool(plain.predict([[3.0]]) == model.predict([[3.0]]))
     (LinearRegression(), True)

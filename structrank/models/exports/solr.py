@@ -45,7 +45,7 @@ def to_solr(
     Examples
     --------
     >>> from structrank import StructRankSVM
-    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0)
     >>> exported = to_solr(model, "mine", "products", feature_names=["bm25"])
     >>> exported["features"], list(exported["params"]["weights"])
     ([{'name': 'bm25'}], ['bm25'])

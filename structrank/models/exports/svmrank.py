@@ -43,7 +43,7 @@ def to_svmrank(model: Any, path: Path, *, scaler: Any = None) -> None:
     >>> from tempfile import TemporaryDirectory
     >>> from structrank import StructRankSVM
     >>> from structrank.models.imports import read_svmrank
-    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0)
     >>> with TemporaryDirectory() as folder:
     ...     to_svmrank(model, f"{folder}/model.dat")
     ...     read_svmrank(f"{folder}/model.dat").coef_ == model.coef_

@@ -703,7 +703,10 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
         ("train none.txt -o m -C -1", "argument -C: '-1' is not valid: expected a number above 0; see structrank train --help"),
         ("train none.txt -o m --criterion ndcg@5", "--criterion ndcg@5 is not known; use --criterion ndcg, --k 5."),
         ("train none.txt -o m --bound tight", "argument --bound: invalid choice: 'tight' (choose from "),
-        ("train made/Fold1 -o m", "made/Fold1 is a folder; expected a table, or a file in LETOR format, such as made/Fold1/train.txt."),
+        (
+            "train made/Fold1 -o m",
+            "made/Fold1 is a folder; expected a table, or a file in LETOR format, such as made/Fold1/train.txt.",
+        ),
         ("train made -o m", "made is a folder; expected a table, or a file in LETOR format, such as made/Fold1/train.txt."),
         ("train none.txt -o m --tol 0", "argument --tol: '0' is not valid: expected a number above 0"),
         ("train none.txt -o m --jobs 0", "argument --jobs: '0' is not valid: expected an integer of at least 1, or -1 for all"),

@@ -96,6 +96,8 @@ def with_options(text, parameters):
     --------
     >>> with_options("bound='ramp' needs relevant documents; set relevant_from=1.", ("bound", "relevant_from"))
     '--bound ramp needs relevant documents; set --relevant-from 1.'
+    >>> with_options("there is no column 'qid' (qid=).", ("qid",))
+    "there is no column 'qid' (--qid)."
     """
 
     def option(match):
@@ -103,10 +105,12 @@ def with_options(text, parameters):
         flag = f"--{name.replace('_', '-')}"
         if text is not None:
             return f"{flag} {shlex.quote(text)}"
-        return flag if value == "True" else f"{flag} {'none' if value == 'None' else value}"
+        return flag if value in ("True", "") else f"{flag} {'none' if value == 'None' else value}"
 
     names = "|".join(map(re.escape, parameters))
-    return re.sub(rf"(?<![\w.])({names})=(?:'([^']*)'|(None|True|[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?))", option, text)
+    return re.sub(
+        rf"(?<![\w.])({names})=(?:'([^']*)'|(None|True|[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?|(?=[\s),.;]|$)))", option, text
+    )
 
 
 @contextlib.contextmanager

@@ -152,6 +152,7 @@ def minimize(
     max_evaluations: int = 1000,
     random_state: int | np.random.Generator | None = 0,
     callback: Callable[[int, int, np.ndarray], object] | None = None,
+    done: int = 0,
 ) -> Descent:
     """Descend on a function of a vector by estimated gradients.
 
@@ -170,6 +171,8 @@ def minimize(
     callback : callable, default None
         Called after each iteration with the iteration from 1, the number of evaluations so far and the weights; a true return
         value ends the descent.
+    done : int, default 0
+        Number of iterations already made, to continue a descent from its last weights with its random generator.
 
     Examples
     --------
@@ -194,7 +197,7 @@ def minimize(
         return float(value)
 
     rng = np.random.default_rng(random_state)
-    iteration = 0
+    iteration = done
     while (iteration + 1) * cost <= max_evaluations:
         iteration += 1
         a, c = steps.at(iteration)

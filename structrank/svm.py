@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structrank import criteria
 from structrank._support import checks
-from structrank._support.content import describe
 from structrank._support.discounts import DISCOUNTS
 from structrank._support.progress import ProgressLine
 from structrank.datasets.shards import Shards, column_names
@@ -461,11 +460,8 @@ class StructRankSVM(LinearMethods, Ranker):
         if folder is None:
             return None
         irrelevant = ("n_jobs", "verbose", "warm_start", "max_iter")
-        settings = {**{key: value for key, value in self.get_params().items() if key not in irrelevant}, "C": C}
-        # The repr of a function, or of an object that holds one, differs between processes.
-        texts = {key: repr(value) for key, value in settings.items()}
-        parameters = {key: describe(settings[key]) if " at 0x" in text else text for key, text in texts.items()}
-        return Checkpoint(folder, parameters, name)
+        settings = {key: value for key, value in self.get_params().items() if key not in irrelevant}
+        return Checkpoint(folder, {**settings, "C": C}, name)
 
     def _set_fitted(self, X, training, result, health):
         """Set the fitted attributes: after training, so that a failed fit leaves the earlier model unchanged."""

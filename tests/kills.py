@@ -18,12 +18,16 @@ from pathlib import Path
 
 import numpy as np
 
-from structrank import StructRankSVM, StructRankWarning, compare, datasets
+from structrank import StructRankSVM, StructRankWarning, clicks, compare, datasets, train_for
 from structrank.comparison import experiment
+from structrank.lambdas import LambdaMART, LambdaRank, McRank, RankNet, SPSARanker
 from structrank.models import files
 from structrank.training import checkpoint
 
 DATA = datasets.make_ranking(n_queries=80, n_docs=30, n_features=12, noise=0.5, random_state=3)
+GRADED = datasets.make_ranking(n_queries=80, n_docs=30, n_features=12, n_grades=3, noise=0.5, random_state=3)
+CLICKS = datasets.make_clicks(n_queries=500, n_urls=1000, n_topics=10, n_sessions=4000, random_state=0)
+PAIRS = clicks.preference_pairs(clicks.ClickLog.from_sessions(CLICKS))
 
 
 def fit(**parameters):
@@ -49,6 +53,31 @@ def table(folder):
     return compare({"made": DATA}, rows, ["map", "mrr@10"], Cs=[0.1, 1.0, 3.0, 30.0], results=folder).to_frame().to_numpy()
 
 
+def fit_rounds(learner, **parameters):
+    """Train a learner with rounds; return its scores, and the measure on both sets after each round."""
+
+    def train(folder):
+        train = GRADED.train
+        data = {"qid": train.qid, "validation": GRADED.validation, "checkpoint": folder}
+        model = learner(**parameters).fit(train.X, train.y, **data)
+        rounds = [value for entry in model.history_ for value in (entry.train, entry.validation)]
+        return np.concatenate([model.predict(GRADED.test.X), rounds])
+
+    return train
+
+
+def fit_factors(**parameters):
+    def train(folder):
+        model = clicks.CollaborativeRanker(**parameters).fit(PAIRS, checkpoint=folder)
+        return np.concatenate([model.query_factors_, model.url_factors_])
+
+    return train
+
+
+def matched(folder):
+    return train_for("map", DATA.train, DATA.validation, Cs=[0.1, 1.0, 10.0], checkpoint=folder).coef_
+
+
 RUNS = {
     "AUC": fit(criterion="auc", C=1000.0, tol=1e-6),
     "MAP, n-slack": fit(criterion="map", C=100.0, tol=1e-5, formulation="n-slack"),
@@ -62,6 +91,18 @@ RUNS = {
     "path of MAP": fit_path(criterion="map", tol=1e-5),
     "path of MRR, ramp": fit_path(criterion="mrr", bound="ramp"),
     "table": table,
+    "train_for": matched,
+    "RankNet": fit_rounds(RankNet, max_epochs=60, patience=10, restarts=5),
+    "RankNet, full batch": fit_rounds(RankNet, batch="full", optimizer="sgd", max_epochs=100, patience=None),
+    "LambdaRank": fit_rounds(LambdaRank, max_epochs=60, patience=None),
+    "SPSA": fit_rounds(SPSARanker, max_evaluations=2000),
+    "LambdaMART": fit_rounds(LambdaMART, n_estimators=60, patience=30),
+    "LambdaMART, sampled": fit_rounds(LambdaMART, n_estimators=40, subsample=0.6, colsample_bytree=0.5),
+    "McRank": fit_rounds(McRank, n_estimators=30, subsample=0.6, colsample_bytree=0.5),
+    "McRank, ordinal": fit_rounds(McRank, classification="ordinal", n_estimators=30),
+    "factors, sgd": fit_factors(factors=20, max_iter=40, patience=40),
+    "factors, adam": fit_factors(factors=20, max_iter=40, solver="adam", patience=40),
+    "factors, batch": fit_factors(factors=20, max_iter=40, solver="batch", patience=40),
 }
 
 

@@ -9,11 +9,14 @@ import sys
 import numba
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from structrank import StructRankSVM, StructRankWarning, compare
+from structrank import StructRankSVM, StructRankWarning, clicks, compare, datasets, train_for
 from structrank._support.content import describe
+from structrank.clicks import factorization
 from structrank.comparison import experiment
 from structrank.feature_maps import Permutation
+from structrank.lambdas import LambdaMART, LambdaRank, McRank, RankNet, SPSARanker
 from structrank.training import checkpoint, risk
 from structrank.training.run import Training
 
@@ -114,6 +117,171 @@ def test_runs_of_every_kind_resume(name, train, tmp_path, monkeypatch):
         assert model.certificate_ == whole.certificate_
         assert model.rounds_ == whole.rounds_
         assert model.n_iter_ == whole.n_iter_
+
+
+GRADED = datasets.make_ranking(n_queries=30, n_docs=12, n_features=6, n_grades=3, noise=0.5, random_state=1)
+LOOPS = {
+    "RankNet": RankNet(hidden_units=3, max_epochs=8),
+    "RankNet, sgd, restarts": RankNet(
+        hidden_units=0, optimizer="sgd", learning_rate=0.5, max_epochs=12, patience=2, restarts=2
+    ),
+    "LambdaRank, batch": LambdaRank("map", batch="full", max_epochs=8),
+    "LambdaRank, settle": LambdaRank("map", hidden_units=0, max_epochs=4, settle=5),
+    "SPSA": SPSARanker(max_evaluations=40),
+    "FDSA, cross entropy": SPSARanker("cross-entropy", method="fdsa", max_evaluations=120, patience=4),
+    "LambdaMART": LambdaMART(n_estimators=8, min_child_samples=5, num_leaves=5),
+    "LambdaMART, sampled": LambdaMART(n_estimators=8, min_child_samples=5, subsample=0.6, colsample_bytree=0.5),
+    "LambdaMART, patience": LambdaMART(n_estimators=30, min_child_samples=5, patience=2, num_leaves=20),
+    "McRank": McRank(n_estimators=6, min_child_samples=5, subsample=0.6, colsample_bytree=0.5),
+    "McRank, ordinal": McRank("ordinal", n_estimators=6, min_child_samples=5, subsample=0.4),
+}
+
+
+def fit_loop(model, **how):
+    train = GRADED.train
+    if getattr(model, "patience", None) and isinstance(model, LambdaMART):
+        how["validation"] = GRADED.validation
+    return clone(model).fit(train.X, train.y, qid=train.qid, **how)
+
+
+def assert_same_loop(model, expected):
+    assert np.array_equal(model.predict(GRADED.test.X), expected.predict(GRADED.test.X))
+    for one, other in zip(model.history_, expected.history_, strict=True):
+        assert np.array_equal([*vars(one).values()][:-1], [*vars(other).values()][:-1], equal_nan=True)  # not the seconds
+    for name in ("stop_reason_", "best_round_", "n_iter_", "n_evaluations_", "trees_"):
+        assert getattr(model, name, None) == getattr(expected, name, None), name
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_loops_resume_with_the_next_round(name, tmp_path, monkeypatch):
+    if isinstance(LOOPS[name], (LambdaMART, McRank)):
+        pytest.importorskip("lightgbm")
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+    expected = fit_loop(LOOPS[name])
+    assert expected.n_iter_ >= 5
+    seen = []
+    for number in (2, expected.n_iter_ - 2):
+        with pytest.raises(Killed):
+            fit_loop(
+                LOOPS[name], checkpoint=tmp_path, callback=lambda entry, stop=number: seen.append(entry) or _kill(entry, stop)
+            )
+    resumed = fit_loop(LOOPS[name], checkpoint=tmp_path, callback=seen.append)
+    # Only the rounds in which training was killed are repeated.
+    assert len(seen) == expected.n_iter_ + 2
+    assert_same_loop(resumed, expected)
+    seen.clear()
+    assert_same_loop(fit_loop(LOOPS[name], checkpoint=tmp_path, callback=seen.append), expected)
+    assert not seen  # a finished run is not trained again
+
+
+def _kill(entry, number):
+    if entry.round == number:
+        raise Killed
+
+
+@pytest.mark.parametrize("solver", ["sgd", "adam", "batch"])
+def test_factors_resume_with_the_next_pass(solver, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+    made = datasets.make_clicks(n_queries=30, n_urls=80, n_topics=4, n_sessions=200, random_state=0)
+    pairs = clicks.preference_pairs(clicks.ClickLog.from_sessions(made))
+    model = clicks.CollaborativeRanker(factors=3, solver=solver, max_iter=6, patience=6)
+    expected = clone(model).fit(pairs)
+    cls = factorization.BatchAscent if solver == "batch" else factorization.StochasticAscent
+    calls, epoch = [], cls.epoch
+
+    def killed(self):
+        calls.append(1)
+        if len(calls) in (3, 6):
+            raise Killed
+        epoch(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cls, "epoch", killed)
+        for _ in range(2):
+            with pytest.raises(Killed):
+                clone(model).fit(pairs, checkpoint=tmp_path)
+        resumed = clone(model).fit(pairs, checkpoint=tmp_path)
+        assert len(calls) == 6 + 2
+        clone(model).fit(pairs, checkpoint=tmp_path)
+        assert len(calls) == 6 + 2
+    assert np.array_equal(resumed.query_factors_, expected.query_factors_)
+    assert np.array_equal(resumed.url_factors_, expected.url_factors_)
+    assert [epoch.held_out for epoch in resumed.history_] == [epoch.held_out for epoch in expected.history_]
+    with pytest.raises(ValueError, match="another run: its digest of pairs is"):
+        clone(model).fit(pairs.subset(np.arange(len(pairs)) > 0), checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="its factors is '3', here it is '4'"):
+        clone(model).set_params(factors=4).fit(pairs, checkpoint=tmp_path)
+
+
+def test_a_checkpoint_of_another_loop_is_rejected_and_the_difference_named(tmp_path, monkeypatch):
+    model, train = SPSARanker(max_evaluations=40), GRADED.train
+    fit_loop(model, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="another run: its max_evaluations is '40', here it is '80'"):
+        fit_loop(SPSARanker(max_evaluations=80), checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="another run: its learner is \"'SPSARanker'\", here it is \"'RankNet'\""):
+        fit_loop(RankNet(), checkpoint=tmp_path)
+    with pytest.raises(ValueError, match=r"its digest of X is '\w+', here it is '\w+'\. Use the same"):
+        model.fit(2 * train.X, train.y, qid=train.qid, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="its digest of validation is None"):
+        fit_loop(model, checkpoint=tmp_path, validation=GRADED.validation)
+    monkeypatch.setattr(checkpoint.structrank, "__version__", "9.9")
+    with pytest.raises(ValueError, match=r"another run: its version of structrank is '\S+', here it is '9.9'"):
+        fit_loop(model, checkpoint=tmp_path)
+
+
+def test_an_interrupted_loop_resumes_from_its_last_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+
+    def interrupt(entry):
+        if entry.round == 5:
+            raise KeyboardInterrupt
+
+    with pytest.warns(StructRankWarning, match="interrupted after epoch 5"):
+        assert fit_loop(LOOPS["RankNet"], checkpoint=tmp_path, callback=interrupt).stop_reason_ == "interrupted"
+    seen = []
+    assert_same_loop(fit_loop(LOOPS["RankNet"], checkpoint=tmp_path, callback=seen.append), fit_loop(LOOPS["RankNet"]))
+    assert seen[0].round == 5
+
+
+def test_states_are_written_by_time(tmp_path, monkeypatch):
+    written = []
+    monkeypatch.setattr(checkpoint.files, "save_values", lambda *arguments: written.append(arguments))
+    fit_loop(LOOPS["SPSA"], checkpoint=tmp_path)
+    assert len(written) == 1  # at the end
+
+
+@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
+def test_train_for_keeps_finished_trials(fold, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+    arguments, settings = ("map", fold.train), {"Cs": [1.0, 10.0]}
+    expected = train_for(*arguments, **settings)
+    plane, n_passes = risk.Risk.plane, []
+
+    def killed(self, w, kind="risk"):
+        n_passes.append(1)
+        if len(n_passes) == 100:
+            raise Killed
+        return plane(self, w, kind)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(risk.Risk, "plane", killed)
+        with pytest.raises(Killed):
+            train_for(*arguments, **settings, checkpoint=tmp_path)
+    finished = [path for path in tmp_path.iterdir() if not (path / "fits").exists()]
+    assert 0 < len(finished) < len(list(tmp_path.iterdir()))
+    trained, path = [], StructRankSVM.fit_path
+    monkeypatch.setattr(StructRankSVM, "fit_path", lambda self, *a, **k: trained.append(self) or path(self, *a, **k))
+    resumed = train_for(*arguments, **settings, checkpoint=tmp_path)
+    assert np.array_equal(resumed.coef_, expected.coef_)
+    assert [(one.name, one.C, one.validation) for one in resumed.selection_.trials] == [
+        (one.name, one.C, one.validation) for one in expected.selection_.trials
+    ]
+    n_trained = len(trained)
+    trained.clear()
+    train_for(*arguments, **settings, checkpoint=tmp_path)
+    assert len(trained) == 1 < n_trained  # the winner, on all queries, from its own checkpoint
+    with pytest.raises(ValueError, match="checkpoint of another run: its digest of Cs"):
+        train_for(*arguments, Cs=[1.0], checkpoint=tmp_path)
 
 
 def test_bound_auto_resumes_its_convex_and_its_ramp_run(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import itertools
 import cvxpy
 import numpy as np
 import pytest
+import scipy.sparse
 
 from structrank import StructRankSVM
 
@@ -124,6 +125,29 @@ def test_combo_reaches_the_optimum_over_all_rankings(slack, Cs, formulation):
     C = Cs if slack == "separate" else Cs[0]
     model = StructRankSVM(COMBO, C=C, k=K, slack=slack, formulation=formulation, tol=1e-6).fit(X, y, qid=qid)
     assert objective(model.coef_) == pytest.approx(best, rel=1e-4)
+    assert model.certificate_.dual <= best * (1 + 1e-8)
+    assert best <= model.certificate_.primal * (1 + 1e-8)
+
+
+def beside_zeros(X):
+    """Return a sparse matrix with columns of zeros, so that it is mostly empty."""
+    return scipy.sparse.csr_matrix(np.hstack([X, np.zeros((X.shape[0], 4 * X.shape[1]))]))
+
+
+@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
+@pytest.mark.parametrize(
+    ("criterion", "form"),
+    [(name, np.asarray) for name in SINGLE]
+    + [("map", form) for form in (np.asfortranarray, scipy.sparse.csr_matrix, beside_zeros)],
+)
+def test_the_certificate_encloses_the_optimum_at_large_offsets(criterion, form):
+    X, y, qid = tiny_problem(5)
+    X = X + np.array([1e9, -3e8, 0.0]) + 1e8 * qid[:, None]
+    differences = X - X[np.searchsorted(qid, qid)]  # exact, as the values are close
+    best, objective = optimum(differences, y, qid, [criterion], [300.0], "separate")
+    model = StructRankSVM(criterion, C=300.0, k=K, tol=1e-6).fit(form(X), y, qid=qid)
+    assert not model.coef_[3:].any()
+    assert model.certificate_.primal == pytest.approx(objective(model.coef_[:3]), rel=1e-9)
     assert model.certificate_.dual <= best * (1 + 1e-8)
     assert best <= model.certificate_.primal * (1 + 1e-8)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -26,6 +26,10 @@ from structrank.clicks.ids import Ids
 from structrank.clicks.log import random_mask
 from structrank.clicks.preferences import Preferences
 from structrank.clicks.ranker import ClickRanker
+from structrank.training.checkpoint import KeptState
+
+if TYPE_CHECKING:
+    from structrank._support.typing import Path
 
 _RATES = {"sgd": 0.5, "adam": 0.01, "batch": 0.1}
 _START_SD = 0.1  # of the initial factors; at 0 the gradient vanishes
@@ -163,7 +167,7 @@ class CollaborativeRanker(ClickRanker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, pairs: Preferences, validation: Preferences | None = None) -> Self:
+    def fit(self, pairs: Preferences, validation: Preferences | None = None, checkpoint: Path | None = None) -> Self:
         """Fit the factors.
 
         Parameters
@@ -171,10 +175,13 @@ class CollaborativeRanker(ClickRanker):
         pairs : Preferences
         validation : Preferences, default None
             Pairs for early stopping, over the same ids; None holds out some of `pairs`.
+        checkpoint : path-like, default None
+            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
+            see `structrank.training.checkpoint`.
         """
-        return self._fit(pairs, validation)
+        return self._fit(pairs, validation, checkpoint=checkpoint)
 
-    def _fit(self, pairs, validation=None, expected=None):
+    def _fit(self, pairs, validation=None, expected=None, checkpoint=None):
         """Fit the factors; `expected` maps pairs to margins that the margins of the factors are added to."""
         self._check_parameters()
         check_pairs(pairs, "pairs")
@@ -196,7 +203,8 @@ class CollaborativeRanker(ClickRanker):
                 Q, U, grouped, self._priors(), self._rate(), rng, n_threads(self.n_jobs), self.solver == "adam"
             )
         total = float(weight.sum(where=weight > 0, dtype=np.float64))
-        history, reason = self._ascend(ascent, total, held_out)
+        facts = {"pairs": vars(grouped), "validation": vars(held_out), "initial factors": (Q, U)}
+        history, reason = self._ascend(ascent, total, held_out, KeptState(checkpoint, self, facts))
         self.queries_, self.urls_ = pairs.queries, pairs.urls
         self.query_factors_ = ascent.query_factors.astype(np.float32, copy=False)
         self.url_factors_ = ascent.url_factors.astype(np.float32, copy=False)
@@ -307,13 +315,20 @@ class CollaborativeRanker(ClickRanker):
             both.append(factors)
         return both
 
-    def _ascend(self, ascent, total, held_out):
+    def _ascend(self, ascent, total, held_out, kept):
         """Run passes until a stopping criterion holds; return the history and the reason."""
         line = ProgressLine() if self.verbose else None
-        started = time.perf_counter()
         history, best, reason = [], 0, "max_iter"
+        if kept.state is not None:
+            ascent.restore(kept.state["ascent"])
+            history, best, reason = (kept.state[name] for name in ("history", "best", "reason"))
+
+        def state():
+            return {"ascent": ascent.state(), "history": history, "best": best, "reason": reason}
+
+        started = time.perf_counter() - (history[-1].seconds if history else 0.0)
         try:
-            for number in range(1, self.max_iter + 1):
+            for number in range(len(history) + 1, self.max_iter + 1) if reason == "max_iter" else ():
                 ascent.epoch()
                 validation_likelihood = held_out_likelihood(ascent.query_factors, ascent.url_factors, held_out)
                 history.append(Epoch(number, ascent.likelihood() / total, validation_likelihood, time.perf_counter() - started))
@@ -324,6 +339,8 @@ class CollaborativeRanker(ClickRanker):
                 if number - 1 - best >= self.patience and not np.isnan(validation_likelihood):
                     reason = "converged"
                     break
+                kept.update(state)
+            kept.finish(state)
         except KeyboardInterrupt:
             if not history:
                 raise

@@ -213,6 +213,14 @@ class BatchAscent:
         """Return the log-likelihood of the pairs, without the priors."""
         return likelihood(self.query_factors, self.url_factors, self.pairs)
 
+    def state(self):
+        """Return what the next epoch depends on, for a checkpoint."""
+        return {name: getattr(self, name) for name in ("query_factors", "url_factors", "rate", "objective")}
+
+    def restore(self, state):
+        """Continue from a state returned by `state`."""
+        vars(self).update(state)
+
 
 class StochasticAscent:
     """Stochastic gradient ascent on single pairs: queries in random order, all pairs of a query in sequence.
@@ -270,6 +278,16 @@ class StochasticAscent:
     def likelihood(self):
         """Return the log-likelihood of the pairs in the last epoch, each evaluated when it was visited."""
         return float(self._likelihood.sum())
+
+    def state(self):
+        """Return what the next epoch depends on, for a checkpoint."""
+        factors = {"query_factors": self.query_factors, "url_factors": self.url_factors}
+        return {**factors, "memory": self._memory, "rng": self._rng.bit_generator.state}
+
+    def restore(self, state):
+        """Continue from a state returned by `state`."""
+        self.query_factors, self.url_factors, self._memory = state["query_factors"], state["url_factors"], state["memory"]
+        self._rng.bit_generator.state = state["rng"]
 
     def _assign_threads(self, visits, starts):
         pairs = self.pairs

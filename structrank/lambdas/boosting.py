@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
 from typing import TYPE_CHECKING
@@ -20,15 +21,21 @@ from structrank.lambdas.training import (
     RoundReporter,
     as_validation,
     shares,
+    training_facts,
     validation_evaluator,
 )
 from structrank.metrics import Evaluator
+from structrank.training.checkpoint import KeptState
 from structrank.training.data import RankingData
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from structrank._support.typing import Matrix
+
+
+# A gain that no split has.
+_UNREACHABLE = 1e300
 
 
 class BoostedRanker(MeasureRanker):
@@ -111,10 +118,7 @@ class BoostedRanker(MeasureRanker):
 
     def _keep_trees(self, course):
         """Store the trees as text; warn if there are none."""
-        counts = course.tree_counts[course.best_round - 1] if course.tree_counts else [0] * len(course.boosters)
-        self.trees_ = [
-            booster.model_to_string(num_iteration=count) for booster, count in zip(course.boosters, counts, strict=True)
-        ]
+        self.trees_ = course.texts(course.best_round)
         self._boosters = None
         if not course.reporter.rounds:
             text = (
@@ -131,8 +135,10 @@ class Course:
     Parameters
     ----------
     ranker : BoostedRanker
-    X, y, qid, sample_weight, validation, callback
+    X, y, qid, sample_weight, validation, callback, checkpoint
         The arguments of ``fit``.
+    more
+        What else the model depends on, by name.
 
     Attributes
     ----------
@@ -144,14 +150,15 @@ class Course:
         The rows of `given` that are in `data`.
     boosters : list of lightgbm.Booster
     tree_counts : list of list of int
-        For each round, the number of rounds with a tree in each booster; a booster that finds no split adds none.
+        For each round, the number of rounds with a tree in each booster; a booster that finds no split adds none after its
+        first round.
     reporter : RoundReporter
     stopping : EarlyStopping
     reason : str
         Why training ended.
     """
 
-    def __init__(self, ranker, X, y, qid, sample_weight, validation, callback):
+    def __init__(self, ranker, X, y, qid, sample_weight, validation, callback, checkpoint, **more):
         self._ranker = ranker
         self._library = _import_lightgbm(type(ranker).__name__)
         self.reporter = RoundReporter(callback, ranker.verbose, name="tree")
@@ -166,6 +173,14 @@ class Course:
         self._binned = None
         self.boosters = []
         self.tree_counts = []
+        more["version of LightGBM"] = self._library.__version__
+        self._kept = KeptState(checkpoint, ranker, training_facts(self.data, self._validation, **more))
+        self._earlier, self._n_constant, self.reason = [], 0, None
+        if self._kept.state is not None:
+            self._earlier, self.reason = self._kept.state["trees"], self._kept.state["reason"]
+            self.tree_counts = list(self._kept.state["tree_counts"])
+            vars(self.stopping).update(self._kept.state["stopping"])
+            self.reporter.resume(self._kept.state["rounds"])
 
     @property
     def best_round(self):
@@ -182,18 +197,30 @@ class Course:
             rows = self._binned.subset(np.arange(X.shape[0], dtype=np.int32), params=settings)
             rows.construct().set_label(target)
             rows.set_weight(weight)
+        rows.set_init_score(self._earlier_scores(X))
         if not any(rows.construct().feature_num_bin(feature) > 1 for feature in range(X.shape[1])):
             raise ValueError(
                 f"X has no feature that could split its {X.shape[0]} documents into leaves of at least "
                 f"min_child_samples={self._ranker.min_child_samples}; lower it, or check whether the features vary."
             )
-        booster = self._library.Booster(settings, rows)
+        booster = self._library.Booster({**settings, "min_gain_to_split": _UNREACHABLE if self._earlier else 0.0}, rows)
         if self._validation:
             # The last dataset sets the number of threads of all.
-            other = rows.create_valid(_as_lightgbm(self._validation.X), params=settings)
+            matrix = _as_lightgbm(self._validation.X)
+            other = rows.create_valid(matrix, init_score=self._earlier_scores(matrix), params=settings)
             booster.add_valid(other, "validation")
         self._binned = self._binned or rows
         self.boosters.append(booster)
+
+    def _earlier_scores(self, matrix):
+        """Return the scores that the next booster resumes from, None at the start.
+
+        LightGBM computes them with the same sums as in training, bit for bit.
+        """
+        if not self._earlier:
+            return None
+        earlier = self._library.Booster(model_str=self._earlier[len(self.boosters)])
+        return earlier.predict(matrix, raw_score=True, num_threads=n_threads(self._ranker.n_jobs))
 
     def run(self, grow, scores):
         """Grow trees round by round until a stopping rule applies.
@@ -206,17 +233,70 @@ class Course:
         scores : callable
             Turns the boosters' outputs, a list of arrays, into scores.
         """
-        self.reason = "n_estimators"
+        if self.reason is not None:  # of a finished run
+            return
+        self._skip(len(self.reporter.rounds), grow)
         try:
-            for number in range(self._ranker.n_estimators):
-                reason = self._round(number, grow, scores)
-                if reason is not None:
-                    self.reason = reason
-                    break
+            while self.reason is None and len(self.reporter.rounds) < self._ranker.n_estimators:
+                self.reason = self._round(len(self.reporter.rounds), grow, scores)
+                if self.reason is None:
+                    self._kept.update(self._state)
         except KeyboardInterrupt:
             if not self.reporter.rounds:
                 raise
             self.reason = "interrupted"
+        self.reason = self.reason or "n_estimators"
+        if self.reason not in ("interrupted", "callback"):
+            self._kept.finish(self._state)
+
+    def _skip(self, n_rounds, grow):
+        """Bring LightGBM's random generators to where they are after some rounds, by rounds in which no split is possible.
+
+        Subsamples are drawn in each round. `reset_parameter` draws features once, so all runs call it once.
+        """
+        if self._earlier:
+            sampled = self._ranker.subsample < 1 or self._ranker.colsample_bytree < 1
+            for number in range(n_rounds if sampled else 1):
+                grow(number)
+            self._n_constant = 1  # LightGBM keeps one round without splits
+        if self._earlier or self._ranker.colsample_bytree < 1:
+            for booster in self.boosters:
+                booster.reset_parameter({"min_gain_to_split": 0.0})
+
+    def _state(self):
+        return {
+            "trees": self.texts(len(self.tree_counts)),
+            "tree_counts": self.tree_counts,
+            "reason": self.reason,
+            "stopping": vars(self.stopping),
+            "rounds": self.reporter.rounds,
+        }
+
+    def texts(self, n_rounds):
+        """Return the trees of the first rounds in LightGBM's text format, one text per booster."""
+        counts = self.tree_counts[n_rounds - 1] if n_rounds else [0] * len(self.boosters)
+        if not self._earlier:
+            pairs = zip(self.boosters, counts, strict=True)
+            return [booster.model_to_string(num_iteration=count) for booster, count in pairs]
+        found = []
+        for booster, text, count in zip(self.boosters, self._earlier, counts, strict=True):
+            head, trees, rest = _split(text)
+            n_per_round = booster.num_model_per_iteration()
+            if self._n_constant:  # not a finished run
+                head, later, rest = _split(booster.model_to_string())
+                trees = trees + later[self._n_constant * n_per_round :]
+            kept = "".join(f"Tree={number}{tree}" for number, tree in enumerate(trees[: count * n_per_round or None]))
+            # LightGBM completes the text: sizes of trees and importances of features.
+            found.append(self._library.Booster(model_str=f"{head}{kept}{rest}").model_to_string())
+        return found
+
+    def _count(self, number):
+        """Return the number of rounds with a tree of a booster, with earlier ones."""
+        booster = self.boosters[number]
+        count = booster.num_trees() // booster.num_model_per_iteration()
+        if self._earlier:
+            count += self._kept.state["tree_counts"][-1][number] - self._n_constant
+        return count
 
     def _round(self, number, grow, scores):
         """Run one round; return the reason to stop training, or None."""
@@ -228,7 +308,7 @@ class Course:
             raise ValueError(f"LightGBM failed to grow a tree ({reason}). Try a larger min_child_weight.") from error
         if pairs is None:
             return "no split"
-        self.tree_counts.append([booster.current_iteration() for booster in self.boosters])
+        self.tree_counts.append([self._count(number) for number in range(len(self.boosters))])
         values = {"train": self._on_train(scores([_current_outputs(booster.eval_train) for booster in self.boosters]))}
         if self._validation:
             outputs = [_current_outputs(booster.eval_valid) for booster in self.boosters]
@@ -240,6 +320,17 @@ class Course:
         if self.reporter(entry):
             return "callback"
         return "patience" if enough else None
+
+
+def _split(text):
+    """Split LightGBM's text format into its head, without the sizes of the trees, the trees, and the rest."""
+    head, *trees = re.split(r"^Tree=\d+$", text, flags=re.MULTILINE)
+    last, end, rest = (trees or [head])[-1].partition("end of trees")
+    if trees:
+        trees[-1] = last
+    else:
+        head = last
+    return re.sub(r"^tree_sizes=.*\n", "", head, flags=re.MULTILINE), trees, end + rest
 
 
 def _import_lightgbm(who):

@@ -18,10 +18,12 @@ from structrank.lambdas.training import (
     RoundReporter,
     as_validation,
     training_evaluator,
+    training_facts,
     validation_evaluator,
 )
 from structrank.models.linear import LinearMethods
 from structrank.solvers.spsa import FDSA, SPSA, Steps, minimize
+from structrank.training.checkpoint import KeptState
 from structrank.training.data import RankingData
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from structrank._support.typing import Matrix
+    from structrank._support.typing import Matrix, Path
     from structrank.datasets import Dataset
     from structrank.metrics import Measure
 
@@ -125,6 +127,7 @@ class SPSARanker(LinearMethods, MeasureRanker):
         sample_weight: ArrayLike | None = None,
         validation: Dataset | tuple | None = None,
         callback: Callable[[Round], object] | None = None,
+        checkpoint: Path | None = None,
     ) -> Self:
         """Train.
 
@@ -141,6 +144,9 @@ class SPSARanker(LinearMethods, MeasureRanker):
             Data on which the measure selects the best iteration and decides when to stop; None for the training set.
         callback : callable, default None
             Called with each iteration's entry of the history; a true return value stops training.
+        checkpoint : path-like, default None
+            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
+            see `structrank.training.checkpoint`.
 
         Returns
         -------
@@ -168,7 +174,26 @@ class SPSARanker(LinearMethods, MeasureRanker):
         objective = _Objective(self, measure, data, validation)
         network, rng = objective.network, np.random.default_rng(random_state)
         best = network.random_weights(rng) * objective.scale
+        start = best / np.where(objective.scale > 0, objective.scale, 1.0)
         reason, started = "max_evaluations", time.perf_counter()
+        kept = KeptState(checkpoint, self, training_facts(data, validation))
+        if kept.state is not None:
+            start, best, reason = kept.state["weights"], kept.state["best"], kept.state["reason"]
+            rng.bit_generator.state = kept.state["rng"]
+            vars(stopping).update(kept.state["stopping"])
+            reporter.resume(kept.state["rounds"])
+
+        def keep(write, w):
+            write(
+                lambda: {
+                    "weights": w,
+                    "best": best,
+                    "reason": reason,
+                    "rng": rng.bit_generator.state,
+                    "stopping": vars(stopping),
+                    "rounds": reporter.rounds,
+                }
+            )
 
         def report(iteration, evaluations, w):
             nonlocal best, reason, started
@@ -185,18 +210,24 @@ class SPSARanker(LinearMethods, MeasureRanker):
                 reason = "callback"
             elif enough:
                 reason = "patience"
+            else:
+                keep(kept.update, w)
             return reason != "max_evaluations"
 
         try:
-            minimize(
-                objective.loss,
-                best / np.where(objective.scale > 0, objective.scale, 1.0),
-                method=method,
-                steps=steps,
-                max_evaluations=max_evaluations,
-                random_state=rng,
-                callback=report,
-            )
+            if reason == "max_evaluations":  # not a finished run
+                found = minimize(
+                    objective.loss,
+                    start,
+                    method=method,
+                    steps=steps,
+                    max_evaluations=max_evaluations,
+                    random_state=rng,
+                    callback=report,
+                    done=len(reporter.rounds),
+                )
+                if reason != "callback":
+                    keep(kept.finish, found.w)
         except KeyboardInterrupt:
             if not reporter.rounds:
                 raise

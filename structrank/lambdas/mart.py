@@ -169,6 +169,7 @@ class LambdaMART(BoostedRanker):
         labels: dict[str, Any] | None = None,
         validation: Dataset | tuple | None = None,
         callback: Callable[[Round], object] | None = None,
+        checkpoint: Path | None = None,
     ) -> Self:
         """Train.
 
@@ -189,13 +190,16 @@ class LambdaMART(BoostedRanker):
             Queries on which `measure` is monitored; the rounds after the best are dropped.
         callback : callable, default None
             Called with each round's entry of the history; a true return value stops training.
+        checkpoint : path-like, default None
+            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
+            see `structrank.training.checkpoint`.
 
         Returns
         -------
         self
         """
         self.check_parameters()
-        course = Course(self, X, y, qid, sample_weight, validation, callback)
+        course = Course(self, X, y, qid, sample_weight, validation, callback, checkpoint, labels=labels)
         objective = self._checked_objective()
         labels = check_label_sources(labels, objective, course.given)
         labels = {name: column[course.rows] for name, column in labels.items()}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from structrank._support.typing import Matrix
+    from structrank._support.typing import Matrix, Path
     from structrank.datasets import Dataset
     from structrank.lambdas.training import Round
     from structrank.metrics import Measure
@@ -115,6 +115,7 @@ class McRank(BoostedRanker):
         sample_weight: ArrayLike | None = None,
         validation: Dataset | tuple | None = None,
         callback: Callable[[Round], object] | None = None,
+        checkpoint: Path | None = None,
     ) -> Self:
         """Train.
 
@@ -132,6 +133,9 @@ class McRank(BoostedRanker):
             Queries on which `measure` is monitored; the rounds after the best are dropped.
         callback : callable, default None
             Called with each round's entry of the history; a true return value stops training.
+        checkpoint : path-like, default None
+            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
+            see `structrank.training.checkpoint`.
 
         Returns
         -------
@@ -141,7 +145,7 @@ class McRank(BoostedRanker):
         self.check_parameters()
         if self.relevant_from is not None:
             checks.check_number("relevant_from", self.relevant_from)
-        course = Course(self, X, y, qid, sample_weight, validation, callback)
+        course = Course(self, X, y, qid, sample_weight, validation, callback, checkpoint)
         data = course.data
         labels = data.labels if self.relevant_from is None else (data.labels >= self.relevant_from).astype(np.float64)
         grades, classes = np.unique(labels, return_inverse=True)

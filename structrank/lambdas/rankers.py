@@ -22,9 +22,11 @@ from structrank.lambdas.training import (
     RoundReporter,
     as_validation,
     training_evaluator,
+    training_facts,
     validation_evaluator,
 )
 from structrank.models.linear import LinearMethods
+from structrank.training.checkpoint import KeptState
 from structrank.training.data import RankingData
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from structrank._support.typing import Matrix
+    from structrank._support.typing import Matrix, Path
     from structrank.datasets import Dataset
     from structrank.metrics import Measure
 
@@ -61,6 +63,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         validation: Dataset | tuple | None = None,
         callback: Callable[[Round], object] | None = None,
         start: ArrayLike | None = None,
+        checkpoint: Path | None = None,
     ) -> Self:
         """Train.
 
@@ -81,6 +84,9 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         start : array-like of shape (n_weights,), default None
             Initial weights in the layout of `weights_`, such as the `weights_` of a ranker trained for another measure. None
             for random weights. Restarts are from random weights.
+        checkpoint : path-like, default None
+            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
+            see `structrank.training.checkpoint`.
 
         Returns
         -------
@@ -92,7 +98,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         validation = as_validation(validation, data)
         data, _ = data.counted()
         run = _Run(self, measure, data, validation)
-        reason = run.train(reporter, start)
+        reason = run.train(reporter, start, KeptState(checkpoint, self, training_facts(data, validation, start=start)))
         self.weights_ = run.best_weights
         self._keep_course(X, data, reporter, reason, run.best_round)
         return self
@@ -367,24 +373,49 @@ class _Run:
         self.mean, self.scale = moments(data)
         self.network = Network(data.n_features, ranker.hidden_units)
 
-    def train(self, reporter, start):
-        """Train; return the reason for stopping."""
+    def train(self, reporter, start, kept):
+        """Train; return the reason for stopping. `kept` is the `KeptState` of this run."""
         rng = np.random.default_rng(self.ranker.random_state)
-        weights = self._initial(start, rng)
-        # Random weights may do well on a small validation set by chance, so they are not a candidate.
-        value = -np.inf if start is None else self._measure(weights, 0, 0, np.nan, time.perf_counter())[1]
-        self._keep(self._as_given(weights), 0, value)
+        state = kept.state
+        if state is None:
+            ascent = _Ascent(self._initial(start, rng), self._initial_rate(), self._adam_state(), self.ranker)
+            # Random weights may do well on a small validation set by chance, so they are not a candidate.
+            value = -np.inf if start is None else self._measure(ascent.weights, 0, 0, np.nan, time.perf_counter())[1]
+            self._keep(self._as_given(ascent.weights), 0, value)
+            reason = settled = None
+        else:
+            ascent = _Ascent.restore(state["ascent"], self.ranker)
+            self._keep(*state["best"])
+            rng.bit_generator.state = state["rng"]
+            reporter.resume(state["rounds"])
+            reason, settled = state["reasons"]
+
+        def keep(finished=False):
+            write = kept.finish if finished else kept.update
+            write(
+                lambda: {
+                    "ascent": ascent.state(),
+                    "best": (self.best_weights, self.best_round, self.best_value),
+                    "rng": rng.bit_generator.state,
+                    "rounds": reporter.rounds,
+                    "reasons": (reason, settled),
+                }
+            )
+
         try:
-            reason = self._ascend(weights, reporter, rng)
-            if self.ranker.settle and self.other is None and reason in ("patience", "max_epochs"):
-                reason = self._settle(reporter, rng)
+            if reason is None:
+                reason = self._ascend(ascent, reporter, rng, keep)
+            if self.ranker.settle and self.other is None and reason in ("patience", "max_epochs") and settled is None:
+                settled = self._settle(ascent.epoch, reporter, rng, keep)
         except KeyboardInterrupt:
             if not reporter.rounds:
                 raise
             if self.best_round > len(reporter.rounds):  # found in the epoch that was interrupted
                 reporter(self._measure(self._standardised(), self.best_round, 0, np.nan, time.perf_counter())[0])
-            reason = "interrupted"
-        return reason
+            return "interrupted"
+        if "callback" not in (reason, settled):
+            keep(finished=True)
+        return settled or reason
 
     def _initial(self, start, rng):
         """Return random weights, or the weights of the user for standardised features."""
@@ -401,41 +432,45 @@ class _Run:
     def _keep(self, given, epoch, value):
         self.best_weights, self.best_round, self.best_value = given, epoch, value
 
-    def _ascend(self, weights, reporter, rng):
+    def _initial_rate(self):
+        if self.ranker.learning_rate is not None:
+            return self.ranker.learning_rate
+        return _ADAM_RATE_WITH_VALIDATION if self.ranker.optimizer == "adam" and self.other is not None else _RATE
+
+    def _adam_state(self):
+        return _adam_state(self.network.size if self.ranker.optimizer == "adam" else 0)
+
+    def _ascend(self, ascent, reporter, rng, keep):
         """Follow the gradient, epoch by epoch."""
         ranker = self.ranker
-        adaptive = ranker.optimizer == "adam"
-        n_moments = self.network.size if adaptive else 0
-        initial_rate = ranker.learning_rate
-        if initial_rate is None:
-            initial_rate = _ADAM_RATE_WITH_VALIDATION if adaptive and self.other is not None else _RATE
-        stopping, restarts = EarlyStopping(ranker.patience), ranker.restarts
-        rate, previous, adam = initial_rate, -np.inf, _adam_state(n_moments)
-        for epoch in range(1, ranker.max_epochs + 1):
-            started = time.perf_counter()
+        while ascent.epoch < ranker.max_epochs:
+            started, epoch = time.perf_counter(), ascent.epoch + 1
             if ranker.batch == "query":
-                pairs = self._by_query(weights, rate, adam, rng.permutation(self.queries))
+                pairs = self._by_query(ascent.weights, ascent.rate, ascent.adam, rng.permutation(self.queries))
             else:
-                pairs = self._at_once(weights, rate, adam)
-            entry, watched = self._measure(weights, epoch, pairs, rate, started)
+                pairs = self._at_once(ascent.weights, ascent.rate, ascent.adam)
+            entry, watched = self._measure(ascent.weights, epoch, pairs, ascent.rate, started)
             if watched > self.best_value:
-                self._keep(self._as_given(weights), epoch, watched)
-            if not adaptive and entry.train < previous and rng.random() < _DECAY_PROBABILITY:
-                rate *= _RATE_DECAY
-            previous = entry.train
+                self._keep(self._as_given(ascent.weights), epoch, watched)
+            if ranker.optimizer == "sgd" and entry.train < ascent.previous and rng.random() < _DECAY_PROBABILITY:
+                ascent.rate *= _RATE_DECAY
+            ascent.previous, ascent.epoch = entry.train, epoch
             if reporter(entry):
                 return "callback"
-            if stopping.update(watched):
-                if not restarts:
+            if ascent.stopping.update(watched):
+                if not ascent.restarts:
                     return "patience"
-                restarts -= 1
                 weights = self.network.random_weights(rng, _SPREAD)
-                stopping, rate, previous, adam = EarlyStopping(ranker.patience), initial_rate, -np.inf, _adam_state(n_moments)
+                ascent.restart(weights, self._initial_rate(), self._adam_state())
+            keep()
         return "max_epochs"
 
-    def _settle(self, reporter, rng):
-        """Step along the lambdas of single queries from the best weights, and where that fails in directions of the test."""
-        for epoch in range(len(reporter.rounds) + 1, len(reporter.rounds) + self.ranker.max_epochs + 1):
+    def _settle(self, first, reporter, rng, keep):
+        """Step along the lambdas of single queries from the best weights, and where that fails in directions of the test.
+
+        `first` is the number of epochs before this phase.
+        """
+        for epoch in range(len(reporter.rounds) + 1, first + self.ranker.max_epochs + 1):
             started, before, pairs = time.perf_counter(), self.best_value, 0
             for query in rng.permutation(self.queries):
                 weights, n_pairs = self._stepped(query, rng)
@@ -448,6 +483,7 @@ class _Run:
                 return "callback"
             if self.best_value == before:
                 return "settled"
+            keep()
         return "max_epochs"
 
     def _stepped(self, query, rng):
@@ -541,6 +577,32 @@ class _Run:
             kernels.backward(X, hidden, forces[piece], weights, n_hidden, gradient)
         kernels.ascend(weights, gradient, rate, adam)
         return pairs
+
+
+class _Ascent:
+    """State of gradient ascent between two epochs, besides the best weights so far and the random generator."""
+
+    def __init__(self, weights, rate, adam, ranker):
+        self.epoch, self.restarts, self._patience = 0, ranker.restarts + 1, ranker.patience
+        self.restart(weights, rate, adam)
+
+    def restart(self, weights, rate, adam):
+        """Start from other weights; uses up a restart."""
+        self.weights, self.rate, self.adam = weights, rate, adam
+        self.previous, self.stopping = -np.inf, EarlyStopping(self._patience)
+        self.restarts -= 1
+
+    def state(self):
+        """Return the attributes as values that a checkpoint can hold."""
+        return {**vars(self), "stopping": vars(self.stopping)}
+
+    @classmethod
+    def restore(cls, state, ranker):
+        """Return the ascent with a state returned by `state`."""
+        ascent = cls(state["weights"], state["rate"], kernels.Adam(*state["adam"]), ranker)
+        vars(ascent.stopping).update(state["stopping"])
+        vars(ascent).update({name: state[name] for name in ("epoch", "restarts", "previous")})
+        return ascent
 
 
 def _adam_state(n_weights):

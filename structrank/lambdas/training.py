@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 class MeasureRanker(Ranker):
     """Base class of rankers that are trained for a measure and scored by it; subclasses have a parameter `measure`.
 
-    A subclass defines ``fit(X, y, qid, sample_weight, validation, callback)``, which ends with `_keep_course`, and
+    A subclass defines ``fit(X, y, qid, sample_weight, validation, callback, checkpoint)``, which ends with `_keep_course`, and
     ``predict(X)``, which begins with `_check_features`.
 
     Examples
@@ -163,6 +163,15 @@ def validation_evaluator(measure, validation):
     return evaluator
 
 
+def training_facts(data, validation, **more):
+    """Return what a model depends on besides its parameters, for `structrank.training.checkpoint.KeptState`."""
+    facts = {"X": data.X, "y": data.labels, "qid": data.grouping.rows, "queries": data.grouping.indptr}
+    facts |= {"sample_weight": data.query_weights, **more}
+    if validation is not None:
+        facts["validation"] = list(training_facts(validation, None).values())
+    return facts
+
+
 class EarlyStopping:
     """Stopping rule: stop when a measure has not risen for a number of rounds.
 
@@ -248,9 +257,13 @@ class RoundReporter:
         if callback is not None and not callable(callback):
             raise ValueError(f"callback={callback!r} is not valid: expected a function of one round, or None.")
         self.callback, self.name = callback, name
-        self.rounds = []
         self._line = ProgressLine() if verbose else None
-        self._seconds = 0.0
+        self.resume([])
+
+    def resume(self, rounds):
+        """Set the rounds before the next one."""
+        self.rounds = list(rounds)
+        self._seconds = sum(entry.seconds for entry in self.rounds)
 
     def __call__(self, entry):
         """Record the next round; return whether the callback requests to stop."""

@@ -12,6 +12,8 @@ and is noisy, so for MRR the comparison uses MAP, which on synthetic data also g
 from __future__ import annotations
 
 import functools
+import pathlib
+import shutil
 import time
 import warnings
 from collections.abc import Sequence
@@ -23,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank import metrics
 from structrank._support import checks
+from structrank._support.content import describe
 from structrank._support.progress import ProgressLine
 from structrank.comparison.significance import paired_randomisation_test, standard_error_ratio
 from structrank.criteria import matched_criterion
@@ -31,9 +34,11 @@ from structrank.models.ranker import Ranker
 from structrank.selection.choosing_c import FEW_QUERIES, fit_whole_path, inner_folds, usable_queries
 from structrank.selection.polish import LineSearch, Polish, is_polishable
 from structrank.svm import StructRankSVM
+from structrank.training.checkpoint import KeptState
 from structrank.training.data import RankingData, score_rows
 
 if TYPE_CHECKING:
+    from structrank._support.typing import Path
     from structrank.metrics import Measure
 
 # Values outside this range were hardly ever chosen in runs of `compare`.
@@ -161,6 +166,7 @@ def train_for(
     discount: str = "kdd08",
     random_state: int = 0,
     verbose: int = 0,
+    checkpoint: Path | None = None,
 ) -> StructRankSVM:
     """Train for an evaluation measure.
 
@@ -190,6 +196,9 @@ def train_for(
         Seed of the inner folds and of the test.
     verbose : int, default 0
         1 shows a progress line on stderr.
+    checkpoint : path-like, default None
+        Folder for finished trials and for checkpoints of the running one. If training is killed, the same call resumes it and
+        ends with the same model, bit for bit; see `structrank.training.checkpoint`.
 
     Returns
     -------
@@ -224,12 +233,13 @@ def train_for(
     splits = _splits(train, validation, measure, relevant_from, random_state)
     judge = metrics.MAP(relevant_from=measure.relevant_from) if isinstance(measure, metrics.MRR) else measure
 
+    places = _Places(checkpoint, splits, Cs, judge)
     line = ProgressLine() if verbose else None
     tried = []
     for number, (name, trainer) in enumerate(candidates.items()):
         if line is not None:
             line.update(f"{number} of {len(candidates)} criteria  training on {name}")
-        tried.append(_try(name, trainer, splits, Cs, judge))
+        tried.append(places.keep(number, trainer, functools.partial(_try, name, trainer, splits, Cs, judge)))
     convex, ramp = tried[-2:]
     winner = ramp if convex.trial.vacuous else convex
     tried.sort(key=lambda one: -one.trial.validation)
@@ -237,7 +247,7 @@ def train_for(
         winner = tried[0]
     other = next(one for one in tried if one is not winner)
     if validation is None:
-        (model,) = fit_whole_path(candidates[winner.trial.name], train, [winner.trial.C])
+        (model,) = fit_whole_path(candidates[winner.trial.name], train, [winner.trial.C], places.folder("winner"))
     else:
         model = winner.models[-1]
     model.selection_ = Selection(
@@ -291,6 +301,32 @@ class _Tried:
     models: list
 
 
+class _Places:
+    """Where finished trials and checkpoints of the running one are kept; nothing is kept if `checkpoint` is None."""
+
+    def __init__(self, checkpoint, splits, Cs, judge):
+        self._root, self._data = checkpoint, None
+        if checkpoint is not None:
+            parts = [(part.X, part.y, part.qid) for split in splits for part in split]
+            self._data = {"the data": describe(parts), "Cs": Cs, "measure": judge}
+
+    def folder(self, name):
+        """Return a folder for checkpoints."""
+        return None if self._root is None else pathlib.Path(self._root, name)
+
+    def keep(self, number, trainer, attempt):
+        """Return a kept trial, or try with ``attempt(folder)`` and keep the result."""
+        folder = self.folder(f"trial-{number + 1}")
+        kept = KeptState(folder, trainer, self._data)
+        if kept.state is not None:
+            return _Tried(**kept.state)
+        tried = attempt(folder)
+        kept.finish(lambda: vars(tried))
+        if folder is not None:  # the trial is kept without the checkpoints of its fits
+            shutil.rmtree(folder / "fits", ignore_errors=True)
+        return tried
+
+
 def _splits(train, validation, measure, relevant_from, random_state):
     """Return pairs of a training and a validation part, after checking them."""
     data, usable = {}, {}
@@ -319,10 +355,13 @@ def _splits(train, validation, measure, relevant_from, random_state):
     return splits
 
 
-def _try(name, trainer, splits, Cs, judge):
-    """Train along the path of C on each split, and choose C."""
+def _try(name, trainer, splits, Cs, judge, folder):
+    """Train along the path of C on each split, and choose C; checkpoints are written below a folder, unless it is None."""
     started = time.perf_counter()
-    paths = [fit_whole_path(trainer, learn, Cs) for learn, _ in splits]
+    paths = []
+    for number, (learn, _) in enumerate(splits, 1):
+        checkpoint = None if folder is None else folder / "fits" / f"split-{number}"
+        paths.append(fit_whole_path(trainer, learn, Cs, checkpoint))
     seconds = time.perf_counter() - started
     by_C = []
     for models in zip(*paths, strict=True):

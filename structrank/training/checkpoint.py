@@ -1,12 +1,19 @@
 """Checkpoints: if training is killed, the same call resumes it and ends with the same model, bit for bit.
 
-A run depends only on its data, its parameters and the results of its passes over the data. So the results of passes are kept in
-numbered files, written at most every 20 seconds; a resumed run repeats the QPs between passes. All files have the format of
-model files and are replaced atomically.
+Structured SVMs: a run depends only on its data, its parameters and the results of its passes over the data. So the results of
+passes are kept in numbered files (`KeptPasses`); a resumed run repeats the QPs between passes.
+
+Learners with rounds (epochs, trees, iterations): a round depends only on the data, the parameters and the state that the round
+before has left, with the state of the random generator. So the last state is kept in one file (`KeptState`); a resumed run
+continues with the next round. The callback is not called again for the rounds before.
+
+Files are written at most every 20 seconds and at the end of training, have the format of model files, and are replaced
+atomically.
 """
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
 import time
@@ -15,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import structrank
+from structrank._support.content import describe
 from structrank.models import files
 from structrank.solvers import Plane
 
@@ -30,13 +38,14 @@ class Checkpoint:
     folder : path-like
         Created if missing.
     parameters : dict
-        Parameters that the model depends on, besides the data; text or numbers.
+        Parameters that the model depends on, besides the data.
     name : str, default "training"
         The checkpoint is the file ``{name}.checkpoint`` in the folder.
     """
 
     def __init__(self, folder, parameters, name="training"):
-        self._parameters = {"version of structrank": structrank.__version__, **parameters}
+        texts = {key: _text(value) for key, value in parameters.items()}
+        self._parameters = {"version of structrank": structrank.__version__, **texts}
         self._written = time.monotonic()
         try:
             self.path = Path(folder) / f"{name}.checkpoint"
@@ -48,7 +57,9 @@ class Checkpoint:
 
     def of(self, name):
         """Return the checkpoint of a part of this run, in the same folder."""
-        return Checkpoint(self.path.parent, self._parameters, f"{self.path.stem}-{name}")
+        part = copy.copy(self)
+        part.path, part._written = self.path.with_name(f"{self.path.stem}-{name}.checkpoint"), time.monotonic()
+        return part
 
     def load(self, facts):
         """Return the content that `save` has written, None without a file; raise if parameters or facts differ."""
@@ -76,6 +87,55 @@ class Checkpoint:
     def is_due(self):
         """Return whether it is time to write."""
         return time.monotonic() - self._written >= _SECONDS
+
+
+class KeptState:
+    """The state of a training loop, kept in one file.
+
+    Parameters
+    ----------
+    folder : path-like or None
+        None keeps nothing.
+    learner : estimator
+        Its class and parameters must be the same when the loop resumes, except for `n_jobs` and `verbose`.
+    data : dict
+        Everything else that the model depends on, by name: arrays, or values that `describe` describes by their content.
+
+    Attributes
+    ----------
+    state : dict or None
+        The state to resume from, None at the start.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from structrank.svm import StructRankSVM
+    >>> with TemporaryDirectory() as folder:
+    ...     KeptState(folder, StructRankSVM(), {"X": np.eye(2)}).finish(lambda: {"w": np.ones(2), "epoch": 7})
+    ...     KeptState(folder, StructRankSVM(n_jobs=2), {"X": np.eye(2)}).state
+    {'w': array([1., 1.]), 'epoch': 7}
+    """
+
+    def __init__(self, folder, learner, data):
+        self.state = self._checkpoint = None
+        if folder is None:
+            return
+        settings = {name: value for name, value in learner.get_params().items() if name not in ("n_jobs", "verbose")}
+        self._checkpoint = Checkpoint(folder, {"learner": type(learner).__name__, **settings})
+        self._facts = {
+            f"digest of {name}": hashlib.sha256(describe(value).encode()).hexdigest()[:16] for name, value in data.items()
+        }
+        self.state = self._checkpoint.load(self._facts)
+
+    def update(self, state):
+        """Write what ``state()`` returns, a dict of arrays and values, if it is time to write."""
+        if self._checkpoint is not None and self._checkpoint.is_due():
+            self.finish(state)
+
+    def finish(self, state):
+        """Write what ``state()`` returns."""
+        if self._checkpoint is not None:
+            self._checkpoint.save(self._facts, state())
 
 
 class KeptPasses:
@@ -124,6 +184,15 @@ class KeptPasses:
         self._number += 1
         self._file = self._checkpoint.of(str(self._number))
         self._read = self._file.load(self._facts)
+
+
+def _text(value):
+    """Return the repr of a parameter, or a description of its content where the repr is no complete description.
+
+    The repr of a function, or of an object that holds one, differs between processes; that of a long array is shortened.
+    """
+    text = repr(value)
+    return describe(value) if " at 0x" in text or "..." in text else text
 
 
 def _describe(risk):

@@ -19,7 +19,7 @@ from structrank._kernels import linear, passes, sorting
 from structrank._kernels.variances import add_variances
 from structrank._support import checks
 from structrank.training.data import NO_ROWS, kernel_matrix
-from structrank.training.scaling import sample_variances
+from structrank.training.scaling import centre_queries, sample_columns
 
 # A block of rows is scored, ranked and summed while it is in the second-level cache, so that X is read from memory once.
 _BLOCK_BYTES = 2**18
@@ -150,6 +150,8 @@ class Shard:
             n_entries, entry_bytes = data.X.size, data.X.dtype.itemsize
         self._row_bytes = max(entry_bytes * n_entries // data.X.shape[0], 1)
         lengths = np.diff(self._starts).astype(np.int32)
+        variances, offset = sample_columns(data.X, self._rows, self._starts)
+        self._offset_columns = offset if offset.any() else None
         self.facts = Facts(
             data.n_features,
             data.X.shape[0],
@@ -159,7 +161,7 @@ class Shard:
             lengths,
             float(self._query_weights.sum()),
             bool(data.query_weights.any()),
-            sample_variances(data.X, self._rows, self._starts),
+            variances,
         )
         self._sweeps = {}
 
@@ -317,7 +319,7 @@ class Shard:
 
     def _sum_variances(self, X, chunk):
         total = np.zeros(self.facts.n_features)
-        for matrix, base, rows, blocks in self._readable(X, chunk[1]):
+        for matrix, base, rows, blocks in self._readable(X, chunk[1], None):  # accurate for any offset
             queries = slice(blocks[0], blocks[-1])
             shares = self._query_weights[queries] / self._total_weight
             add_variances(matrix, base, rows, self._starts[blocks[0] : blocks[-1] + 1], shares, total)
@@ -328,7 +330,7 @@ class Shard:
         groups, blocks = chunk
         n_slots = n_kinds * (groups.stop - groups.start)
         sums = np.zeros((n_slots, w.shape[0])), np.zeros(n_slots), np.zeros(n_slots)
-        for part in self._readable(X, blocks):
+        for part in self._readable(X, blocks, self._offset_columns):
             if not sweep(*part, w, *sums):
                 self._check_finite(X)
         return sums
@@ -362,16 +364,23 @@ class Shard:
 
         return slots.shape[0], sweep
 
-    def _readable(self, X, blocks):
-        """Yield X in a form for the kernels and its blocks: unchanged, or converted one block at a time."""
+    def _readable(self, X, blocks, offset_columns):
+        """Yield X in a form for the kernels and its blocks: unchanged, or converted one block at a time.
+
+        Blocks are centred if there are columns with large offsets; see `structrank.training.scaling.centre_queries`.
+        """
         matrix = kernel_matrix(X)
-        if matrix is not None:
+        if matrix is not None and offset_columns is None:
             yield matrix, 0, self._rows, blocks
             return
         for low, high in itertools.pairwise(blocks.tolist()):
             docs = slice(int(self._starts[low]), int(self._starts[high]))
-            rows = self._rows[docs] if self._rows.size else docs
-            yield (np.ascontiguousarray(X[rows], dtype=np.float64),), docs.start, NO_ROWS, np.array([low, high])
+            block = X[self._rows[docs] if self._rows.size else docs]
+            if offset_columns is None:
+                block = np.ascontiguousarray(block, dtype=np.float64)
+            else:
+                block = centre_queries(block, self._starts[low : high + 1] - docs.start, offset_columns)
+            yield kernel_matrix(block), docs.start, NO_ROWS, np.array([low, high])
 
     def _sweep_in_python(self, made, shared, weights, slots, matrix, base, rows, blocks, w, slope, offset, value):
         """Do what `passes.sweep` does, with oracles that are Python functions."""

@@ -64,6 +64,19 @@ class Ids:
         return {value: number for number, value in enumerate(self.values.tolist())}
 
 
+def check_loaded_ids(model, name):
+    """Return ids of a loaded model; raise unless they are distinct ids of hashable types."""
+    ids = checks.check_fitted_attribute(model, name, Ids)
+    values = checks.check_array(f"{name}.values", ids.values, "iO", np.shape(ids.values)[:1])
+    try:
+        n_distinct = len(set(values.tolist()))
+    except TypeError:
+        raise ValueError(f"{name} has values that are not hashable") from None
+    if not 0 < n_distinct == values.size:
+        raise ValueError(f"{name} has {values.size} ids, of which {n_distinct} are distinct")
+    return ids
+
+
 def as_id_array(values, name):
     """Convert ids of any hashable type to a 1-d array; tuples stay tuples, and 1 and "1" stay distinct.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ from structrank import metrics
 from structrank._support import checks
 from structrank._support.checks import n_threads
 from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, as_validation, validation_evaluator
+from structrank.lambdas.tree_texts import check_lightgbm_text
 from structrank.metrics import Evaluator
 from structrank.training.data import RankingData
 
@@ -51,6 +53,22 @@ class BoostedRanker(MeasureRanker):
             self._boosters = [library.Booster(model_str=text) for text in self.trees_]
         threads = n_threads(self.n_jobs)
         return [booster.predict(matrix, num_threads=threads, **chosen) for booster in self._boosters]
+
+    def check_loaded(self):
+        """Raise unless the trees of a loaded model can be evaluated; see `structrank.lambdas.tree_texts`."""
+        super().check_loaded()
+        n_threads(self.n_jobs)
+        best, n_rounds = (checks.check_fitted_attribute(self, *each) for each in (("best_round_", int), ("history_", Sequence)))
+        checks.check_number("best_round_", best, at_least=0, at_most=len(n_rounds), integer=True)
+        texts, n_texts, n_outputs = checks.check_fitted_attribute(self, "trees_", list), *self._loaded_outputs()
+        if len(texts) != n_texts:
+            raise ValueError(f"trees_ has {len(texts)} texts; expected {n_texts}")
+        for text in texts:
+            check_lightgbm_text(text, self._loaded_width(), n_outputs)
+
+    def _loaded_outputs(self):
+        """Return the number of boosters of a loaded model, and the number of outputs of each."""
+        return 1, 1
 
     def check_parameters(self):
         """Raise if a parameter is not valid, whatever the data."""

@@ -1056,3 +1056,14 @@ def test_webis_agrees_with_the_reference_and_scikit_learn():
     assert d.X.tolist() == [[row.get(j, 0.0) for j in range(1, 43)] for row in values]
     theirs, _ = load_svmlight_file(str(path))
     assert np.array_equal(d.X, theirs.toarray())
+
+
+@pytest.mark.parametrize("move", [lambda ids: [*ids[1:], ids[0]], lambda ids: [*ids[:-1], ids[500]]], ids=["last", "twice"])
+def test_long_lines_with_one_id_out_of_order_are_read_or_rejected(write, move):
+    ids = move(list(range(1, 100_001)))
+    path = write(b"1 qid:1 " + b" ".join(b"%d:%d" % (i, i) for i in ids) + b"\n")
+    if len(set(ids)) < len(ids):
+        with pytest.raises(ValueError, match="found feature id 501 2 times"):
+            datasets.load_letor(path, sparse=True)
+    else:
+        assert np.array_equal(datasets.load_letor(path, sparse=True).X.toarray()[0], np.arange(1, 100_001))

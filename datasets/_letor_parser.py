@@ -184,7 +184,8 @@ def _name_in_comment(text, i):
 @kernel
 def _repeated(columns):
     """Return whether a column appears twice."""
-    ordered = np.sort(columns)
+    # Not np.sort: numba's quicksort takes quadratic time for columns of which all but one are in order.
+    ordered = columns[np.argsort(columns, kind="mergesort")]
     return np.any(ordered[1:] == ordered[:-1])
 
 

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import lzma
 import os
 import re
@@ -10,7 +11,12 @@ from dataclasses import dataclass
 
 BLOCK_BYTES = 1 << 18  # the buffer must fit in cache and be small compared with the data
 
-_COMPRESSED = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\x00": lzma.open}
+_BZIP2, _XZ = b"BZh", b"\xfd7zXZ\x00"
+_COMPRESSED = {
+    b"\x1f\x8b": gzip.open,
+    _BZIP2: lambda file: _Streams(file, bz2.BZ2Decompressor, _BZIP2),
+    _XZ: lambda file: _Streams(file, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), _XZ, padding=4),
+}
 _REFUSED = {
     b"PK\x03\x04": "a zip archive; unpack it and name the file inside",
     b"Rar!": "a rar archive; unpack it and name the file inside",
@@ -81,6 +87,66 @@ def read_blocks(path):
         else:
             with unpack(file) as stream:
                 yield from _whole_lines(path, stream, file)
+
+
+class _Streams(io.RawIOBase):
+    """The text of compressed streams that follow one another, as parallel compressors and ``cat`` write them.
+
+    ``bz2.open`` and ``lzma.open`` ignore whatever follows the first stream and is not a valid stream, and with it all rows of a
+    later stream that is damaged at its start. Here it is an error, as in ``gzip.open``.
+
+    Parameters
+    ----------
+    file : binary file
+    decompressor : callable
+        Creates the decompressor of one stream.
+    magic : bytes
+        Start of a stream.
+    padding : int, default 0
+        Zero bytes may follow a stream in multiples of this number: 4 in the xz format, 0 for none.
+    """
+
+    def __init__(self, file, decompressor, magic, padding=0):
+        self._file, self._new, self._magic, self._padding = file, decompressor, magic, padding
+        self._stream, self._ahead = decompressor(), b""
+
+    def readable(self):
+        """Return True."""
+        return True
+
+    def readinto(self, buffer):
+        """Fill the buffer with text; return the number of bytes, 0 at the end of the last stream."""
+        while True:
+            if self._stream.eof and not self._next_stream():
+                return 0
+            found = self._ahead
+            if not found and self._stream.needs_input:
+                found = self._file.read(io.DEFAULT_BUFFER_SIZE)
+                if not found:
+                    raise EOFError("the compressed data end before the end of their stream")
+            self._ahead = b""
+            text = self._stream.decompress(found, len(buffer))
+            if text:
+                buffer[: len(text)] = text
+                return len(text)
+
+    def _next_stream(self):
+        """Start the stream after the one that has ended; return False at the end of the file."""
+        after = self._stream.unused_data
+        zeros = 0
+        while True:
+            padding = len(after) - len(after.lstrip(b"\0")) if self._padding else 0
+            zeros, after = zeros + padding, after[padding:]
+            more = self._file.read(io.DEFAULT_BUFFER_SIZE) if len(after) < len(self._magic) else b""
+            if not more:
+                break
+            after += more
+        if zeros and zeros % self._padding:
+            raise EOFError(f"{zeros} zero bytes follow a stream; the format allows multiples of {self._padding}")
+        if after and not after.startswith(self._magic):
+            raise EOFError(f"{after[:8]!r} follows a stream, which is not the start of another")
+        self._stream, self._ahead = self._new(), after
+        return bool(after)
 
 
 def _whole_lines(path, stream, file):

@@ -347,6 +347,12 @@ class StructRankSVM(LinearMethods, Ranker):
             )
         return scores
 
+    def check_loaded(self):
+        """Raise unless a loaded model has one weight per feature and criteria that are registered."""
+        super().check_loaded()
+        self._check_loaded_weights("coef_")
+        self.parsed_criteria()
+
     def score(self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Measure the ranking by the training criterion, as a measure: higher is better, 1 is perfect.
 

@@ -14,6 +14,8 @@ import pytest
 
 import structrank.clicks
 from structrank import StructRankWarning
+from structrank._kernels import click_logs as kernels
+from structrank.clicks._text_logs import _TYPES
 from structrank.clicks.frames import read_frame
 from structrank.clicks.ids import TextIds
 from structrank.clicks.log import ClickLog
@@ -448,3 +450,54 @@ def test_lazy_names_equal_the_imports_for_type_checkers():
     homes = {node.names[0].asname: node.module.removeprefix("structrank.clicks.") for node in nodes}
     assert homes == structrank.clicks._HOME
     assert set(homes) <= set(dir(structrank.clicks))
+
+
+# --- inputs made to be slow -------------------------------------------------------------------------------------------
+
+
+def test_the_slots_of_ids_are_random_and_their_numbers_are_not():
+    text = np.frombuffer("".join(f"url{n}\t{n} {n * 2**40}\n" for n in range(500)).encode(), dtype=np.uint8)
+    seen = []
+    for _ in range(2):
+        queries, urls = TextIds(), TextIds()
+        lines = kernels.Lines(*(np.empty(text.size, _TYPES[name]) for name in kernels.Lines._fields))
+        n, n_shown, *_ = kernels.read_tsv(text, text.size, queries.reserve(text.size), urls.reserve(text.size), lines)
+        tables = queries.reserve(0), urls.reserve(0)
+        seen.append((*(table.slots for table in tables), lines.query[:n].copy(), lines.shown[:n_shown].copy()))
+    for first, second in list(zip(*seen, strict=True))[:2]:
+        assert not np.array_equal(first, second)
+    for first, second in list(zip(*seen, strict=True))[2:]:
+        assert np.array_equal(first, second)
+    # Half of the slots are free, so that long runs of taken slots have a vanishing probability.
+    for slots in seen[0][:2]:
+        taken = "".join("01"[int(slot >= 0)] for slot in slots)
+        assert max(map(len, taken.split("0"))) < 50
+
+
+def attached(queries, clicks):
+    """Assign clicks to queries as the format describes: the latest query up to the click that showed the url."""
+    found = [[] for _ in queries]
+    for time, url in sorted(clicks, key=lambda click: click[0]):
+        able = [(start, number) for number, (start, urls) in enumerate(queries) if start <= time and url in urls]
+        if able:
+            number = max(able)[1]
+            found[number].append(queries[number][1].index(url))
+    return found
+
+
+@pytest.mark.parametrize("n_queries", [3, 150])
+def test_clicks_of_short_and_long_sessions_find_the_latest_query(rng, write, n_queries):
+    for _ in range(5):
+        times = rng.integers(0, 40, n_queries).tolist()
+        queries = [(time, rng.integers(0, 30, rng.integers(1, 6)).tolist()) for time in times]
+        clicks = list(zip(rng.integers(0, 45, n_queries).tolist(), rng.integers(0, 40, n_queries).tolist(), strict=True))
+        lines = [f"7\t{time}\tQ\t{n}\t0\t" + "\t".join(map(str, urls)) for n, (time, urls) in enumerate(queries)]
+        lines += [f"7\t{time}\tC\t{url}" for time, url in clicks]
+        log = read_yandex(write("\n".join(rng.permutation(lines).tolist()) + "\n"))
+        # The lines of the file are in another order, so the queries are compared in the order in which they were read.
+        order = [query for query, _, _ in log]
+        expected = attached([queries[n] for n in order], clicks)
+        for (_, shown, found), places, n in zip(log, expected, order, strict=True):
+            first = [shown.index(queries[n][1][place]) for place in places]
+            kept = [place for i, place in enumerate(first) if place not in first[i + 1 :]]
+            assert sorted(found) == sorted(kept)

@@ -317,8 +317,9 @@ class TestForgedFiles:
             ({"arrays": [{"dtype": "<f8", "shape": [10**9]}]}, "does not understand"),
             ({"arrays": []}, "the arrays take 0 bytes, and there are 16"),
             ({"fitted": {"coef_": {"array": 0}, "n_features_in_": 9}}, "coef_ has 2 numbers, which does not fit 9 features"),
-            ({"fitted": {"coef_": {"array": 0}}}, "does not understand"),
-            ({"fitted": {"coef_": 1.0, "n_features_in_": 1}}, "coef_ or n_features_in_ has the wrong type"),
+            ({"fitted": {"coef_": {"array": 0}}}, "the fitted attribute n_features_in_ is missing"),
+            ({"fitted": {"n_features_in_": 2}}, "the fitted attribute coef_ is missing"),
+            ({"fitted": {"coef_": 1.0, "n_features_in_": 1}}, "the fitted attribute coef_ is a float; expected ndarray"),
         ],
     )
     def test_invalid_content_is_rejected(self, header, change, message, path):

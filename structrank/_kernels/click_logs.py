@@ -160,13 +160,18 @@ NO_URLS, NO_QUERY, BAD_POSITION, TOO_MANY_FIELDS, BAD_TIME, BAD_ACTION, NO_CLICK
 _TAB, _NEWLINE, _RETURN, _SPACE, _MINUS, _ZERO, _NINE, _QUERY_LINE, _CLICK_LINE = b"\t\n\r -09QC"
 _LONGEST_INTEGER = 19  # digits of an int64
 _IS_HASH = np.uint64(2**63)
+_LONG_SESSION = 4096  # clicks times urls of a session from which sorting is faster than looking at each url for each click
 
 
 class IdTable(NamedTuple):
     """Bidirectional map of texts and numbers: a hash table with linear probing.
 
+    The hash is random, so that no file can be made whose ids share a slot; the numbers do not depend on it.
+
     Attributes
     ----------
+    seed : tuple of 4 uint64
+        Random start of the hash of a text; random number and random odd factor of the hash of a key; 64 - k.
     slots : (2 ** k,) array of int32
         Numbers of texts, -1 if free; at least 2 max_ids slots.
     keys : (max_ids,) array of uint64
@@ -178,6 +183,7 @@ class IdTable(NamedTuple):
         Number of texts.
     """
 
+    seed: tuple
     slots: np.ndarray
     keys: np.ndarray
     ends: np.ndarray
@@ -186,7 +192,7 @@ class IdTable(NamedTuple):
 
 
 @kernel
-def _key(text, start, stop):
+def _key(text, start, stop, seed):
     """Return the value of an integer, which is unique, or the hash (FNV-1a) of another text, with the top bit set."""
     if 0 < stop - start <= _LONGEST_INTEGER and (text[start] != _ZERO or stop - start == 1):
         value, i = np.uint64(0), start
@@ -195,23 +201,25 @@ def _key(text, start, stop):
             i += 1
         if i == stop and value < _IS_HASH:
             return value
-    value = np.uint64(14695981039346656037)
+    value = seed[0]
     for i in range(start, stop):
         value = (value ^ np.uint64(text[i])) * np.uint64(1099511628211)
     return value | _IS_HASH
 
 
 @kernel
-def _first_slot(key, n_slots):
-    key = (key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
-    return (key ^ (key >> np.uint64(32))) & np.uint64(n_slots - 1)
+def _first_slot(key, seed):
+    # Multiply-shift hashing: two keys share one of m slots with a probability of at most 2 / m. The steps before it, which are
+    # invertible, prevent that keys in an arithmetic progression cluster.
+    key = (key ^ seed[1]) * np.uint64(0x9E3779B97F4A7C15)
+    return ((key ^ (key >> np.uint64(32))) * seed[2]) >> seed[3]
 
 
 @kernel
-def fill_slots(slots, keys, count):
+def fill_slots(seed, slots, keys, count):
     """Enter the first `count` keys into free slots."""
     for number in range(count):
-        slot = _first_slot(keys[number], slots.shape[0])
+        slot = _first_slot(keys[number], seed)
         while slots[slot] >= 0:
             slot = (slot + np.uint64(1)) & np.uint64(slots.shape[0] - 1)
         slots[slot] = number
@@ -231,8 +239,8 @@ def _is_text(table, number, text, start, stop):
 @kernel
 def _number_of(table, text, start, stop):
     """Return the number of a text; a new text is added, for which the table must have capacity."""
-    key, mask = _key(text, start, stop), np.uint64(table.slots.shape[0] - 1)
-    slot = _first_slot(key, table.slots.shape[0])
+    key, mask = _key(text, start, stop, table.seed), np.uint64(table.slots.shape[0] - 1)
+    slot = _first_slot(key, table.seed)
     while table.slots[slot] >= 0:
         number = table.slots[slot]
         if table.keys[number] == key and (key < _IS_HASH or _is_text(table, number, text, start, stop)):
@@ -422,7 +430,7 @@ def read_yandex(text, size, queries, urls, lines, session):
             start = newline + 1
             continue
         session_end = _token_end(text, i, stop)
-        session_key = _key(text, i, session_end)
+        session_key = _key(text, i, session_end, queries.seed)
         time_start = _skip_blanks(text, session_end, stop)
         time_end = _token_end(text, time_start, stop)
         action = _skip_blanks(text, time_end, stop)
@@ -477,6 +485,37 @@ def read_yandex(text, size, queries, urls, lines, session):
 
 
 @kernel
+def _attach_sorted(q, q_stop, c, c_stop, time, indptr, shown, click_time, click_url, owner, position):
+    """Do what `attach_clicks` does for one session, by sorting its urls; return the number of clicks without a query."""
+    n = indptr[q_stop] - indptr[q]
+    url, query, at = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    filled = 0
+    # By time; the last of the entries of a url up to a time is then the one to find. Backwards within a query, because a click
+    # on a url that is shown twice is on its first place.
+    for candidate in q + np.argsort(time[q:q_stop], kind="mergesort"):
+        for i in range(indptr[candidate + 1] - 1, indptr[candidate] - 1, -1):
+            url[filled], query[filled], at[filled] = shown[i], candidate, i - indptr[candidate]
+            filled += 1
+    by_url = np.argsort(url, kind="mergesort")
+    not_shown = 0
+    for click in range(c, c_stop):
+        low, high = 0, n
+        while low < high:
+            middle = (low + high) // 2
+            entry = by_url[middle]
+            later = url[entry] == click_url[click] and time[query[entry]] > click_time[click]
+            if url[entry] > click_url[click] or later:
+                high = middle
+            else:
+                low = middle + 1
+        if low and url[by_url[low - 1]] == click_url[click]:
+            owner[click], position[click] = query[by_url[low - 1]], at[by_url[low - 1]]
+        else:
+            not_shown += 1
+    return not_shown
+
+
+@kernel
 def attach_clicks(run, time, indptr, shown, click_run, click_time, click_url):
     """Assign each click to the latest query of its session, at its time or before, that showed the url.
 
@@ -509,6 +548,9 @@ def attach_clicks(run, time, indptr, shown, click_run, click_time, click_url):
         in_order = True
         for candidate in range(q + 1, q_stop):
             in_order = in_order and time[candidate - 1] <= time[candidate]
+        if (c_stop - c) * (indptr[q_stop] - indptr[q]) > _LONG_SESSION:
+            not_shown += _attach_sorted(q, q_stop, c, c_stop, time, indptr, shown, click_time, click_url, owner, position)
+            c = c_stop
         while c < c_stop:
             best = -1
             for candidate in range(q_stop - 1, q - 1, -1):

@@ -17,6 +17,7 @@ from structrank._support.discounts import DISCOUNTS, GAINS
 
 # Range of nonzero query weights: sums and shares of weights neither overflow nor underflow.
 _WEIGHTS = 1e-100, 1e100
+_MOST_THREADS = 1024  # more than any machine runs well, and few enough that OpenMP can start them
 
 
 class StructRankWarning(UserWarning):
@@ -55,6 +56,23 @@ def _in_range(value, integer):
         return math.isfinite(value) and (not integer or -(2**63) <= value < 2**63)
     except OverflowError:
         return False
+
+
+def check_fitted_attribute(model, name, kind):
+    """Return a fitted attribute of a loaded model; raise if it is missing or not of this class."""
+    value = getattr(model, name, None)
+    if not isinstance(value, kind):
+        found = "is missing" if value is None else f"is a {type(value).__name__}"
+        raise ValueError(f"the fitted attribute {name} {found}; expected {kind.__name__}")
+    return value
+
+
+def check_array(name, value, kinds, shape):
+    """Raise unless `value` is an array of one of these kinds of numpy types, and of this shape."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds or value.shape != shape:
+        found = f"an array of {value.dtype}, shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
+        raise ValueError(f"{name} is {found}; expected an array of shape {shape}")
+    return value
 
 
 def check_column_names(names):
@@ -517,8 +535,11 @@ def n_threads(n_jobs):
     """Return the number of threads for `n_jobs`: None is 1, -1 all cores."""
     if n_jobs is None:
         return 1
-    if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or n_jobs == 0 or n_jobs < -1:
-        raise ValueError(f"n_jobs={n_jobs!r} is not valid: expected None, an integer of at least 1, or -1 for all cores.")
+    valid = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool) and -1 <= n_jobs <= _MOST_THREADS
+    if not valid or n_jobs == 0:
+        raise ValueError(
+            f"n_jobs={n_jobs!r} is not valid: expected None, an integer from 1 to {_MOST_THREADS}, or -1 for all cores."
+        )
     if n_jobs > 0:
         return int(n_jobs)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
+from structrank._support import checks
 from structrank.clicks.counts import ClickCounts
-from structrank.clicks.ids import dense_pairs
+from structrank.clicks.ids import check_loaded_ids, dense_pairs
 from structrank.clicks.log import ClickLog
 from structrank.clicks.ranker import ClickRanker
 from structrank.clicks.stream import click_counts
@@ -30,6 +32,16 @@ class _CountRatio(ClickRanker):
         """
         self.counts_ = click_counts(log)
         return self
+
+    def check_loaded(self):
+        """Raise unless the counts of a loaded model are matrices over its ids."""
+        super().check_loaded()
+        counts = checks.check_fitted_attribute(self, "counts_", ClickCounts)
+        shape = tuple(len(check_loaded_ids(counts, name)) for name in ("queries", "urls"))
+        for name in ("clicks", "impressions", "positions"):
+            matrix = checks.check_fitted_attribute(counts, name, scipy.sparse.csr_matrix)
+            if matrix.shape != shape:
+                raise ValueError(f"{name} has shape {matrix.shape}; expected {shape}, one row per query, one column per url")
 
     def predict(self, queries: ArrayLike, urls: ArrayLike) -> np.ndarray:
         """Score urls for queries, see `ClickRanker.predict`; nan, without a warning, if a url was not shown for a query."""

@@ -22,7 +22,7 @@ from structrank.clicks.factorization import (
     group_pairs,
     held_out_likelihood,
 )
-from structrank.clicks.ids import Ids
+from structrank.clicks.ids import Ids, check_loaded_ids
 from structrank.clicks.log import random_mask
 from structrank.clicks.preferences import Preferences
 from structrank.clicks.ranker import ClickRanker
@@ -262,6 +262,15 @@ class CollaborativeRanker(ClickRanker):
         self.query_factors_ = query_factors
         self.queries_ = _joined(self.queries_, names[new])
         return self
+
+    def check_loaded(self):
+        """Raise unless a loaded model has factors for each of its ids."""
+        super().check_loaded()
+        n_factors = np.shape(getattr(self, "query_factors_", None))[1:]
+        for name, ids in (("query_factors_", "queries_"), ("url_factors_", "urls_")):
+            checks.check_array(name, getattr(self, name, None), "f", (len(check_loaded_ids(self, ids)), *n_factors))
+        if len(n_factors) != 1 or not n_factors[0]:
+            raise ValueError(f"query_factors_ has shape {self.query_factors_.shape}; expected a row of factors for each query")
 
     def _scores(self, query, url):
         """Compute q_i . u_j of dense integers (query, url), in blocks."""

@@ -56,6 +56,11 @@ class QueryScale:
         sd = np.sqrt((squares + _POOLED * pooled) / (count + _POOLED))
         return cls(mean, np.where(sd > 0, sd, 1.0))
 
+    def check(self, n_queries):
+        """Raise unless there are as many means and deviations as queries."""
+        for name in ("mean", "sd"):
+            checks.check_array(f"the scale's {name}", getattr(self, name), "f", (n_queries,))
+
     def apply(self, query, scores):
         """Standardise scores by the mean and standard deviation of their query."""
         return (scores - self.mean[query]) / self.sd[query]
@@ -184,6 +189,22 @@ class HybridRanker(ClickRanker):
         scale = self.collaborative_scale_ if self.combine == "sum" else None  # older files have one in any case
         preferred = _Scored(self.collaborative_._scores, scale)(query, url)
         return _mixed(self.combine, self.theta_, preferred, clicks)
+
+    def check_loaded(self):
+        """Raise unless both models of a loaded model, which were checked on their own, fit together."""
+        super().check_loaded()
+        checks.check_choice("combine", self.combine, ("sum", "raw-sum", "prior"))
+        checks.check_number("theta_", checks.check_fitted_attribute(self, "theta_", float))
+        factors = checks.check_fitted_attribute(self, "collaborative_", CollaborativeRanker)
+        walk = checks.check_fitted_attribute(self, "walk_", RandomWalkRanker)
+        for name in ("queries_", "urls_"):
+            n_factors, n_walk = (len(getattr(model, name)) for model in (factors, walk))
+            if n_factors < n_walk:  # `fold_in` adds queries
+                raise ValueError(f"{name} of the factors has {n_factors} ids; expected at least the {n_walk} of the walk")
+        if self.combine != "raw-sum":
+            checks.check_fitted_attribute(self, "walk_scale_", QueryScale).check(len(walk.queries_))
+        if self.combine == "sum":
+            checks.check_fitted_attribute(self, "collaborative_scale_", QueryScale).check(len(walk.queries_))
 
     def _check_parameters(self, log, pairs):
         for name, kind in (("collaborative", CollaborativeRanker), ("walk", RandomWalkRanker)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -88,6 +89,19 @@ def _kinds(values):
         is_number = issubclass(one, (int, float, np.number, np.bool_))
         kinds.add("numbers" if is_number else "texts" if issubclass(one, str) else f"{one.__name__} objects")
     return kinds
+
+
+def check_loaded_ids(model, name):
+    """Return ids of a loaded model; raise unless they are distinct ids of hashable types."""
+    ids = checks.check_fitted_attribute(model, name, Ids)
+    values = checks.check_array(f"{name}.values", ids.values, "iO", np.shape(ids.values)[:1])
+    try:
+        n_distinct = len(set(values.tolist()))
+    except TypeError:
+        raise ValueError(f"{name} has values that are not hashable") from None
+    if not 0 < n_distinct == values.size:
+        raise ValueError(f"{name} has {values.size} ids, of which {n_distinct} are distinct")
+    return ids
 
 
 def as_id_array(values, name):
@@ -205,6 +219,7 @@ class TextIds(GrowingIds):
     def __init__(self):
         self._settled = None
         self._table = kernels.IdTable(
+            seed=tuple(map(np.uint64, (secrets.randbits(64), secrets.randbits(64), secrets.randbits(64) | 1, 63))),
             slots=np.full(2, -1, dtype=np.int32),
             keys=np.empty(0, dtype=np.uint64),
             ends=np.empty(0, dtype=np.int64),
@@ -219,11 +234,13 @@ class TextIds(GrowingIds):
         """Return the table, with capacity for every id that `n_bytes` of text can contain."""
         table, count = self._table, len(self)
         n_ids, used = count + n_bytes // 2 + 1, int(table.ends[count - 1]) if count else 0
-        slots, keys = table.slots, _grown(table.keys, n_ids)
+        seed, slots, keys = table.seed, table.slots, _grown(table.keys, n_ids)
         if slots.shape[0] < 2 * n_ids:
-            slots = np.full(2 ** (2 * n_ids).bit_length(), -1, dtype=np.int32)
-            kernels.fill_slots(slots, keys, count)
-        self._table = kernels.IdTable(slots, keys, _grown(table.ends, n_ids), _grown(table.text, used + n_bytes), table.count)
+            bits = (2 * n_ids).bit_length()
+            seed, slots = (*seed[:3], np.uint64(64 - bits)), np.full(2**bits, -1, dtype=np.int32)
+            kernels.fill_slots(seed, slots, keys, count)
+        ends, text = _grown(table.ends, n_ids), _grown(table.text, used + n_bytes)
+        self._table = kernels.IdTable(seed, slots, keys, ends, text, table.count)
         return self._table
 
     @property

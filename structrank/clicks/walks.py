@@ -18,10 +18,12 @@ from structrank._kernels import clicks as kernels
 from structrank._support import checks
 from structrank._support.checks import n_threads
 from structrank.clicks.counts import ClickCounts
+from structrank.clicks.ids import check_loaded_ids
 from structrank.clicks.log import ClickLog
 from structrank.clicks.ranker import ClickRanker
 from structrank.clicks.stream import click_counts
 
+_MOST_STEPS = 10_000  # a walk visits the whole graph in each step; the papers take 11 and 101
 _MAX_LOST = 0.01  # truncated fraction of a walk above which `predict` warns
 
 
@@ -49,6 +51,17 @@ class ClickGraph:
     clicks: np.ndarray
     n_urls: int
 
+    def check(self, n_queries, n_urls):
+        """Raise unless this is a graph of these numbers of queries and urls, with positive numbers of clicks."""
+        checks.check_array("graph_.indptr", self.indptr, "i", (n_queries + 1,))
+        checks.check_array("graph_.url", self.url, "i", np.shape(self.clicks))
+        checks.check_array("graph_.clicks", self.clicks, "f", np.shape(self.url)[:1])
+        if self.n_urls != n_urls:
+            raise ValueError(f"graph_ has {self.n_urls} urls; expected {n_urls}, as in urls_")
+        if not np.all((self.clicks > 0) & (self.clicks < np.inf)):
+            raise ValueError("graph_ has an edge without clicks")
+        self._matrix.check_format(full_check=True)
+
     @cached_property
     def query_clicks(self):
         """Clicks of each query."""
@@ -61,9 +74,7 @@ class ClickGraph:
 
     @cached_property
     def _matrix(self):
-        matrix = scipy.sparse.csr_matrix((self.clicks, self.url, self.indptr), shape=(self.indptr.size - 1, self.n_urls))
-        matrix.check_format(full_check=True)  # compiled code does not check the indices, which may come from a file
-        return matrix
+        return scipy.sparse.csr_matrix((self.clicks, self.url, self.indptr), shape=(self.indptr.size - 1, self.n_urls))
 
     @cached_property
     def edges(self):
@@ -93,7 +104,7 @@ class RandomWalkRanker(ClickRanker):
     ----------
     direction : {"backward", "forward"}, default "backward"
     steps : int, default 11
-        t, at least 1.
+        t, from 1 to 10,000.
     self_transition : float, default 0.9
         s, at least 0 and below 1.
     tol : float, default 1e-7
@@ -186,9 +197,16 @@ class RandomWalkRanker(ClickRanker):
         scores[order] = found
         return scores
 
+    def check_loaded(self):
+        """Raise unless the graph of a loaded model has the nodes of its ids: the kernel does not check bounds."""
+        super().check_loaded()
+        self._check_parameters()
+        n_queries, n_urls = (len(check_loaded_ids(self, name)) for name in ("queries_", "urls_"))
+        checks.check_fitted_attribute(self, "graph_", ClickGraph).check(n_queries, n_urls)
+
     def _check_parameters(self):
         checks.check_choice("direction", self.direction, ("backward", "forward"))
-        checks.check_number("steps", self.steps, at_least=1, integer=True)
+        checks.check_number("steps", self.steps, at_least=1, at_most=_MOST_STEPS, integer=True)
         s = checks.check_number("self_transition", self.self_transition, at_least=0)
         if s >= 1:
             raise ValueError(f"self_transition={self.self_transition!r} is not valid: at 1 the walk never leaves the query.")

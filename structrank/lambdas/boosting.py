@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +25,7 @@ from structrank.lambdas.training import (
     training_facts,
     validation_evaluator,
 )
+from structrank.lambdas.tree_texts import check_lightgbm_text
 from structrank.metrics import Evaluator
 from structrank.training.checkpoint import KeptState
 from structrank.training.data import RankingData
@@ -78,6 +80,22 @@ class BoostedRanker(MeasureRanker):
             library = _import_lightgbm(type(self).__name__)
             self._boosters = [library.Booster(model_str=text) for text in self.trees_]
         return self._boosters
+
+    def check_loaded(self):
+        """Raise unless the trees of a loaded model can be evaluated; see `structrank.lambdas.tree_texts`."""
+        super().check_loaded()
+        n_threads(self.n_jobs)
+        best, n_rounds = (checks.check_fitted_attribute(self, *each) for each in (("best_round_", int), ("history_", Sequence)))
+        checks.check_number("best_round_", best, at_least=0, at_most=len(n_rounds), integer=True)
+        texts, n_texts, n_outputs = checks.check_fitted_attribute(self, "trees_", list), *self._loaded_outputs()
+        if len(texts) != n_texts:
+            raise ValueError(f"trees_ has {len(texts)} texts; expected {n_texts}")
+        for text in texts:
+            check_lightgbm_text(text, self._loaded_width(), n_outputs)
+
+    def _loaded_outputs(self):
+        """Return the number of boosters of a loaded model, and the number of outputs of each."""
+        return 1, 1
 
     def check_parameters(self):
         """Raise if a parameter is not valid, whatever the data."""

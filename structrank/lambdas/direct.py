@@ -237,6 +237,11 @@ class SPSARanker(LinearMethods, MeasureRanker):
         self._keep_course(X, data, reporter, reason, stopping.best_round)
         return self
 
+    def check_loaded(self):
+        """Raise unless a loaded model has one weight per feature."""
+        super().check_loaded()
+        self._check_loaded_weights("weights_")
+
     def predict(self, X: Matrix) -> NDArray[np.float64]:
         """Score documents, w.x; higher is better.
 

@@ -166,6 +166,13 @@ class McRank(BoostedRanker):
         self.grades_ = grades
         return self
 
+    def _loaded_outputs(self):
+        checks.check_choice("classification", self.classification, ("plain", "ordinal"))
+        grades = checks.check_fitted_attribute(self, "grades_", np.ndarray)
+        checks.check_array("grades_", grades, "f", (grades.size,))
+        _check_grades(grades)
+        return (1, grades.size) if self.classification == "plain" else (grades.size - 1, 1)
+
     def _scores(self, outputs):
         return _expected_grades(outputs, self.grades_)
 

@@ -117,6 +117,12 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         matrix = self._check_features(X)
         return Network.of(self.n_features_in_, self.weights_).scores(matrix, self.weights_)
 
+    def check_loaded(self):
+        """Raise unless a loaded model has the weights of a linear function or of a network of these features."""
+        super().check_loaded()
+        n, weights = self._loaded_width(), checks.check_fitted_attribute(self, "weights_", np.ndarray)
+        self._check_loaded_weights("weights_", {n, max(weights.size // (n + 2), 1) * (n + 2)})
+
     def check_parameters(self):
         """Raise if a parameter is not valid, whatever the data; return the measure."""
         checks.check_number("hidden_units", self.hidden_units, at_least=0, integer=True)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from structrank._kernels import linear
 from structrank._support import checks
 from structrank.lambdas.training import as_validation, shares
+from structrank.lambdas.tree_texts import check_lightgbm_text, check_xgboost_text
 from structrank.models.ranker import Ranker
 from structrank.training.data import RankingData
 
@@ -35,8 +36,9 @@ class TreeRanker(Ranker):
 
     Subclasses define `_library` (display name and module name), ``_error(library)``, the library's error class,
     ``_train(library, part, query_weights, other)``, which returns the text of a model trained on a `_Part` and stopped on
-    another, or None, ``_read(library, text)``, which returns a model, ``_predict(library, model, X)``, and ``_gains(model)``,
-    the total gain of the splits of each feature.
+    another, or None, ``_check_text(text, n_features)``, which raises unless a text from a file is valid,
+    ``_read(library, text)``, which returns a model, ``_predict(library, model, X)``, and ``_gains(model)``, the total gain of
+    the splits of each feature.
     """
 
     def __init__(
@@ -146,6 +148,12 @@ class TreeRanker(Ranker):
             self._model = self._read(self._import(), self.model_text_)
         return self._model
 
+    def check_loaded(self):
+        """Raise unless the trees of a loaded model can be evaluated; see `structrank.lambdas.tree_texts`."""
+        super().check_loaded()
+        checks.n_threads(self.n_jobs)
+        self._check_text(checks.check_fitted_attribute(self, "model_text_", str), self._loaded_width())
+
     def _import(self):
         name, module = self._library
         try:
@@ -157,8 +165,7 @@ class TreeRanker(Ranker):
         """Raise if a parameter is not valid, whatever the data, or the library is not installed."""
         if self.relevant_from is not None:
             checks.check_number("relevant_from", self.relevant_from)
-        if self.n_jobs is not None and (checks.check_number("n_jobs", self.n_jobs, at_least=-1, integer=True) == 0):
-            raise ValueError("n_jobs=0 is not valid: expected None, an integer of at least 1, or -1 for all cores.")
+        checks.n_threads(self.n_jobs)
         checks.check_number("random_state", self.random_state, at_least=0, integer=True)
         self._import()
 
@@ -257,6 +264,8 @@ class LightGBMRanker(TreeRanker):
             model.fit(part.X, part.labels, group=part.sizes, sample_weight=np.repeat(query_weights, part.sizes), **watched)
         return model.booster_.model_to_string(num_iteration=model.best_iteration_ if watched else None)
 
+    _check_text = staticmethod(check_lightgbm_text)
+
     def _read(self, library, text):
         return library.Booster(model_str=text)
 
@@ -323,6 +332,8 @@ class XGBoostRanker(TreeRanker):
         model.fit(_dense(part.X), part.labels, qid=part.numbers, sample_weight=weights, **watched)
         booster = model.get_booster()[: model.best_iteration + 1] if watched else model.get_booster()
         return bytes(booster.save_raw("json")).decode()
+
+    _check_text = staticmethod(check_xgboost_text)
 
     def _read(self, library, text):
         return library.Booster(model_file=bytearray(text.encode()))

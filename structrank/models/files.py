@@ -49,8 +49,8 @@ _DTYPES = {np.dtype(letter).newbyteorder("<").str: np.dtype(letter) for letter i
 _NOT_FINITE = ("nan", "inf", "-inf")
 _PACKAGES = ("numpy", "scipy", "numba", "osqp", "scikit-learn")
 
-# The classes allowed in a file besides criteria and measures, and their modules. A learner has get_params and attributes that
-# end in "_"; all others are dataclasses, except History. Add new classes of the package here.
+# The classes allowed in a file besides criteria and measures, and their modules. A learner has get_params, attributes that
+# end in "_", and check_loaded; all others are dataclasses, except History. Add new classes of the package here.
 _HOMES = {
     "StructRankSVM": "structrank.svm",
     **dict.fromkeys(("LightGBMRanker", "XGBoostRanker"), "structrank.lambdas.trees"),
@@ -177,7 +177,8 @@ def load_model(path: Path) -> Any:
     if isinstance(header, dict) and "kind" in header:
         raise ValueError(f"{path} holds a {header['kind']}, not a model; repeat the call that started training to resume it.")
     with _errors_named(path, header):
-        return _decode_learner(_class_named(header["class"]), header, _split(values, header["arrays"]))
+        arrays = _split(values, header["arrays"])
+        return _decode_learner(_class_named(header["class"]), header, arrays, must_be_fitted=True)
 
 
 def save_values(kind, values, path):
@@ -351,31 +352,16 @@ def _encode_learner(model, where, arrays):
     }
 
 
-def _decode_learner(cls, content, arrays):
+def _decode_learner(cls, content, arrays, must_be_fitted=False):
     model = cls(**{name: _decode(value, arrays) for name, value in content["parameters"].items()})
     for name, value in content["fitted"].items():
         if not _is_fitted_name(name):
             raise ValueError(f"{name!r} is not the name of a fitted attribute")
         setattr(model, name, _decode(value, arrays))
-    _check_weights(model)
-    if hasattr(model, "parsed_criteria"):
-        model.parsed_criteria()  # raises if a criterion is given by a name that is not registered
+    is_fitted = must_be_fitted or content["fitted"]  # a parameter may be a learner that is not
+    if is_fitted and hasattr(model, "check_loaded"):  # a registered learner need not be a Ranker
+        model.check_loaded()
     return model
-
-
-def _check_weights(model):
-    """Raise unless there is one weight per feature: compiled code does not check the bounds."""
-    for name in ("coef_", "weights_"):
-        weights = getattr(model, name, None)
-        if weights is None:
-            continue
-        n = model.n_features_in_
-        if not isinstance(n, int) or not isinstance(weights, np.ndarray) or weights.dtype != np.float64:
-            raise ValueError(f"{name} or n_features_in_ has the wrong type")
-        # One weight per feature; for a network, those of each hidden unit.
-        sizes = {n} if name == "coef_" else {n, max(weights.size // (n + 2), 1) * (n + 2)}
-        if n < 1 or weights.ndim != 1 or weights.size not in sizes:
-            raise ValueError(f"{name} has {weights.size} numbers, which does not fit {n} features")
 
 
 def _decode(value, arrays):

@@ -115,6 +115,27 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
 
         files.save_model(self, path)
 
+    def check_loaded(self):
+        """Raise unless the fitted attributes, which may come from a forged file, fit together; `load_model` calls it.
+
+        Compiled code does not check bounds: subclasses check here each relation of lengths and indices that it relies on.
+        """
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
+            checks.check_array("feature_names_in_", names, "O", (self._loaded_width(),))
+
+    def _loaded_width(self):
+        n = checks.check_fitted_attribute(self, "n_features_in_", int)
+        return checks.check_number("n_features_in_", n, at_least=1, integer=True)
+
+    def _check_loaded_weights(self, name, sizes=None):
+        """Raise unless an attribute has one weight per feature, or one of the given numbers of weights."""
+        n, weights = self._loaded_width(), checks.check_fitted_attribute(self, name, np.ndarray)
+        if weights.dtype != np.float64:
+            raise ValueError(f"{name} has the type {weights.dtype}; expected float64")
+        if weights.ndim != 1 or weights.size not in (sizes or {n}):
+            raise ValueError(f"{name} has {weights.size} numbers, which does not fit {n} features")
+
     def _check_features(self, X):
         """Return X as `checks.as_matrix` does, after all checks for scoring except for nan and infinity."""
         check_is_fitted(self)

@@ -1,0 +1,425 @@
+"""Model files with a valid checksum that this package did not write: what compiled code relies on is checked on load."""
+
+import hashlib
+import json
+import re
+
+import numpy as np
+import pytest
+
+from structrank import StructRankSVM, clicks, datasets, lambdas, load_model
+from structrank.lambdas import tree_texts
+from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
+from structrank.models import files
+
+TRAIN = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0).train
+
+
+def fitted(model):
+    return model.fit(TRAIN.X, TRAIN.y, qid=TRAIN.qid)
+
+
+@pytest.fixture(scope="module")
+def log():
+    return clicks.ClickLog.from_sessions([("q", ["a", "b"], [0]), ("r", ["b", "c"], [1]), ("q", ["c", "a"], [])] * 4)
+
+
+def forge(model, path, change):
+    """Save a model, let `change` alter the header and the list of arrays, and write it with a valid checksum."""
+    model.save(path)
+    header, values = files._read(path)
+    arrays = files._split(values, header["arrays"])
+    change(header, arrays)
+    header["arrays"] = [{"dtype": array.dtype.str, "shape": array.shape} for array in arrays]
+    text, values = json.dumps(header).encode(), b"".join(array.tobytes() for array in arrays)
+    content = b"structrank-model 1 %d %d\n%s%s" % (len(text), len(values), text, values)
+    path.write_bytes(content + hashlib.sha256(content).digest())
+
+
+def find(value, name):
+    """Return the value of a name anywhere in a header."""
+    if isinstance(value, dict):
+        if name in value:
+            return value[name]
+        value = list(value.values())
+    if isinstance(value, list):
+        return next((found for item in value if (found := find(item, name)) is not None), None)
+    return None
+
+
+def rejected(model, path, change, message):
+    forge(model, path, lambda header, arrays: None)
+    load_model(path)
+    forge(model, path, change)
+    with pytest.raises(ValueError, match=rf"^{re.escape(str(path))} is a model file .*{message}"):
+        load_model(path)
+
+
+def replaced(name, new):
+    """Return a change of the array of this name."""
+
+    def change(header, arrays):
+        number = find(header["fitted"], name)["array"]
+        arrays[number] = np.ascontiguousarray(new(arrays[number]))
+
+    return change
+
+
+def without(name):
+    """Return a change that removes the last id of some ids."""
+    return lambda header, arrays: find(header["fitted"], name)["Ids"]["values"]["names"].pop()
+
+
+def parameter(name, value):
+    return lambda header, arrays: header["parameters"].update({name: value})
+
+
+def attribute(name, value):
+    return lambda header, arrays: header["fitted"].update({name: value})
+
+
+GRAPH = [
+    (replaced("indptr", lambda a: a[:-1]), "graph_.indptr is an array"),
+    (replaced("indptr", lambda a: np.append(a, a[-1])), "graph_.indptr is an array"),
+    (replaced("indptr", lambda a: a + np.arange(a.size) * 1000), "indptr|index"),
+    (replaced("indptr", lambda a: a.astype(float)), "graph_.indptr is an array of float64"),
+    (replaced("url", lambda a: a + 1000), "indices"),
+    (replaced("url", lambda a: a - 1000), "indices|negative"),
+    (replaced("clicks", lambda a: a[:-1]), "graph_.url is an array"),
+    (replaced("clicks", lambda a: a * np.nan), "an edge without clicks"),
+    (replaced("clicks", lambda a: -a), "an edge without clicks"),
+    (without("queries_"), "graph_.indptr is an array"),
+    (without("urls_"), "graph_ has 3 urls; expected 2"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), GRAPH)
+def test_the_graph_of_a_walk_fits_its_ids(log, tmp_path, change, message):
+    rejected(clicks.RandomWalkRanker(steps=3).fit(log), tmp_path / "m", change, message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (parameter("steps", 10**12), "steps=1000000000000 is not valid: expected an integer of at least 1 and at most 10000"),
+        (parameter("n_jobs", 10**9), "n_jobs=1000000000 is not valid"),
+        (parameter("tol", -1), "tol=-1 is not valid"),
+        (attribute("queries_", {"names": ["q", "r"]}), "queries_ is a ndarray; expected Ids"),
+        (attribute("queries_", {"Ids": {"values": {"objects": [[], 1]}}}), "queries_ has values that are not hashable"),
+        (attribute("queries_", {"Ids": {"values": {"names": ["q", "q"]}}}), "queries_ has 2 ids, of which 1 are distinct"),
+        (attribute("graph_", None), "graph_ is missing"),
+    ],
+)
+def test_parameters_and_ids_of_a_walk_are_checked(log, tmp_path, change, message):
+    rejected(clicks.RandomWalkRanker(steps=3).fit(log), tmp_path / "m", change, message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (replaced("query_factors_", lambda a: a[:-1]), r"query_factors_ is an array of float32, shape \(1, 2\)"),
+        (replaced("url_factors_", lambda a: a[:, :1]), r"url_factors_ is an array of float32, shape \(3, 1\)"),
+        (replaced("url_factors_", lambda a: a.ravel()), "url_factors_ is an array"),
+        (without("urls_"), "url_factors_ is an array"),
+    ],
+)
+def test_factors_fit_their_ids(log, tmp_path, change, message):
+    model = clicks.CollaborativeRanker(factors=2, max_iter=2).fit(clicks.preference_pairs(log))
+    rejected(model, tmp_path / "m", change, message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (replaced("mean", lambda a: a[:-1]), "the scale's mean is an array"),
+        (replaced("sd", lambda a: a[:, None]), "the scale's sd is an array"),
+        (attribute("walk_scale_", None), "walk_scale_ is missing"),
+        (attribute("theta_", "1"), "theta_ is a str"),
+        (attribute("walk_", 1), "walk_ is a int; expected RandomWalkRanker"),
+        (GRAPH[0][0], "graph_.indptr is an array"),
+    ],
+)
+def test_the_models_of_a_hybrid_fit_together(log, tmp_path, change, message):
+    model = clicks.HybridRanker(clicks.CollaborativeRanker(factors=2, max_iter=2), theta=0.5).fit(log)
+    rejected(model, tmp_path / "m", change, message)
+
+
+def test_the_models_of_a_hybrid_have_the_same_ids(log, tmp_path):
+    def change(header, arrays):
+        fewer = find(header["fitted"], "collaborative_")["CollaborativeRanker"]["fitted"]
+        fewer["urls_"]["Ids"]["values"]["names"].pop()
+        number = fewer["url_factors_"]["array"]
+        arrays[number] = arrays[number][:-1]
+
+    model = clicks.HybridRanker(clicks.CollaborativeRanker(factors=2, max_iter=2), theta=0.5).fit(log)
+    rejected(model, tmp_path / "m", change, "urls_ of the factors has 2 ids; expected at least the 3 of the walk")
+
+
+@pytest.mark.parametrize("model", [clicks.ClickThroughRate(), clicks.MeanPosition()])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (without("queries"), "clicks has shape"),
+        (replaced("indices", lambda a: a + 1000), "indices"),
+        (replaced("indptr", lambda a: a[::-1]), "index|indptr"),
+    ],
+)
+def test_counts_fit_their_ids(log, tmp_path, model, change, message):
+    rejected(model.fit(log), tmp_path / "m", change, message)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        StructRankSVM("auc"),
+        lambdas.RankNet(hidden_units=2, max_epochs=1),
+        lambdas.LambdaRank(hidden_units=0, max_epochs=1),
+        lambdas.SPSARanker(max_evaluations=10),
+    ],
+)
+@pytest.mark.parametrize(
+    ("new", "message"),
+    [
+        (lambda a: a[:-1], r"_ has \d+ numbers, which does not fit 3 features"),
+        (lambda a: np.append(a, a), r"_ has \d+ numbers, which does not fit 3 features"),
+        (lambda a: a[None], r"_ has \d+ numbers, which does not fit 3 features"),
+        (lambda a: a.astype(np.float32), "_ has the type float32; expected float64"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
+def test_weights_fit_the_features(tmp_path, model, new, message):
+    if isinstance(model, lambdas.RankNet) and new(np.zeros(10)).size == 20:
+        pytest.skip("twice the weights are those of twice the hidden units")
+    name = "coef_" if isinstance(model, StructRankSVM) else "weights_"
+    rejected(fitted(model), tmp_path / "m", replaced(name, new), message)
+    rejected(fitted(model), tmp_path / "m", lambda header, _: header["fitted"].pop(name), f"{name} is missing")
+
+
+# ---- Trees
+
+
+def reordered(pattern, new, count=1):
+    """Return a change of a text of LightGBM, with sizes of the trees that fit."""
+
+    def change(text):
+        head, body = text.split("\n\n", 1)
+        body, end = body.split("end of trees", 1)
+        trees = [f"Tree={tree}" for tree in body.split("Tree=")[1:]]
+        trees[0], n = re.subn(pattern, new, trees[0], count=count, flags=re.MULTILINE)
+        head, m = re.subn(pattern, new, head, count=count, flags=re.MULTILINE)
+        assert n + m > 0
+        head = re.sub("tree_sizes=.*", f"tree_sizes={' '.join(str(len(tree)) for tree in trees)}", head)
+        return f"{head}\n\n{''.join(trees)}end of trees{end}"
+
+    return change
+
+
+LIGHTGBM = [
+    (reordered(r"^split_feature=1", "split_feature=3"), "split_feature is 3; expected 0 to 2"),
+    (reordered(r"^split_feature=1", "split_feature=-1"), "split_feature is -1"),
+    (reordered(r"^split_feature=1", "split_feature=1.5"), "split_feature is not a list of integers"),
+    (reordered(r"^split_feature=1", "split_feature=1_0"), "split_feature is not a list of numbers"),
+    (reordered(r"^left_child=-1", "left_child=99"), "a child is 99"),
+    (reordered(r"^left_child=-1", "left_child=-99"), "a child is -99"),
+    (reordered(r"^left_child=-1", "left_child=0"), "a child comes before its parent"),
+    (reordered(r"^left_child=-1", "left_child=1"), "a node is the child of two nodes"),
+    (reordered(r"^left_child=-1", "left_child=-2"), "a node is the child of two nodes"),
+    (reordered(r"^left_child=-1 ", "left_child="), "the length of left_child is 1; expected 2"),
+    (reordered(r"^num_leaves=3", "num_leaves=2147483647"), "the length of split_feature"),
+    (reordered(r"^num_leaves=3", "num_leaves=99999999999999"), "num_leaves is .*expected an integer"),
+    (reordered(r"^num_leaves=3", "num_leaves=0"), "it has no leaf"),
+    (reordered(r"^num_cat=0", "num_cat=5"), "cat_boundaries is not a list of numbers"),
+    (reordered(r"^decision_type=2", "decision_type=1"), "a categorical split has no set of categories"),
+    (reordered(r"^decision_type=2", "decision_type=64"), "decision_type is 64"),
+    (reordered(r"^leaf_value=\S+", "leaf_value=1 2 3 4 5"), "the length of leaf_value"),
+    (reordered(r"^is_linear=0", "is_linear=1"), "num_features is not a list of numbers"),
+    (reordered(r"^shrinkage=", "shrinkage=1\nshrinkage="), "which is repeated or not known"),
+    (reordered(r"^shrinkage=", "made_up=1\nshrinkage="), "which is repeated or not known"),
+    (reordered(r"^max_feature_idx=2", "max_feature_idx=200"), "max_feature_idx is 200; expected 2"),
+    (reordered(r"^num_class=1", "num_class=7"), "num_class is 7; expected 1"),
+    (reordered(r"^feature_names=\S+", "feature_names=A B C D"), "the number of feature_names"),
+    (lambda text: text.replace("tree_sizes=", "tree_sizes=1", 1), "tree_sizes does not give the place of tree 0"),
+    (lambda text: text.replace("tree_sizes=", "tree_sizes=99999999999 ", 1), "tree_sizes is .* expected an integer"),
+    (lambda text: re.sub("tree_sizes=.*", "tree_sizes=", text, count=1), "does not end where tree_sizes says"),
+    (lambda text: text.replace("end of trees", "no end", 1), "does not end where tree_sizes says"),
+    (lambda text: "", "has no header"),
+    (lambda text: text[:50] + "\0" + text[50:], "has a zero byte"),
+]
+
+
+def with_objective(text, objective):
+    line = f"objective={objective}\n"
+    head = re.sub("objective=.*\n", "", text.split("\n\n", 1)[0] + "\n")
+    return head + line + "\n" + text.split("\n\n", 1)[1]
+
+
+@pytest.mark.parametrize(("change", "message"), LIGHTGBM)
+def test_texts_of_lightgbm_are_trees(tmp_path, change, message):
+    pytest.importorskip("lightgbm")
+    for model, name in (
+        (LightGBMRanker(n_estimators=2, num_leaves=3), "model_text_"),
+        (lambdas.LambdaMART(n_estimators=2, num_leaves=3), "trees_"),
+    ):
+        fitted(model)
+
+        def forged(header, arrays, name=name, several=name == "trees_"):
+            text = header["fitted"][name]
+            header["fitted"][name] = [change(text[0])] if several else change(text)
+
+        rejected(model, tmp_path / "m", forged, message)
+
+
+@pytest.mark.parametrize("objective", ["multiclass num_class:1000000", "multiclassova num_class:3", "binary num_class:9"])
+def test_the_objective_of_lightgbm_has_the_number_of_outputs(tmp_path, objective):
+    pytest.importorskip("lightgbm")
+    model = fitted(lambdas.LambdaMART(n_estimators=2, num_leaves=3))
+
+    def change(header, arrays):
+        header["fitted"]["trees_"] = [with_objective(header["fitted"]["trees_"][0], objective)]
+
+    rejected(model, tmp_path / "m", change, "does not compute 1 value")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (attribute("grades_", {"tuple": [0, 1, 2]}), "grades_ is a tuple"),
+        (replaced("grades_", lambda a: np.append(a, 9.0)), "num_class is 2; expected 3"),
+        (parameter("classification", "ordinal"), "num_class is 2; expected 1"),
+        (attribute("trees_", []), "trees_ has 0 texts; expected 1"),
+        (attribute("best_round_", 10**15), "best_round_=1000000000000000 is not valid"),
+        (parameter("n_jobs", 10**9), "n_jobs=1000000000 is not valid"),
+    ],
+)
+def test_the_trees_of_mcrank_fit_its_grades(tmp_path, change, message):
+    pytest.importorskip("lightgbm")
+    rejected(fitted(lambdas.McRank(n_estimators=2, num_leaves=3)), tmp_path / "m", change, message)
+
+
+def in_tree(name, place, value):
+    def change(model):
+        model["learner"]["gradient_booster"]["model"]["trees"][0][name][place] = value
+
+    return change
+
+
+def in_parameters(name, value, tree=False):
+    def change(model):
+        booster = model["learner"]["gradient_booster"]["model"]
+        part = booster["trees"][0]["tree_param"] if tree else model["learner"]["learner_model_param"]
+        part = booster["gbtree_model_param"] if name in booster["gbtree_model_param"] else part
+        part[name] = value
+
+    return change
+
+
+XGBOOST = [
+    (in_tree("split_indices", 0, 3), "split_indices is 3; expected 0 to 2"),
+    (in_tree("split_indices", 0, -1), "split_indices is -1"),
+    (in_tree("split_indices", 0, 2**40), "split_indices has a number out of range"),
+    (in_tree("split_indices", 0, 10**30), "split_indices has a number out of range"),
+    (in_tree("split_indices", 0, 1.5), "split_indices is not a list of integers"),
+    (in_tree("left_children", 0, 99), "a child is 99"),
+    (in_tree("left_children", 0, -5), "a child is -5"),
+    (in_tree("left_children", 0, -1), "a node has one child"),
+    (in_tree("left_children", 0, 0), "a node is the child of two nodes, or of a node below it"),
+    (in_tree("left_children", 1, 0), "a node is the child of two nodes, or of a node below it"),
+    (in_tree("left_children", 0, 2), "a node is the child of two nodes, or of a node below it"),
+    (in_tree("parents", 1, 5), "parents contradicts the children"),
+    (in_tree("split_type", 0, 1), "categories_nodes does not list the categorical splits"),
+    (in_tree("default_left", 0, 7), "default_left is 7"),
+    (in_tree("split_conditions", 0, 1e300), "split_conditions has a number out of range"),
+    (in_tree("split_conditions", 0, "1"), "split_conditions is not a list of numbers"),
+    (in_parameters("num_nodes", "2000000000", tree=True), "the length of left_children"),
+    (in_parameters("num_nodes", "0", tree=True), "it has no node"),
+    (in_parameters("num_nodes", "-1", tree=True), "num_nodes is '-1'; expected an integer"),
+    (in_parameters("num_deleted", "3", tree=True), "the number of nodes that no path reaches is 0; expected 3"),
+    (in_parameters("num_feature", "100", tree=True), "num_feature is 100; expected 3"),
+    (in_parameters("size_leaf_vector", "9", tree=True), "size_leaf_vector is 9"),
+    (in_parameters("num_feature", "100"), "num_feature is 100; expected 3"),
+    (in_parameters("num_class", "5"), "num_class is 5"),
+    (in_parameters("num_target", "5"), "num_target is 5"),
+    (in_parameters("base_score", "x"), "base_score is not a number"),
+    (in_parameters("num_trees", "9"), "num_trees is 9; expected 2"),
+    (in_parameters("num_parallel_tree", "1000000"), "num_parallel_tree is 1000000"),
+    (lambda model: model["learner"]["gradient_booster"]["model"].update(tree_info=[0, 5]), "tree_info is 5"),
+    (lambda model: model["learner"]["gradient_booster"]["model"].update(iteration_indptr=[0, 9]), "iteration_indptr"),
+    (lambda model: model["learner"]["gradient_booster"].update(name="gblinear"), "weights is not a list"),
+    (lambda model: model["learner"]["gradient_booster"].update(name="other"), "the booster is 'other'"),
+    (lambda model: model["learner"]["objective"].update(name="multi:softprob"), "the objective is not one of ranking"),
+    (lambda model: model.update(version=[10**9, 0, 0]), "version is"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), XGBOOST)
+def test_texts_of_xgboost_are_trees(tmp_path, change, message):
+    pytest.importorskip("xgboost")
+    model = fitted(XGBoostRanker(n_estimators=2, max_depth=2))
+
+    def forged(header, arrays):
+        trees = json.loads(header["fitted"]["model_text_"])
+        change(trees)
+        header["fitted"]["model_text_"] = json.dumps(trees)
+
+    rejected(model, tmp_path / "m", forged, message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": 1, "a": 2}', "repeats a name"),
+        ("[" * 100_000, "nested too deeply"),
+        ("{", "Expecting"),
+        ("\ud800", "surrogates"),
+        ("7", "no 'learner' in it"),
+    ],
+)
+def test_texts_that_are_not_models_of_xgboost_are_rejected(text, message):
+    with pytest.raises(ValueError, match=message):
+        tree_texts.check_xgboost_text(text, 3)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"linear_tree": True, "min_child_samples": 1},
+        {"boosting_type": "rf", "bagging_freq": 1, "bagging_fraction": 0.5},
+        {"boosting_type": "dart"},
+        {"min_child_samples": 1000},
+        {"categorical_feature": [0], "min_data_per_group": 1, "cat_smooth": 0, "min_child_samples": 1, "cat_l2": 0},
+        {"num_leaves": 200, "min_child_samples": 1, "n_estimators": 20},
+    ],
+)
+def test_every_kind_of_model_of_lightgbm_is_accepted(tmp_path, parameters):
+    pytest.importorskip("lightgbm")
+    X = TRAIN.X.copy()
+    X[:, 0] = np.arange(X.shape[0]) % 40 * (TRAIN.y + 1)
+    model = LightGBMRanker(**{"n_estimators": 3, **parameters}).fit(X, TRAIN.y, qid=TRAIN.qid)
+    if "categorical_feature" in parameters:
+        assert re.search("^num_cat=[1-9]", model.model_text_, re.MULTILINE)
+    model.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").predict(X).tobytes() == model.predict(X).tobytes()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"booster": "dart", "rate_drop": 0.5},
+        {"booster": "gblinear"},
+        {"tree_method": "exact", "gamma": 1.0},
+        {"num_parallel_tree": 3, "subsample": 0.5},
+        {"grow_policy": "lossguide", "max_leaves": 9},
+        {"objective": "rank:pairwise", "lambdarank_unbiased": True},
+        {"feature_types": ["c", "q", "q"], "enable_categorical": True, "max_cat_to_onehot": 1},
+        {"min_child_weight": 1e9},
+    ],
+)
+def test_every_kind_of_model_of_xgboost_is_accepted(tmp_path, parameters):
+    pytest.importorskip("xgboost")
+    X = TRAIN.X.copy()
+    X[:, 0] = np.arange(X.shape[0]) % 7 * (TRAIN.y + 1)
+    model = XGBoostRanker(**{"n_estimators": 3, **parameters}).fit(X, TRAIN.y, qid=TRAIN.qid)
+    model.save(tmp_path / "m")
+    loaded = load_model(tmp_path / "m")
+    if "feature_types" not in parameters:  # XGBoost itself then asks for the types again
+        assert loaded.predict(X).tobytes() == model.predict(X).tobytes()

@@ -215,12 +215,23 @@ class Grades:
 _MOST_STEPS = 300_000
 
 
+def has_lattice(n_grades, k):
+    """Return whether the lattice over the counts of grades in the top k has few enough steps.
+
+    Examples
+    --------
+    >>> has_lattice(5, 20), has_lattice(5, 21)
+    (True, False)
+    """
+    return n_grades * math.comb(k + n_grades, k) <= _MOST_STEPS
+
+
 def _check_size(n_grades, k):
     """Raise if the lattice over the counts of grades in the top k has too many steps."""
-    if n_grades * math.comb(k + n_grades, k) <= _MOST_STEPS:
+    if has_lattice(n_grades, k):
         return
     largest = k - 1
-    while n_grades * math.comb(largest + n_grades, largest) > _MOST_STEPS:
+    while not has_lattice(n_grades, largest):
         largest -= 1
     advice = f"Use k={largest} or less" if largest else "Map the labels to fewer grades"
     raise ValueError(

@@ -11,7 +11,6 @@ and is noisy, so for MRR the comparison uses MAP, which on synthetic data also g
 
 from __future__ import annotations
 
-import functools
 import time
 import warnings
 from collections.abc import Sequence
@@ -25,9 +24,9 @@ from structrank import metrics
 from structrank._support import checks
 from structrank._support.progress import ProgressLine
 from structrank.comparison.significance import paired_randomisation_test, standard_error_ratio
-from structrank.criteria import matched_criterion
 from structrank.datasets.containers import Dataset
 from structrank.models.ranker import Ranker
+from structrank.selection.candidates import GRADED, binary_candidates, graded_candidates, uses_grades
 from structrank.selection.choosing_c import FEW_QUERIES, fit_whole_path, inner_folds, usable_queries
 from structrank.selection.polish import LineSearch, Polish, is_polishable
 from structrank.svm import StructRankSVM
@@ -123,32 +122,12 @@ class Selection:
         if lead == 0.0:
             return f"{winner.name} and {other.name} are tied; the first by order of preference is chosen."
         little = "less than the standard error of the difference" if self.n_queries > 1 else "which one query cannot confirm"
-        # Candidates are trained on binary relevance; the name of a measure states a gain that is not binary.
-        what = "the measure for binary relevance" if "gain=" in self.measure else "the measure directly"
+        graded = winner.name.startswith(GRADED)
+        why = "is trained on grades, which the measure uses" if graded else "optimises the measure directly"
         return (
             f"{winner.name} is behind {other.name} by {-lead:.4f}, {little} (p = {self.p_value:.3f}); it is "
-            f"preferred because it optimises {what}."
+            f"preferred because it {why}."
         )
-
-
-def _candidates(measure, relevant_from, discount):
-    """Return untrained models by name; the last two are the measure's own criterion, with the convex and the ramp bound."""
-    own = matched_criterion(measure)
-    if not own.oracles:
-        raise ValueError(
-            f"measure {measure.name!r} is trained on graded labels only, which train_for does not do; use "
-            f"StructRankSVM({own.name!r}, relevant_from=None)."
-        )
-    make = functools.partial(StructRankSVM, relevant_from=relevant_from, discount=discount)
-    others = {
-        "AUC": make("auc"),
-        "MAP": make("map"),
-        "NDCG-NC": make("ndcg-nc"),
-        "AUC + MAP + NDCG-NC": make(["auc", "map", "ndcg-nc"]),
-    }
-    name = measure.name.upper()
-    convex = others.pop(name, None) or make(own, feature_map="po" if "po" in own.oracles else "auto")
-    return {**others, name: convex, f"{name}, ramp": make(own, bound="ramp")}
 
 
 def train_for(
@@ -216,12 +195,17 @@ def train_for(
     relevant_from = checks.check_number("relevant_from", relevant_from)
     conventions: dict[str, Any] = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
     measure = metrics.parse(measure, **conventions)
-    if getattr(measure, "gain", "binary") == "binary":
+    graded = uses_grades(measure)
+    if not graded:
         relevant_from = getattr(measure, "relevant_from", relevant_from)
-    candidates = _candidates(measure, relevant_from, discount)
+    binary = binary_candidates(measure, relevant_from, discount)
     Cs = sorted(set(checks.check_Cs(Cs)))
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
-    splits = _splits(train, validation, measure, relevant_from, random_state)
+    splits = _splits(train, validation, measure, None if graded else relevant_from, random_state)
+    on_grades = graded_candidates(measure, RankingData(train.X, train.y, train.qid), relevant_from) if graded else {}
+    if on_grades and not all(_usable(learn, relevant_from).any() for learn, _ in splits):
+        binary = {}
+    candidates = binary | on_grades
     judge = metrics.MAP(relevant_from=measure.relevant_from) if isinstance(measure, metrics.MRR) else measure
 
     line = ProgressLine() if verbose else None
@@ -233,6 +217,8 @@ def train_for(
     convex, ramp = tried[-2:]
     winner = ramp if convex.trial.vacuous else convex
     tried.sort(key=lambda one: -one.trial.validation)
+    if on_grades:
+        winner = next(one for one in tried if one.trial.name in on_grades)
     if standard_error_ratio(tried[0].values, winner.values) > 1.0:
         winner = tried[0]
     other = next(one for one in tried if one is not winner)
@@ -307,9 +293,10 @@ def _splits(train, validation, measure, relevant_from, random_state):
         usable[name] = int(usable_queries(data[name], relevant_from).sum())
         least = 2 if validation is None else 1
         if usable[name] < least:
+            both = f"both relevant (label >= {relevant_from:g}) and irrelevant documents"
             raise ValueError(
-                f"{name} part: {usable[name]} of its queries have both relevant (label >= {relevant_from:g}) and irrelevant "
-                f"documents; expected at least {least}" + (", or a validation part." if least == 2 else ".")
+                f"{name} part: {usable[name]} of its queries have {'different labels' if relevant_from is None else both}; "
+                f"expected at least {least}" + (", or a validation part." if least == 2 else ".")
             )
     splits = []
     if validation is None or (usable["validation"] < FEW_QUERIES and usable["train"] > 1):
@@ -317,6 +304,10 @@ def _splits(train, validation, measure, relevant_from, random_state):
     if validation is not None:
         splits.append((train, validation))
     return splits
+
+
+def _usable(part, relevant_from):
+    return usable_queries(RankingData(part.X, part.y, part.qid), relevant_from)
 
 
 def _try(name, trainer, splits, Cs, judge):

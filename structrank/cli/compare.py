@@ -7,16 +7,17 @@ from pathlib import Path
 
 from structrank.cli.input import check_not_read, check_writable
 from structrank.cli.options import (
-    DISCOUNTS,
     MEASURES,
     POSITIVE,
     READING,
     add_clean,
     add_command,
     add_jobs,
+    add_measure_settings,
     add_relevant_from,
     given,
     naming_options,
+    parse_measures,
 )
 from structrank.cli.output import print_json, stdout_to_stderr
 
@@ -36,6 +37,7 @@ def add_compare(commands):
           structrank compare OHSUMED/ --trainers paper --scale query --clean kdd08 --latex figure9.tex
           structrank compare ohsumed=data/OHSUMED td2004=data/TD2004 --measures ndcg@5 map --csv table.csv
           structrank compare MQ2008/ --trainers auc map "mrr (phi_po)" --Cs 0.1 1 10 --report report.html
+          structrank compare MQ2008/ --gain exp2 --discount log2 --select ndcg@10
           structrank compare MQ2008/ --trees lightgbm xgboost --runs runs/
           structrank compare MQ2008/ --import my_criteria --trainers map precision --measures possible_p@5 map
         """,
@@ -70,7 +72,10 @@ def add_compare(commands):
     add_jobs(parser, "processes")
     add_relevant_from(parser)
     add_clean(parser)
-    parser.add_argument("--discount", choices=DISCOUNTS, help="of NDCG; default kdd08, the paper's")
+    add_measure_settings(parser)
+    parser.add_argument(
+        "--select", metavar="MEASURE", help="choose C of all rows by this measure (default: by each row's own criterion)"
+    )
     for name, what in (
         ("csv", "the means as CSV"),
         ("latex", "the table as LaTeX"),
@@ -99,15 +104,14 @@ def run(arguments, report):
         else:
             os.makedirs(path, exist_ok=True)
 
-    from structrank import metrics
     from structrank.comparison import experiment
     from structrank.comparison.trainers import as_trainers
     from structrank.datasets import load_letor_folds
     from structrank.datasets.folders import find_folds
 
     conventions = given(arguments, *_CONVENTIONS)
-    for measure in arguments.measures:
-        metrics.parse(measure, **conventions)
+    measures = parse_measures(arguments, *arguments.measures)
+    select = {name: parse_measures(arguments, measure)[0] for name, measure in given(arguments, "select").items()}
     # None and names go to compare as they are: it notes which default rows are left out.
     trainers = arguments.trainers
     if arguments.trees:
@@ -125,11 +129,12 @@ def run(arguments, report):
             table = experiment.compare(
                 data,
                 trainers,
-                arguments.measures,
+                measures,
                 arguments.Cs,
                 arguments.results,
                 arguments.jobs,
                 verbose=1,
+                **select,
                 **given(arguments, *_PARAMETERS),
             )
     except KeyboardInterrupt:

@@ -14,6 +14,7 @@ from structrank.cli.options import (
     add_relevant_from,
     given,
     naming_options,
+    with_options,
 )
 from structrank.cli.output import print_json, print_lines, stdout_to_stderr
 
@@ -134,6 +135,7 @@ def run(arguments, report):
     if reached:
         facts["validation"] = [{"C": C, "score": score} for C, score in zip(Cs, reached, strict=True)]
     facts |= model_facts(model)
+    facts["notes"] = [with_options(note, _PARAMETERS) for note in facts["notes"]]
     if arguments.json:
         print_json(facts)
     else:

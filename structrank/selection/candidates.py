@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from structrank import oracles
-from structrank.criteria import DORM, matched_criterion
+from structrank.criteria import DORM, has_criterion, matched_criterion
 from structrank.feature_maps import Permutation
 from structrank.svm import StructRankSVM
 
@@ -16,15 +16,18 @@ GRADED = "graded"
 
 
 def uses_grades(measure):
-    """Return whether a measure distinguishes grades: it has gains by label, or no criterion for binary relevance.
+    """Return whether a measure distinguishes grades and has a criterion to train on.
 
     Examples
     --------
     >>> from structrank import metrics
-    >>> [uses_grades(measure) for measure in (metrics.NDCG(), metrics.NDCG(gain="binary"), metrics.MAP(), metrics.ERR())]
+    >>> [uses_grades(measure) for measure in (metrics.NDCG(), metrics.NDCG(gain="binary"), metrics.DCG(), metrics.ERR())]
     [True, False, False, True]
     """
-    return getattr(measure, "gain", "binary") != "binary" or not matched_criterion(measure).oracles
+    if not has_criterion(measure):
+        return False
+    own = matched_criterion(measure)
+    return bool(own.graded_oracles) and (getattr(measure, "gain", "binary") != "binary" or not own.oracles)
 
 
 def binary_candidates(measure, relevant_from, discount):

@@ -5,8 +5,13 @@ even vacuous, and its ramp bound may fit the noise of few queries. `train_for` t
 together and the measure's own criterion with both bounds, each along a path of C, and compares them on validation queries.
 With few queries the comparison is uncertain, so the measure's own criterion is kept (with the ramp bound if its convex bound
 is vacuous) unless another is better by more than the standard error of the difference. MRR depends on one document per query
-and is noisy, so for MRR the comparison uses MAP, which on synthetic data also gives a higher MRR. A line search on the measure
-(`structrank.selection.polish`) follows, for as many steps as the validation queries do not lose more than the standard error.
+and is noisy, so for MRR the comparison uses MAP, which on synthetic data also gives a higher MRR.
+
+For a measure of grades (`structrank.metrics.NDCG` with its default gain, `structrank.metrics.ERR`) on labels with more than two
+grades, there are candidates on grades as well: AUC, DORM and the measure's own criterion with both bounds
+(`structrank.selection.candidates`). The best of these is kept, unless a binary one is better by more than the standard error.
+
+A line search on the measure (`structrank.selection.polish`) follows, for the number of steps that is best on validation queries.
 """
 
 from __future__ import annotations
@@ -29,7 +34,7 @@ from structrank.models.ranker import Ranker
 from structrank.selection.candidates import GRADED, binary_candidates, graded_candidates, uses_grades
 from structrank.selection.choosing_c import FEW_QUERIES, fit_whole_path, inner_folds, usable_queries
 from structrank.selection.polish import LineSearch, Polish, is_polishable
-from structrank.svm import StructRankSVM
+from structrank.svm import BINARISED, StructRankSVM
 from structrank.training.data import RankingData, score_rows
 
 if TYPE_CHECKING:
@@ -146,16 +151,19 @@ def train_for(
     AUC, MAP, NDCG-NC, these three together and the measure's own criterion are trained on their convex bounds, the last also
     on the ramp bound (see `structrank.training.ramp`), each for every C. The measure's own criterion wins, with the ramp bound
     if its convex bound is vacuous, unless another is better on validation queries by more than the standard error of the
-    difference (for MRR compared by MAP, which is less noisy). Exact line searches on the measure then polish the winner on the
-    training queries (see `structrank.selection.polish`; not for "auc"), for as many steps as validation queries lose at most
-    the standard error of the difference.
+    difference (for MRR compared by MAP, which is less noisy). For a measure of grades, NDCG with a gain that is not binary or
+    ERR, on labels with more than two grades, graded AUC, graded DORM and the measure's own criterion on grades, with its gain,
+    discount and cutoff, are trained as well, and the best of them wins unless a binary one is better by more than the standard
+    error. Exact line searches on the measure then polish the winner on the training queries (see `structrank.selection.polish`;
+    not for "auc" and "err"), for the number of steps that is best on validation queries; for none if no number gains.
 
     Parameters
     ----------
     measure : str or Measure
-        "map", "mrr[@k]", "ndcg[@k]", "auc", or a measure registered with its criterion by `structrank.register`. Measures
-        given by name follow the conventions of `structrank.compare`: binary gain, `discount` and `relevant_from` as here. A
-        `Measure` keeps its own settings, and its `relevant_from`, if it uses one, also applies to training.
+        "map", "mrr[@k]", "ndcg[@k]", "auc", "err@k", or a measure registered with its criterion by `structrank.register`.
+        Measures given by name follow the conventions of `structrank.compare`: binary gain, `discount` and `relevant_from` as
+        here. A `Measure` keeps its own settings: ``metrics.NDCG(k=10)`` has the gain 2^label - 1. Its `relevant_from`, if it
+        uses one, also applies to training.
     train : Dataset
         Has ``X``, ``y`` and ``qid``.
     validation : Dataset, default None
@@ -163,7 +171,7 @@ def train_for(
         trained on two folds rank the third.
     Cs : sequence of float, default (0.01, 0.1, 1, 10, 100)
     relevant_from : float, default 1
-        Lowest label that counts as relevant.
+        Lowest label that counts as relevant, except for candidates on grades.
     discount : {"kdd08", "log2"}, default "kdd08"
     random_state : int, default 0
         Seed of the inner folds and of the test.
@@ -192,7 +200,7 @@ def train_for(
     >>> model.predict(fold.test.X).shape == fold.test.y.shape
     True
     """
-    relevant_from = checks.check_number("relevant_from", relevant_from)
+    checks.check_number("relevant_from", relevant_from)
     conventions: dict[str, Any] = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
     measure = metrics.parse(measure, **conventions)
     graded = uses_grades(measure)
@@ -241,13 +249,19 @@ def train_for(
         _polish(model, winner.models, train, splits, measure, random_state)
     if line is not None:
         line.finish(f"{len(candidates)} criteria  {model.selection_.reason}")
-    if model.health_.vacuous:
+    model.notes_ = tuple(note for note in model.notes_ if not note.startswith(BINARISED))
+    if not graded and relevant_from == 1 and hasattr(measure, "gain") and np.unique(train.y).size > 2:
+        model.notes_ += (
+            f"{BINARISED}{measure.name} with gain='binary' uses binary relevance (label >= 1); "
+            f"metrics.{type(measure).__name__}(k={measure.k}, gain='exp2') uses grades.",
+        )
+    if all(one.trial.vacuous for one in tried):  # otherwise validation queries have confirmed the winner
         warnings.warn(" ".join(model.notes_), checks.StructRankWarning, stacklevel=2)
     return model
 
 
 def _polish(model, models, train, splits, measure, random_state):
-    """Polish w: the largest number of steps after which the models of the splits are not clearly worse on unseen queries."""
+    """Polish w: the number of steps after which the models of the splits are best on unseen queries; none if no step gains."""
 
     def walk(start, part):
         search = LineSearch(RankingData(part.X, part.y, part.qid), measure)
@@ -260,8 +274,7 @@ def _polish(model, models, train, splits, measure, random_state):
         by_split.append([_per_query(w, check, measure) for w in steps])
     longest = max(len(values) for values in by_split)
     by_steps = [np.concatenate([values[min(n, len(values) - 1)] for values in by_split]) for n in range(longest)]
-    accepted = [n for n, values in enumerate(by_steps) if standard_error_ratio(by_steps[0], values) <= 1.0]
-    n_steps = min(accepted[-1], len(path) - 1)
+    n_steps = min(int(np.argmax([np.nanmean(values) for values in by_steps])), len(path) - 1)
     reached = [float(np.nanmean(by_steps[n])) for n in (0, n_steps)]
     ends = [float(np.nanmean(_per_query(w, train, measure))) for w in (path[0], path[n_steps])]
     model.coef_ = path[n_steps]

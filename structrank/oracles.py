@@ -389,7 +389,6 @@ def graded_partial_order(criterion, feature_map, longest):
 
 def graded_ndcg_permutation(criterion, feature_map, longest):
     """Make the oracle for NDCG@k with phi_dorm and graded gains: an assignment of documents to ranks."""
-
     return _assignment(criterion, feature_map, longest, lambda queries: (queries.labels, criterion.gains(queries.labels)))
 
 
@@ -456,7 +455,7 @@ def _assignment(criterion, feature_map, longest, labels_and_credits):
 
 
 def _runs(*keys):
-    """Number the runs of equal keys; return the number of each item, and the length of each run."""
+    """Return the number of the run of equal keys that each item is in, and the length of each run."""
     is_new = np.any([np.diff(key, prepend=np.nan) != 0 for key in keys], axis=0)
     numbers = np.cumsum(is_new) - 1
     return numbers, np.bincount(numbers)

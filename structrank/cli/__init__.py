@@ -1,4 +1,6 @@
-"""The command line: ``structrank compare | train | train-for | predict | evaluate | inspect | reproduce``, a thin layer over the API.
+"""The command line: ``structrank compare | train | train-for | predict | evaluate | inspect | reproduce``.
+
+A thin layer over the API.
 
 Each command has a module of its own, with its options and its run function, and imports slow modules only when it runs.
 Results go to stdout, messages to stderr. Exit codes: 0 done; 1 out of memory; 2 wrong usage or input, reported in one line;

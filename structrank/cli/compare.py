@@ -104,6 +104,7 @@ def run(arguments, report):
         else:
             os.makedirs(path, exist_ok=True)
 
+    from structrank import metrics
     from structrank.comparison import experiment
     from structrank.comparison.trainers import as_trainers
     from structrank.datasets import load_letor_folds
@@ -112,12 +113,13 @@ def run(arguments, report):
     conventions = given(arguments, *_CONVENTIONS)
     measures = parse_measures(arguments, *arguments.measures)
     select = {name: parse_measures(arguments, measure)[0] for name, measure in given(arguments, "select").items()}
+    for_rows = {**conventions, "measures": metrics.parse_all(measures, **conventions)}
     # None and names go to compare as they are: it notes which default rows are left out.
     trainers = arguments.trainers
     if arguments.trees:
-        trainers = as_trainers(trainers, **conventions, Cs=arguments.Cs) | _tree_trainers(arguments)
+        trainers = as_trainers(trainers, **for_rows, Cs=arguments.Cs) | _tree_trainers(arguments)
     else:
-        as_trainers(trainers, **conventions)
+        as_trainers(trainers, **for_rows)
 
     files = [file for folder in folders.values() for fold in find_folds(folder) for file in fold.parts()]
     for path in exports.values():

@@ -69,8 +69,8 @@ def compare(
     measures : str, Measure, or a list of these
         Columns, see `structrank.metrics.evaluate`. Measures given by name follow the paper: binary gain, `discount` and
         `relevant_from` as below. Both conventions of NDCG can be columns: ``["ndcg@10", metrics.NDCG(k=10)]`` are "ndcg@10" and
-        "ndcg@10 (gain=exp2, discount=log2)". Columns that distinguish grades, such as ``metrics.NDCG(k=10)``, have a default row
-        that is trained for them, see `structrank.comparison.trainers.default_trainers`.
+        "ndcg@10 (gain=exp2, discount=log2)". Columns that distinguish grades, as ``metrics.NDCG(k=10)`` does, have a default
+        row that is trained for them, see `structrank.comparison.trainers.default_trainers`.
     Cs : sequence of float, default None
         Candidates for C; None for 0.001, 0.01, ..., 1000 (for "trained for" rows, 0.01 to 100).
     results : path-like, default None
@@ -218,7 +218,7 @@ def _removed_text(part, removed):
 
 
 def _binarised(folds, rows, measures, relevant_from):
-    """Return a line on data sets with grades that rows or measures reduce to binary relevance by default; none if there are none."""
+    """Return a line on data sets whose grades are reduced to binary relevance by default, if there are any, in a list."""
     default = any(row.needs_relevance and row.relevant_from == 1 for row in rows)
     default = default or any(getattr(measure, "gain", None) == "binary" for measure in measures.values())
     if relevant_from != 1 or not default:

@@ -11,7 +11,8 @@ For a measure of grades (`structrank.metrics.NDCG` with its default gain, `struc
 grades, there are candidates on grades as well: AUC, DORM and the measure's own criterion with both bounds
 (`structrank.selection.candidates`). The best of these is kept, unless a binary one is better by more than the standard error.
 
-A line search on the measure (`structrank.selection.polish`) follows, for the number of steps that is best on validation queries.
+A line search on the measure (`structrank.selection.polish`) follows, for the number of steps that is best on validation
+queries.
 """
 
 from __future__ import annotations
@@ -306,10 +307,12 @@ def _splits(train, validation, measure, relevant_from, random_state):
         usable[name] = int(usable_queries(data[name], relevant_from).sum())
         least = 2 if validation is None else 1
         if usable[name] < least:
-            both = f"both relevant (label >= {relevant_from:g}) and irrelevant documents"
+            wanted = "different labels"
+            if relevant_from is not None:
+                wanted = f"both relevant (label >= {relevant_from:g}) and irrelevant documents"
             raise ValueError(
-                f"{name} part: {usable[name]} of its queries have {'different labels' if relevant_from is None else both}; "
-                f"expected at least {least}" + (", or a validation part." if least == 2 else ".")
+                f"{name} part: {usable[name]} of its queries have {wanted}; expected at least {least}"
+                + (", or a validation part." if least == 2 else ".")
             )
     splits = []
     if validation is None or (usable["validation"] < FEW_QUERIES and usable["train"] > 1):

@@ -102,7 +102,7 @@ class Training:
 
     @cached_property
     def _starters(self):
-        """Convex trainings to start the ramp from: AUC, then MAP; MAP first for criteria of whole lists; with grades, see below."""
+        """Convex trainings to start the ramp from, in order of preference."""
         risk = self._ramp_risk
         starters, options = [], {**self._options, "tol": max(self._options["tol"], _START_TOL)}
         for criterion, feature_map in self._start_criteria():
@@ -116,7 +116,10 @@ class Training:
         return self._ramp_risk.objective.relevant_from is None
 
     def _start_criteria(self):
-        """Return pairs of a criterion and a feature map; with grades AUC, and DORM of the first criterion with a cutoff."""
+        """Return pairs of a criterion and a feature map: AUC, then MAP; MAP first for criteria of whole lists.
+
+        With grades: AUC, and DORM for the first criterion with a cutoff.
+        """
         trained = [part.criterion for part in self._ramp_risk.parts]
         cut = next((one for one in trained if getattr(one, "k", None) is not None), None)
         if not self._graded:

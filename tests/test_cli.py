@@ -431,8 +431,8 @@ def test_options_of_the_reader_are_passed_on_and_named_in_errors(result, run, tm
 
 
 def test_train_for_equals_the_api_and_prints_the_selection(run, result):
-    train, validation = load_letor("train.txt"), load_letor("vali.txt")
-    files = "train.txt --validation vali.txt --Cs 1 10 -o for.structrank"
+    train, validation = load_letor("test.txt"), load_letor("vali.txt")  # the first has grades
+    files = "test.txt --validation vali.txt --Cs 1 10 -o for.structrank"
     code, out, err = run(f"train-for ndcg@5 {files} --gain exp2 --discount log2")
     assert code == 0
     assert err.count("criteria") >= 1
@@ -455,9 +455,9 @@ def test_train_for_equals_the_api_and_prints_the_selection(run, result):
 
 
 def test_train_notes_that_labels_are_binarised(run):
-    _, out, _ = run("train train.txt --criterion ndcg -o n.structrank")
+    _, out, _ = run("train test.txt --criterion ndcg -o n.structrank")
     assert "relevant_from=None trains on grades. (--relevant-from)" in " ".join(out.split())
-    _, out, _ = run("train train.txt --criterion ndcg --relevant-from none -o n.structrank")
+    _, out, _ = run("train test.txt --criterion ndcg --relevant-from none -o n.structrank")
     assert "trains on grades" not in " ".join(out.split())
 
 

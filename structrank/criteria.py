@@ -491,6 +491,17 @@ def parse(criterion: str | Criterion, k: int | None = 10, discount: str = "kdd08
     return checks.make(cls, {"k": k, "discount": discount, "gain": gain, **settings})
 
 
+def has_criterion(measure: Measure) -> bool:
+    """Return whether there is a criterion to train on for a measure, see `matched_criterion`.
+
+    Examples
+    --------
+    >>> has_criterion(metrics.MAP()), has_criterion(metrics.P(k=5))
+    (True, False)
+    """
+    return type(measure) in _MEASURE_OF.values()
+
+
 def matched_criterion(measure: Measure) -> Criterion:
     """Return the criterion whose loss is 1 - measure: with graded labels, or for a binary measure with its `relevant_from`.
 

@@ -10,6 +10,7 @@ The KDD 2008 paper writes good / bad for relevant / irrelevant, hence `n_good` a
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -215,12 +216,23 @@ class Grades:
 _MOST_STEPS = 300_000
 
 
+def has_lattice(n_grades, k):
+    """Return whether the lattice over the counts of grades in the top k has few enough steps.
+
+    Examples
+    --------
+    >>> has_lattice(5, 20), has_lattice(5, 21)
+    (True, False)
+    """
+    return n_grades * math.comb(k + n_grades, k) <= _MOST_STEPS
+
+
 def _check_size(n_grades, k):
     """Raise if the lattice over the counts of grades in the top k has too many steps."""
-    if n_grades * math.comb(k + n_grades, k) <= _MOST_STEPS:
+    if has_lattice(n_grades, k):
         return
     largest = k - 1
-    while n_grades * math.comb(largest + n_grades, largest) > _MOST_STEPS:
+    while not has_lattice(n_grades, largest):
         largest -= 1
     advice = f"Use k={largest} or less" if largest else "Map the labels to fewer grades"
     raise ValueError(
@@ -377,13 +389,7 @@ def graded_partial_order(criterion, feature_map, longest):
 
 def graded_ndcg_permutation(criterion, feature_map, longest):
     """Make the oracle for NDCG@k with phi_dorm and graded gains: an assignment of documents to ranks."""
-
-    def labels_and_credits(queries, q):
-        labels = queries.labels[queries.starts[q] : queries.starts[q + 1]]
-        credit = criterion.gains(labels)
-        return labels, credit, np.sort(credit)[::-1]
-
-    return _assignment(criterion, feature_map, longest, labels_and_credits)
+    return _assignment(criterion, feature_map, longest, lambda queries: (queries.labels, criterion.gains(queries.labels)))
 
 
 def _binary_assignment(criterion, feature_map, longest):
@@ -395,10 +401,11 @@ def _binary_assignment(criterion, feature_map, longest):
             f"assignment='scipy' is not exact for criterion {criterion.name!r}, as its credits fall; use assignment='lattice'."
         )
 
-    def labels_and_credits(queries, q):
-        relevant = np.arange(queries.starts[q + 1] - queries.starts[q]) < queries.n_good[q]
-        credit = np.where(relevant, credits[: relevant.shape[0]], 0.0)
-        return relevant, credit, credit
+    def labels_and_credits(queries):
+        sizes = np.diff(queries.starts)
+        place = np.arange(queries.scores.shape[0]) - np.repeat(queries.starts[:-1], sizes)
+        relevant = place < np.repeat(queries.n_good, sizes)
+        return relevant.astype(np.float64), np.where(relevant, credits[place], 0.0)
 
     return _assignment(criterion, feature_map, longest, labels_and_credits)
 
@@ -406,33 +413,49 @@ def _binary_assignment(criterion, feature_map, longest):
 def _assignment(criterion, feature_map, longest, labels_and_credits):
     """Make an oracle that solves an assignment problem for each query.
 
-    `labels_and_credits` is a function of the queries and the index of one query; it returns the labels of the documents, their
-    credits, and their credits in the order of the ideal ranking.
+    `labels_and_credits` is a function of the queries; it returns the label and the credit of each document. Documents of one
+    label are in order of score.
     """
     decay = feature_map.decays(longest + 2)
     discount = _by_rank(criterion, "discounts", longest + 2)
     depth = _depth(discount, decay)
 
     def oracle(queries):
-        coefficients = np.empty(queries.scores.shape[0])
-        losses = np.empty(queries.n_good.shape[0])
-        all_ranks = np.empty(queries.scores.shape[0], dtype=np.int64)
-        for q in range(losses.shape[0]):
-            span = slice(queries.starts[q], queries.starts[q + 1])
-            scores = queries.scores[span]
-            labels, credit, ideal_credit = labels_and_credits(queries, q)
-            n_ranks = min(depth, scores.shape[0])
-            ideal = ideal_credit @ discount[: scores.shape[0]]
-            ranks = best_assignment(np.outer(scores, decay[:n_ranks]) - np.outer(credit / ideal, discount[:n_ranks]))
-            losses[q] = 1.0 - credit @ discount[ranks] / ideal
-            c = decay[ranks] - feature_map.ideal_coefficients(labels)
-            # Documents of equal grade and score are interchangeable: they get the mean of their coefficients.
-            _, group = np.unique(np.stack([scores, labels]), axis=1, return_inverse=True)
-            group = group.reshape(-1)
-            coefficients[span] = (np.bincount(group, weights=c) / np.bincount(group))[group]
-            all_ranks[span] = ranks
-        result = Violated(coefficients, losses, np.empty_like(losses), ranks=all_ranks)
-        values(queries.scores, queries.starts, coefficients, losses, result.values)
+        starts, scores = queries.starts, queries.scores
+        labels, credit = labels_and_credits(queries)
+        query = np.repeat(np.arange(starts.shape[0] - 1), np.diff(starts))
+        place = np.arange(scores.shape[0]) - starts[query]
+        by_grade = np.lexsort((-labels, query))
+        grade, size = _runs(query, labels[by_grade])
+        # The mean of A over the ranks of a grade, as of `Permutation.ideal_coefficients`.
+        c_ideal, is_head = np.empty(scores.shape[0]), np.empty(scores.shape[0], dtype=bool)
+        c_ideal[by_grade] = (np.bincount(grade, decay[place]) / size)[grade]
+        # Of a grade, the documents of highest score come first: no more of them than there are ranks that count.
+        is_head[by_grade] = np.arange(scores.shape[0]) - (np.cumsum(size) - size)[grade] < depth
+        ideal = np.bincount(query, credit[by_grade] * discount[place])
+        share, ranks = credit / ideal[query], np.empty(scores.shape[0], dtype=np.int64)
+        for first, stop in itertools.pairwise(starts.tolist()):
+            head, n_ranks = first + np.flatnonzero(is_head[first:stop]), min(depth, stop - first)
+            benefit = scores[head, None] * decay[:n_ranks] - share[head, None] * discount[:n_ranks]
+            ranks[first:stop] = n_ranks
+            ranks[head] = np.minimum(best_assignment(benefit), n_ranks)
+            tail = first + np.flatnonzero(ranks[first:stop] == n_ranks)
+            ranks[tail] = n_ranks + np.arange(tail.shape[0])
+        losses = 1.0 - np.bincount(query, share * discount[ranks])
+        # Documents of equal grade and score are interchangeable: they get the mean of their coefficients.
+        alike = np.lexsort((scores, labels, query))
+        group, size = _runs(query, labels[alike], scores[alike])
+        coefficients = np.empty(scores.shape[0])
+        coefficients[alike] = (np.bincount(group, (decay[ranks] - c_ideal)[alike]) / size)[group]
+        result = Violated(coefficients, losses, np.empty_like(losses), ranks=ranks)
+        values(scores, starts, coefficients, losses, result.values)
         return result
 
     return oracle
+
+
+def _runs(*keys):
+    """Return the number of the run of equal keys that each item is in, and the length of each run."""
+    is_new = np.any([np.diff(key, prepend=np.nan) != 0 for key in keys], axis=0)
+    numbers = np.cumsum(is_new) - 1
+    return numbers, np.bincount(numbers)

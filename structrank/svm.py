@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 # More ranks than any list can have.
 _NO_CUT = 2**31
+# First words of a remark; what uses binary relevance, and what to write instead, follow.
+BINARISED = "Labels have more than two grades, but "
 
 
 class StructRankSVM(LinearMethods, Ranker):
@@ -141,7 +143,8 @@ class StructRankSVM(LinearMethods, Ranker):
         Queries that training learned from: queries with relevant and irrelevant documents.
     notes_ : tuple of str
         Warnings of training, and remarks that are no warnings: that training used the ramp bound because the convex bound is
-        vacuous, that C is small, or that one of several criteria with shared slacks decides alone.
+        vacuous, that C is small, that one of several criteria with shared slacks decides alone, or that grades were reduced to
+        binary relevance by the default of `relevant_from`.
     n_features_in_ : int
     feature_names_in_ : (n_features,) array
         Names of the features, if X has string column names.
@@ -494,6 +497,8 @@ class StructRankSVM(LinearMethods, Ranker):
         if self.bound == "auto" and self.rounds_:
             names = " + ".join(part.name for part in training.ramp_objective.parts)
             remarks.insert(0, f"Trained on the ramp bound of {names}, as the convex bound is vacuous on these data.")
+        if training.risk.has_grades and self.relevant_from == 1 and all(one.graded_oracles for one in self.parsed_criteria()):
+            remarks.append(f"{BINARISED}training uses binary relevance (label >= 1); relevant_from=None trains on grades.")
         self.notes_ = (*remarks, *problems)
         for text in remarks:
             _LOG.info("%s", text)

@@ -471,6 +471,58 @@ def test_options_of_the_reader_are_passed_on_and_named_in_errors(result, run, tm
     assert "or --null zero.\n" in run(f"inspect {path} --zero-based")[2]
 
 
+# ---- train-for
+
+
+def test_train_for_equals_the_api_and_prints_the_selection(run, result):
+    train, validation = load_letor("test.txt"), load_letor("vali.txt")  # the first has grades
+    files = "test.txt --validation vali.txt --Cs 1 10 -o for.structrank"
+    code, out, err = run(f"train-for ndcg@5 {files} --gain exp2 --discount log2")
+    assert code == 0
+    assert err.count("criteria") >= 1
+    measure = metrics.NDCG(k=5)
+    expected = train_for(measure, train, validation, Cs=[1.0, 10.0], discount="log2")
+    model = load_model("for.structrank")
+    assert np.array_equal(model.coef_, expected.coef_)
+    assert out.startswith("Chosen by ndcg@5 (gain=exp2) on ")
+    assert expected.selection_.reason in out
+    assert "graded NDCG@5, ramp" in out
+    assert "model         for.structrank" in out
+    assert f"polished      {expected.polish_}" in " ".join(out.split("\n")).replace(" " * 15, " ")
+    facts = result(f"train-for err@5 {files}")
+    assert facts["selection"]["winner"] in [trial["name"] for trial in facts["selection"]["trials"]]
+    assert facts["selection"]["reason"].startswith(facts["selection"]["winner"])
+    _, out, _ = run(f"train-for ndcg@5 {files}")
+    assert "Labels have more than two grades, but ndcg@5 with gain='binary'" in out
+    assert out.rstrip().endswith("(--gain)")
+    assert run(f"train-for p@5 {files}")[0] == 2
+
+
+def test_train_notes_that_labels_are_binarised(run):
+    _, out, _ = run("train test.txt --criterion ndcg -o n.structrank")
+    assert "relevant_from=None trains on grades. (--relevant-from)" in " ".join(out.split())
+    _, out, _ = run("train test.txt --criterion ndcg --relevant-from none -o n.structrank")
+    assert "trains on grades" not in " ".join(out.split())
+
+
+def test_compare_passes_gain_discount_and_select(run, monkeypatch):
+    seen = {}
+
+    def record(data, trainers, measures, *_, **settings):
+        seen.update(settings, measures=measures)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(experiment, "compare", record)
+    run("compare made --measures ndcg@5 err@5 --gain exp2 --discount log2 --select ndcg@3 --trainers auc 'trained for err@5'")
+    assert seen["measures"] == [metrics.NDCG(k=5), metrics.ERR(k=5)]
+    assert seen["select"] == metrics.NDCG(k=3)
+    assert seen["discount"] == "log2"
+    seen.clear()
+    run("compare made --measures ndcg@5")
+    assert seen["measures"] == [metrics.NDCG(k=5, gain="binary", discount="kdd08")]
+    assert "select" not in seen
+
+
 # ---- inspect
 
 

@@ -19,7 +19,7 @@ import scipy.sparse
 from sklearn.model_selection import GroupKFold
 
 import structrank
-from structrank import StructRankSVM, compare, datasets, load_model, metrics
+from structrank import StructRankSVM, compare, datasets, load_model, metrics, train_for
 from structrank.comparison import experiment, trainers
 from structrank.comparison.cells import Cell
 from structrank.comparison.table import CriterionTable
@@ -121,6 +121,31 @@ def test_rows_are_what_they_are_called():
     assert [rows[name].bound for name in BEYOND[:2]] == ["ramp", "ramp"]
     assert [rows[name].measure for name in BEYOND[2:]] == ["mrr@10", "ndcg@10", "map"]
     assert list(as_trainers("paper")) == [name for name in rows if name in PAPER]
+
+
+def test_columns_that_distinguish_grades_have_rows_that_are_trained_for_them():
+    graded = {"ndcg@10": metrics.NDCG(k=10), "err@5": metrics.ERR(k=5), "map": metrics.MAP(), "dcg@5": metrics.DCG(k=5)}
+    rows = default_trainers(measures=graded)
+    assert list(rows)[-4:] == ["trained for MRR@10", "trained for NDCG@10", "trained for MAP", "trained for ERR@5"]
+    assert [rows[f"trained for {name}"].measure for name in ("MRR@10", "NDCG@10", "MAP", "ERR@5")] == [
+        "mrr@10",
+        metrics.NDCG(k=10),
+        "map",
+        metrics.ERR(k=5),
+    ]
+    fold = datasets.make_ranking(n_queries=30, n_docs=8, n_features=3, n_grades=4, noise=0.7, random_state=0)
+    columns = ["ndcg@5", metrics.NDCG(k=5)]
+    name = "trained for NDCG@5 (gain=exp2, discount=log2)"
+    table = compare({"made": fold}, ["AUC", "NDCG", name], columns, Cs=[1.0])
+    expected = train_for(metrics.NDCG(k=5), fold.train, fold.validation, Cs=[1.0]).predict(fold.test.X)
+    found = table.to_frame().loc[name, ("made", "ndcg@5 (gain=exp2, discount=log2)")]
+    assert found == pytest.approx(metrics.evaluate(fold.test.y, expected, fold.test.qid, metrics.NDCG(k=5))["ndcg@5"])
+    assert table.n_above == 2
+    # The legend says once that the other rows do not use grades; the rows do not.
+    assert str(table).count("Labels have more than two grades") == 1
+    assert not any("grades" in note for notes in table.notes.values() for note in notes)
+    two = datasets.make_ranking(n_queries=30, n_docs=8, n_features=3, noise=0.7, random_state=0)
+    assert "grades" not in str(compare({"made": two}, ["AUC"], columns, Cs=[1.0]))
 
 
 def test_mcrank_is_left_out_with_a_note_where_lightgbm_is_missing(monkeypatch):

@@ -84,6 +84,17 @@ def test_columns_are_scaled_there_as_on_one_machine(client, rows):
     assert model.health_ == expected.health_
 
 
+@pytest.mark.parametrize("settings", [{"criterion": "ndcg"}, {"criterion": "err", "bound": "ramp"}])
+def test_graded_labels_are_trained_there_as_on_one_machine(client, rows, settings):
+    graded = {**rows, "y": rows["y"] * (1 + np.arange(rows["y"].size) % 3)}
+    settings = {**settings, "k": 3, "relevant_from": None, "C": 5.0}
+    expected = StructRankSVM(**settings).fit(cut_shards(**graded, docs_per_shard=DOCS_PER_SHARD))
+    model = StructRankSVM(**settings).fit(**graded, backend=DaskBackend(client, docs_per_shard=DOCS_PER_SHARD))
+    assert_same(model, expected)
+    assert model.rounds_ == expected.rounds_
+    assert model.notes_ == expected.notes_
+
+
 def test_a_killed_run_resumes_on_the_cluster_or_on_one_machine(client, rows, expected, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
     backend = DaskBackend(client, docs_per_shard=DOCS_PER_SHARD)

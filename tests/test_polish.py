@@ -148,6 +148,19 @@ def test_polish_raises_the_measure_and_does_not_change_its_input(noisy, model):
     assert str(record).startswith("ndcg@5: train 0.")
 
 
+def test_a_model_of_grades_is_polished_by_its_own_gain():
+    fold = datasets.make_ranking(n_queries=60, n_docs=12, n_features=6, n_grades=4, noise=1.0, random_state=3)
+    gain = (0, 1, 1.5, 9)
+    model = StructRankSVM("ndcg", k=5, relevant_from=None, gain=gain, C=0.01)
+    model.fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    measure = metrics.NDCG(k=5, gain=gain, discount="kdd08")
+    for given in ("ndcg@5", measure):
+        polished = polish(model, fold.train, fold.validation, given)
+        for part, ends in ((fold.train, polished.polish_.train), (fold.validation, polished.polish_.validation)):
+            assert ends == pytest.approx([mean_of(measure, part, one.predict(part.X)) for one in (model, polished)])
+        assert polished.polish_.steps > 0
+
+
 def test_polish_keeps_the_model_if_no_step_improves_validation(noisy, model):
     part = noisy.validation
     perfect = Dataset(part.X, (model.rank(part.X, qid=part.qid) <= 3).astype(float), part.qid)

@@ -13,6 +13,7 @@ from structrank.oracles import auc_partial_order
 from structrank.training.data import RankingData
 from structrank.training.ramp import LinearisedRisk, _Run
 from structrank.training.risk import Risk
+from structrank.training.run import Training
 from structrank.training.shard import Objective, Part
 
 CRITERIA = [
@@ -332,6 +333,20 @@ def test_auto_uses_the_ramp_bound_for_graded_labels_if_the_convex_bound_is_vacuo
     assert model.rounds_
     assert not model.health_.vacuous
     assert "ramp bound" in model.notes_[0]
+
+
+@pytest.mark.parametrize("criterion", ["ndcg", "err"])
+def test_the_ramp_for_graded_labels_starts_from_the_better_of_auc_and_dorm(criterion, monkeypatch):
+    both, mix = Training._start_criteria, np.random.default_rng(0).normal(size=(4, 4))
+    # On short lists with little noise DORM ranks better; on long lists with much noise its convex bound is vacuous.
+    for n_docs, noise, better in ((40, 0.3, 1), (60, 3.0, 0)):
+        part = datasets.make_ranking(n_queries=30, n_docs=n_docs, n_features=4, n_grades=4, noise=noise, random_state=1).train
+        losses = []
+        for chosen in (slice(0, 1), slice(1, 2), slice(None)):
+            monkeypatch.setattr(Training, "_start_criteria", lambda self, chosen=chosen: both(self)[chosen])
+            model = StructRankSVM(criterion, k=3, relevant_from=None, bound="ramp").fit(part.X @ mix, part.y, qid=part.qid)
+            losses.append(model.rounds_[0].loss)
+        assert losses[2] == losses[better] < losses[1 - better]
 
 
 def test_auto_keeps_the_convex_bound_if_documents_have_identical_features(rng):

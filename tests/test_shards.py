@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.base import clone
 
 from structrank import StructRankSVM, datasets
 from structrank.datasets import cut_shards, open_shards, write_shards
@@ -84,6 +85,25 @@ def test_training_on_shards_reaches_the_optimum_of_all_rows(rows, criterion):
     for one, other in ((whole, in_shards), (in_shards, whole)):
         assert one.certificate_.dual <= other.certificate_.primal + 1e-9
     assert same_model(StructRankSVM(criterion, C=5.0).fit(cut_shards(**rows)), whole)
+
+
+@pytest.mark.parametrize("settings", [{"criterion": "ndcg"}, {"criterion": "err", "bound": "ramp"}, {"criterion": "dorm"}])
+def test_graded_labels_can_be_trained_on_shards(rows, settings, tmp_path):
+    graded = {**rows, "X": rows["X"].astype(float), "y": rows["y"] * (1 + np.arange(rows["y"].size) % 3)}
+    model = StructRankSVM(**settings, k=3, relevant_from=None, C=10.0, tol=1e-4)
+    cut = cut_shards(**graded, docs_per_shard=40)
+    of_shards = clone(model).fit(cut)
+    of_files = clone(model).fit(write_shards(tmp_path / "npy", **graded, docs_per_shard=40))
+    assert same_model(of_files, of_shards)
+    of_rows = clone(model).fit(**graded)
+    if "bound" in settings:
+        assert of_shards.rounds_[0].loss == pytest.approx(of_rows.rounds_[0].loss, abs=0.02)
+        return
+    assert of_shards.certificate_.dual <= of_rows.certificate_.primal
+    assert of_rows.certificate_.dual <= of_shards.certificate_.primal
+    assert not any("grades" in note for note in of_shards.notes_)
+    binary = StructRankSVM("auc").fit(cut)
+    assert "relevant_from=None trains on grades" in binary.notes_[-1]
 
 
 def test_a_path_can_be_trained_on_shards(rows):

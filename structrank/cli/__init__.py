@@ -23,6 +23,7 @@ from structrank.cli.output import abandon_stdout, keep_stdout_for_results, say
 from structrank.cli.predict import add_predict
 from structrank.cli.reproduce import add_reproduce
 from structrank.cli.train import add_train
+from structrank.cli.train_for import add_train_for
 
 __all__ = ["main"]
 
@@ -96,7 +97,7 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=f"structrank {structrank.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for add in (add_compare, add_train, add_predict, add_evaluate, add_explain, add_inspect, add_reproduce):
+    for add in (add_compare, add_train, add_train_for, add_predict, add_evaluate, add_explain, add_inspect, add_reproduce):
         add(commands)
     return parser
 

@@ -7,16 +7,17 @@ from pathlib import Path
 
 from structrank.cli.input import check_exists, check_not_read, check_writable, read_data
 from structrank.cli.options import (
-    DISCOUNTS,
     MEASURES,
     POSITIVE,
     READING,
     add_clean,
     add_command,
     add_jobs,
+    add_measure_settings,
     add_relevant_from,
     given,
     naming_options,
+    parse_measures,
 )
 from structrank.cli.output import print_json, stdout_to_stderr
 
@@ -36,6 +37,7 @@ def add_compare(commands):
           structrank compare OHSUMED/ --trainers paper --scale query --clean kdd08 --latex figure9.tex
           structrank compare ohsumed=data/OHSUMED td2004=data/TD2004 --measures ndcg@5 map --csv table.csv
           structrank compare MQ2008/ --trainers auc map "mrr (phi_po)" --Cs 0.1 1 10 --report report.html
+          structrank compare MQ2008/ --gain exp2 --discount log2 --select ndcg@10
           structrank compare MQ2008/ --trees lightgbm xgboost --runs runs/
           structrank compare clicks.csv --label relevance --qid query --docid url --report report.html
           structrank compare MQ2008/ --import my_criteria --trainers map precision --measures possible_p@5 map
@@ -75,7 +77,10 @@ def add_compare(commands):
     add_jobs(parser, "processes")
     add_relevant_from(parser)
     add_clean(parser)
-    parser.add_argument("--discount", choices=DISCOUNTS, help="of NDCG; default kdd08, the paper's")
+    add_measure_settings(parser)
+    parser.add_argument(
+        "--select", metavar="MEASURE", help="choose C of all rows by this measure (default: by each row's own criterion)"
+    )
     for name, what in (
         ("csv", "the means as CSV"),
         ("latex", "the table as LaTeX"),
@@ -109,14 +114,15 @@ def run(arguments, report):
     from structrank.comparison.trainers import as_trainers
 
     conventions = given(arguments, *_CONVENTIONS)
-    for measure in arguments.measures:
-        metrics.parse(measure, **conventions)
+    measures = parse_measures(arguments, *arguments.measures)
+    select = {name: parse_measures(arguments, measure)[0] for name, measure in given(arguments, "select").items()}
+    for_rows = {**conventions, "measures": metrics.parse_all(measures, **conventions)}
     # None and names go to compare as they are: it notes which default rows are left out.
     trainers = arguments.trainers
     if arguments.trees:
-        trainers = as_trainers(trainers, **conventions, Cs=arguments.Cs) | _tree_trainers(arguments)
+        trainers = as_trainers(trainers, **for_rows, Cs=arguments.Cs) | _tree_trainers(arguments)
     else:
-        as_trainers(trainers, **conventions)
+        as_trainers(trainers, **for_rows)
 
     check_exists(*folders.values())
     files = [file for path in folders.values() for file in _files(path)]
@@ -128,11 +134,12 @@ def run(arguments, report):
             table = experiment.compare(
                 data,
                 trainers,
-                arguments.measures,
+                measures,
                 arguments.Cs,
                 arguments.results,
                 arguments.jobs,
                 verbose=1,
+                **select,
                 **given(arguments, *_PARAMETERS),
             )
     except KeyboardInterrupt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from structrank.cli.input import check_exists, load_ranker, read_data
-from structrank.cli.options import DISCOUNTS, MEASURES, add_command, add_relevant_from, given, naming_options
+from structrank.cli.options import DISCOUNTS, GAINS, MEASURES, add_command, add_relevant_from, given, naming_options
 from structrank.cli.output import print_json
 
 
@@ -33,7 +33,7 @@ def add_evaluate(commands):
         "settings of one measure in parentheses, as in 'rbp(p=0.95)', or one that --import registers "
         f"(default: {' '.join(MEASURES)})",
     )
-    parser.add_argument("--gain", choices=["exp2", "linear", "binary"], help="gain of ndcg and dcg (default exp2)")
+    parser.add_argument("--gain", choices=GAINS, help="gain of ndcg and dcg (default exp2)")
     parser.add_argument("--discount", choices=DISCOUNTS, help="discount of ndcg, dcg and cndcg (default log2)")
     add_relevant_from(parser)
     parser.add_argument(

@@ -10,6 +10,7 @@ import shlex
 import textwrap
 
 DISCOUNTS = ["kdd08", "log2"]
+GAINS = ["exp2", "linear", "binary"]
 MEASURES = ["mrr@10", "ndcg@10", "map"]
 LETOR = ("sparse", "zero_based", "n_features")  # options for files in LETOR format
 READING = ("null", *LETOR)
@@ -71,6 +72,20 @@ def add_relevant_from(parser, graded=False):
     """Add --relevant-from, which accepts none where graded labels are possible."""
     kind, text = (LABEL_OR_NONE, "(default 1); none for graded labels") if graded else (LABEL, "(default 1)")
     parser.add_argument("--relevant-from", type=kind, metavar="LABEL", help=f"lowest label that counts as relevant {text}")
+
+
+def add_measure_settings(parser):
+    """Add --gain and --discount of the measures that a command trains for."""
+    parser.add_argument("--gain", choices=GAINS, help="gain of ndcg by label, for labels with grades (default binary)")
+    parser.add_argument("--discount", choices=DISCOUNTS, help="discount of ndcg; default kdd08, the paper's")
+
+
+def parse_measures(arguments, *names):
+    """Return measures from their names, by the conventions of `structrank.compare` and the options that were given."""
+    from structrank import metrics
+
+    settings = {"gain": "binary", "discount": "kdd08", **given(arguments, "gain", "discount", "relevant_from")}
+    return [metrics.parse(name, **settings) for name in names]
 
 
 def add_clean(parser):

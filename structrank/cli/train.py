@@ -129,6 +129,7 @@ def run(arguments, report):
     if scores:
         facts["validation"] = [{"C": C, "score": score} for C, score in scores.items()]
     facts |= model_facts(model)
+    facts["notes"] = [with_options(note, _PARAMETERS) for note in facts["notes"]]
     if arguments.json:
         print_json(facts)
     else:

@@ -27,6 +27,7 @@ from structrank.datasets.cleaning import PROTOCOLS, clean_part, scale_per_query
 from structrank.datasets.containers import Fold
 from structrank.models.ranker import check_finished
 from structrank.selection.choosing_c import DEFAULT_CS, Choice, train_best, usable_queries
+from structrank.svm import BINARISED
 from structrank.training.data import RankingData
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def compare(
     measures : str, Measure, or a list of these
         Columns, see `structrank.metrics.evaluate`. Measures given by name follow the paper: binary gain, `discount` and
         `relevant_from` as below. Both conventions of NDCG can be columns: ``["ndcg@10", metrics.NDCG(k=10)]`` are "ndcg@10" and
-        "ndcg@10 (gain=exp2, discount=log2)".
+        "ndcg@10 (gain=exp2, discount=log2)". Columns that distinguish grades, as ``metrics.NDCG(k=10)`` does, have a default
+        row that is trained for them, see `structrank.comparison.trainers.default_trainers`.
     Cs : sequence of float, default None
         Candidates for C; None for 0.001, 0.01, ..., 1000 (for "trained for" rows, 0.01 to 100).
     results : path-like, default None
@@ -122,9 +124,9 @@ def compare(
     folds, preparation = _prepare(_as_folds(datasets), scale, clean, relevant_from)
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
     candidates = tuple(sorted(set(checks.check_Cs(DEFAULT_CS if Cs is None else Cs))))
-    rows = [Trainer(*row) for row in as_trainers(trainers, relevant_from, discount, Cs, random_state).items()]
     conventions: dict[str, Any] = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
     named = metrics.parse_all(measures, **conventions)
+    rows = [Trainer(*row) for row in as_trainers(trainers, relevant_from, discount, Cs, random_state, named).items()]
     choice = Choice(
         Cs=candidates,
         select=None if isinstance(select, str) and select == "own" else metrics.parse(select, **conventions),
@@ -151,7 +153,7 @@ def compare(
         "random_state": choice.random_state,
         "scale": scale,
         "clean": clean,
-        "preparation": preparation,
+        "preparation": [*preparation, *_binarised(folds, rows, named, relevant_from)],
         "left out": _left_out(trainers),
         "trainers": {row.name: repr(row.estimator) for row in rows},
     }
@@ -229,6 +231,18 @@ def _removed_text(part, removed):
     alike = removed.relevant + removed.irrelevant - removed.zero
     text = f"{part} {removed.documents:,} to {removed.left:,} documents ({removed.zero:,} all-zero, {alike:,} near-duplicates)"
     return text + (f", {removed.one_sided:,} queries left with one label" if removed.one_sided else "")
+
+
+def _binarised(folds, rows, measures, relevant_from):
+    """Return a line on data sets whose grades are reduced to binary relevance by default, if there are any, in a list."""
+    default = any(row.needs_relevance and row.relevant_from == 1 for row in rows)
+    default = default or any(getattr(measure, "gain", None) == "binary" for measure in measures.values())
+    if relevant_from != 1 or not default:
+        return []
+    graded = [name for name, its_folds in folds.items() if np.unique(np.concatenate([f.train.y for f in its_folds])).size > 2]
+    uses = "measures with gain=binary and rows trained on binary relevance use only whether a label is at least 1"
+    instead = "columns such as metrics.NDCG(k=10), or --gain exp2, and the rows trained for them use grades"
+    return [f"{BINARISED}{uses} ({', '.join(graded)}); {instead}"] if graded else []
 
 
 def _left_out(trainers):
@@ -341,6 +355,7 @@ class _Task:
                 model.fit(train.X, train.y, qid=train.qid, **more)
             check_finished(model)
             notes = tuple(dict.fromkeys([*getattr(model, "notes_", ()), *_texts(caught)]))
+        notes = tuple(note for note in notes if not note.startswith(BINARISED))  # said once, in the legend
         seconds = time.perf_counter() - started
         scores = checks.as_scores(model.predict(test.X), len(test.y), against="the test part")
         vacuous = hasattr(model, "health_") and model.health_.vacuous

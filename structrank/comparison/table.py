@@ -15,7 +15,7 @@ from structrank import metrics
 from structrank._support.files import replace_file
 from structrank.comparison import rendering, runs, significance
 from structrank.comparison.report import write_report
-from structrank.comparison.trainers import BELOW_THE_RULE
+from structrank.comparison.trainers import is_below_the_rule
 from structrank.datasets.queries import group_by_query
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class CriterionTable:
     @property
     def n_above(self):
         """Number of rows above the rule: all, if there are no rows below it, or none above."""
-        below = [number for number, name in enumerate(self.trainers) if name in BELOW_THE_RULE]
+        below = [number for number, name in enumerate(self.trainers) if is_below_the_rule(name)]
         return below[0] if below and below[0] > 0 else len(self.trainers)
 
     @functools.cached_property

@@ -7,7 +7,7 @@ import functools
 import importlib.util
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
 
@@ -16,8 +16,12 @@ from structrank._support import checks
 from structrank._support.content import describe
 from structrank.lambdas.mcrank import McRank
 from structrank.models.ranker import Ranker
+from structrank.selection.candidates import uses_grades
 from structrank.selection.matching import MeasureMatched
 from structrank.svm import StructRankSVM
+
+if TYPE_CHECKING:
+    from structrank.metrics import Measure
 
 
 class Trainer:
@@ -148,12 +152,27 @@ def paper_trainers(relevant_from: float = 1, discount: str = "kdd08") -> dict[st
     }
 
 
-# Rows that are not in the paper; the table draws a rule above the first of them.
-BELOW_THE_RULE = ("MRR, ramp", "NDCG, ramp", "trained for MRR@10", "trained for NDCG@10", "trained for MAP")
+_RAMP_ROWS, _TRAINED_FOR = ("MRR, ramp", "NDCG, ramp"), "trained for "
+
+
+def is_below_the_rule(name):
+    """Return whether a row is one of the default rows that are not in the paper; the table draws a rule above the first.
+
+    Examples
+    --------
+    >>> [is_below_the_rule(name) for name in ("MRR (phi_po)", "MRR, ramp", "trained for MAP")]
+    [False, True, True]
+    """
+    return name in _RAMP_ROWS or name.startswith(_TRAINED_FOR)
 
 
 def default_trainers(
-    relevant_from: float = 1, discount: str = "kdd08", *, Cs: Sequence[float] | None = None, random_state: int = 0
+    relevant_from: float = 1,
+    discount: str = "kdd08",
+    *,
+    Cs: Sequence[float] | None = None,
+    random_state: int = 0,
+    measures: Mapping[str, Measure] | None = None,
 ) -> dict[str, Any]:
     """Return the default rows of `compare`: those of the paper, and below a rule rows that are not in it.
 
@@ -171,6 +190,9 @@ def default_trainers(
         Candidates for C of `MeasureMatched`; None for its default.
     random_state : int, default 0
         Seed of `MeasureMatched`.
+    measures : dict, default None
+        Columns, by name. Those that distinguish grades, such as ``{"ndcg@10": metrics.NDCG(k=10)}``, have a row that is trained
+        for them, in place of the default row of the same name if there is one.
 
     Returns
     -------
@@ -181,11 +203,13 @@ def default_trainers(
     --------
     >>> list(default_trainers())[-5:]
     ['MRR, ramp', 'NDCG, ramp', 'trained for MRR@10', 'trained for NDCG@10', 'trained for MAP']
+    >>> list(default_trainers(measures={"err@10": metrics.ERR(k=10)}))[-2:]
+    ['trained for MAP', 'trained for ERR@10']
     """
     rows = paper_trainers(relevant_from, discount)
     if not has_lightgbm():
         del rows["McRank"]
-    return rows | _more_trainers(relevant_from, discount, Cs, random_state)
+    return rows | _more_trainers(relevant_from, discount, Cs, random_state, measures or {})
 
 
 def has_lightgbm():
@@ -193,20 +217,23 @@ def has_lightgbm():
     return importlib.util.find_spec("lightgbm") is not None
 
 
-def _more_trainers(relevant_from, discount, Cs, random_state):
+def _more_trainers(relevant_from, discount, Cs, random_state, measures):
     make = _row_maker(relevant_from, discount)
     settings = {"relevant_from": relevant_from, "discount": discount, "random_state": random_state}
     settings |= {} if Cs is None else {"Cs": tuple(Cs)}
-    made = [make("mrr", bound="ramp"), make("ndcg", bound="ramp")]
-    made += [MeasureMatched(measure, **settings) for measure in ("mrr@10", "ndcg@10", "map")]
-    return dict(zip(BELOW_THE_RULE, made, strict=True))
+    rows = dict(zip(_RAMP_ROWS, (make("mrr", bound="ramp"), make("ndcg", bound="ramp")), strict=True))
+    graded = {name: measure for name, measure in measures.items() if uses_grades(measure)}
+    for name, measure in {"mrr@10": "mrr@10", "ndcg@10": "ndcg@10", "map": "map", **graded}.items():
+        short, *more = name.split(" ", 1)
+        rows[" ".join([_TRAINED_FOR + short.upper(), *more])] = MeasureMatched(measure, **settings)
+    return rows
 
 
 def _row_maker(relevant_from, discount):
     return functools.partial(StructRankSVM, relevant_from=relevant_from, discount=discount, decay="sqrt@30")
 
 
-def as_trainers(trainers, relevant_from=1, discount="kdd08", Cs=None, random_state=0) -> dict[str, Any]:
+def as_trainers(trainers, relevant_from=1, discount="kdd08", Cs=None, random_state=0, measures=None) -> dict[str, Any]:
     """Return what `compare` accepts as trainers as a dict from names to estimators.
 
     Examples
@@ -216,7 +243,7 @@ def as_trainers(trainers, relevant_from=1, discount="kdd08", Cs=None, random_sta
     >>> as_trainers("paper").keys() == paper_trainers().keys()
     True
     """
-    default = default_trainers(relevant_from, discount, Cs=Cs, random_state=random_state)
+    default = default_trainers(relevant_from, discount, Cs=Cs, random_state=random_state, measures=measures)
     if trainers is None:
         return default
     chosen: dict[str, Any] = {}

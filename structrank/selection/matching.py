@@ -5,8 +5,14 @@ even vacuous, and its ramp bound may fit the noise of few queries. `train_for` t
 together and the measure's own criterion with both bounds, each along a path of C, and compares them on validation queries.
 With few queries the comparison is uncertain, so the measure's own criterion is kept (with the ramp bound if its convex bound
 is vacuous) unless another is better by more than the standard error of the difference. MRR depends on one document per query
-and is noisy, so for MRR the comparison uses MAP, which on synthetic data also gives a higher MRR. A line search on the measure
-(`structrank.selection.polish`) follows, for as many steps as the validation queries do not lose more than the standard error.
+and is noisy, so for MRR the comparison uses MAP, which on synthetic data also gives a higher MRR.
+
+For a measure of grades (`structrank.metrics.NDCG` with its default gain, `structrank.metrics.ERR`) on labels with more than two
+grades, there are candidates on grades as well: AUC, DORM and the measure's own criterion with both bounds
+(`structrank.selection.candidates`). The best of these is kept, unless a binary one is better by more than the standard error.
+
+A line search on the measure (`structrank.selection.polish`) follows, for the number of steps that is best on validation
+queries.
 """
 
 from __future__ import annotations
@@ -28,12 +34,12 @@ from structrank._support import checks
 from structrank._support.content import describe
 from structrank._support.progress import ProgressLine
 from structrank.comparison.significance import paired_randomisation_test, standard_error_ratio
-from structrank.criteria import matched_criterion
 from structrank.datasets.containers import Dataset
 from structrank.models.ranker import Ranker
+from structrank.selection.candidates import GRADED, binary_candidates, graded_candidates, uses_grades
 from structrank.selection.choosing_c import FEW_QUERIES, fit_whole_path, inner_folds, usable_queries
 from structrank.selection.polish import LineSearch, Polish, is_polishable
-from structrank.svm import StructRankSVM
+from structrank.svm import BINARISED, StructRankSVM
 from structrank.training.checkpoint import KeptState
 from structrank.training.data import RankingData, score_rows
 
@@ -128,32 +134,12 @@ class Selection:
         if lead == 0.0:
             return f"{winner.name} and {other.name} are tied; the first by order of preference is chosen."
         little = "less than the standard error of the difference" if self.n_queries > 1 else "which one query cannot confirm"
-        # Candidates are trained on binary relevance; the name of a measure states a gain that is not binary.
-        what = "the measure for binary relevance" if "gain=" in self.measure else "the measure directly"
+        graded = winner.name.startswith(GRADED)
+        why = "is trained on grades, which the measure uses" if graded else "optimises the measure directly"
         return (
             f"{winner.name} is behind {other.name} by {-lead:.4f}, {little} (p = {self.p_value:.3f}); it is "
-            f"preferred because it optimises {what}."
+            f"preferred because it {why}."
         )
-
-
-def _candidates(measure, relevant_from, discount):
-    """Return untrained models by name; the last two are the measure's own criterion, with the convex and the ramp bound."""
-    own = matched_criterion(measure)
-    if not own.oracles:
-        raise ValueError(
-            f"measure {measure.name!r} is trained on graded labels only, which train_for does not do; use "
-            f"StructRankSVM({own.name!r}, relevant_from=None)."
-        )
-    make = functools.partial(StructRankSVM, relevant_from=relevant_from, discount=discount)
-    others = {
-        "AUC": make("auc"),
-        "MAP": make("map"),
-        "NDCG-NC": make("ndcg-nc"),
-        "AUC + MAP + NDCG-NC": make(["auc", "map", "ndcg-nc"]),
-    }
-    name = measure.name.upper()
-    convex = others.pop(name, None) or make(own, feature_map="po" if "po" in own.oracles else "auto")
-    return {**others, name: convex, f"{name}, ramp": make(own, bound="ramp")}
 
 
 def train_for(
@@ -173,16 +159,19 @@ def train_for(
     AUC, MAP, NDCG-NC, these three together and the measure's own criterion are trained on their convex bounds, the last also
     on the ramp bound (see `structrank.training.ramp`), each for every C. The measure's own criterion wins, with the ramp bound
     if its convex bound is vacuous, unless another is better on validation queries by more than the standard error of the
-    difference (for MRR compared by MAP, which is less noisy). Exact line searches on the measure then polish the winner on the
-    training queries (see `structrank.selection.polish`; not for "auc"), for as many steps as validation queries lose at most
-    the standard error of the difference.
+    difference (for MRR compared by MAP, which is less noisy). For a measure of grades, NDCG with a gain that is not binary or
+    ERR, on labels with more than two grades, graded AUC, graded DORM and the measure's own criterion on grades, with its gain,
+    discount and cutoff, are trained as well, and the best of them wins unless a binary one is better by more than the standard
+    error. Exact line searches on the measure then polish the winner on the training queries (see `structrank.selection.polish`;
+    not for "auc" and "err"), for the number of steps that is best on validation queries; for none if no number gains.
 
     Parameters
     ----------
     measure : str or Measure
-        "map", "mrr[@k]", "ndcg[@k]", "auc", or a measure registered with its criterion by `structrank.register`. Measures
-        given by name follow the conventions of `structrank.compare`: binary gain, `discount` and `relevant_from` as here. A
-        `Measure` keeps its own settings, and its `relevant_from`, if it uses one, also applies to training.
+        "map", "mrr[@k]", "ndcg[@k]", "auc", "err@k", or a measure registered with its criterion by `structrank.register`.
+        Measures given by name follow the conventions of `structrank.compare`: binary gain, `discount` and `relevant_from` as
+        here. A `Measure` keeps its own settings: ``metrics.NDCG(k=10)`` has the gain 2^label - 1. Its `relevant_from`, if it
+        uses one, also applies to training.
     train : Dataset
         Has ``X``, ``y`` and ``qid``.
     validation : Dataset, default None
@@ -190,7 +179,7 @@ def train_for(
         trained on two folds rank the third.
     Cs : sequence of float, default (0.01, 0.1, 1, 10, 100)
     relevant_from : float, default 1
-        Lowest label that counts as relevant.
+        Lowest label that counts as relevant, except for candidates on grades.
     discount : {"kdd08", "log2"}, default "kdd08"
     random_state : int, default 0
         Seed of the inner folds and of the test.
@@ -222,15 +211,20 @@ def train_for(
     >>> model.predict(fold.test.X).shape == fold.test.y.shape
     True
     """
-    relevant_from = checks.check_number("relevant_from", relevant_from)
+    checks.check_number("relevant_from", relevant_from)
     conventions: dict[str, Any] = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
     measure = metrics.parse(measure, **conventions)
-    if getattr(measure, "gain", "binary") == "binary":
+    graded = uses_grades(measure)
+    if not graded:
         relevant_from = getattr(measure, "relevant_from", relevant_from)
-    candidates = _candidates(measure, relevant_from, discount)
+    binary = binary_candidates(measure, relevant_from, discount)
     Cs = sorted(set(checks.check_Cs(Cs)))
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
-    splits = _splits(train, validation, measure, relevant_from, random_state)
+    splits = _splits(train, validation, measure, None if graded else relevant_from, random_state)
+    on_grades = graded_candidates(measure, RankingData(train.X, train.y, train.qid), relevant_from) if graded else {}
+    if on_grades and not all(_usable(learn, relevant_from).any() for learn, _ in splits):
+        binary = {}
+    candidates = binary | on_grades
     judge = metrics.MAP(relevant_from=measure.relevant_from) if isinstance(measure, metrics.MRR) else measure
 
     places = _Places(checkpoint, splits, Cs, judge)
@@ -243,6 +237,8 @@ def train_for(
     convex, ramp = tried[-2:]
     winner = ramp if convex.trial.vacuous else convex
     tried.sort(key=lambda one: -one.trial.validation)
+    if on_grades:
+        winner = next(one for one in tried if one.trial.name in on_grades)
     if standard_error_ratio(tried[0].values, winner.values) > 1.0:
         winner = tried[0]
     other = next(one for one in tried if one is not winner)
@@ -265,13 +261,19 @@ def train_for(
         _polish(model, winner.models, train, splits, measure, random_state)
     if line is not None:
         line.finish(f"{len(candidates)} criteria  {model.selection_.reason}")
-    if model.health_.vacuous:
+    model.notes_ = tuple(note for note in model.notes_ if not note.startswith(BINARISED))
+    if not graded and relevant_from == 1 and hasattr(measure, "gain") and np.unique(train.y).size > 2:
+        model.notes_ += (
+            f"{BINARISED}{measure.name} with gain='binary' uses binary relevance (label >= 1); "
+            f"metrics.{type(measure).__name__}(k={measure.k}, gain='exp2') uses grades.",
+        )
+    if all(one.trial.vacuous for one in tried):  # otherwise validation queries have confirmed the winner
         warnings.warn(" ".join(model.notes_), checks.StructRankWarning, stacklevel=2)
     return model
 
 
 def _polish(model, models, train, splits, measure, random_state):
-    """Polish w: the largest number of steps after which the models of the splits are not clearly worse on unseen queries."""
+    """Polish w: the number of steps after which the models of the splits are best on unseen queries; none if no step gains."""
 
     def walk(start, part):
         search = LineSearch(RankingData(part.X, part.y, part.qid), measure)
@@ -284,8 +286,7 @@ def _polish(model, models, train, splits, measure, random_state):
         by_split.append([_per_query(w, check, measure) for w in steps])
     longest = max(len(values) for values in by_split)
     by_steps = [np.concatenate([values[min(n, len(values) - 1)] for values in by_split]) for n in range(longest)]
-    accepted = [n for n, values in enumerate(by_steps) if standard_error_ratio(by_steps[0], values) <= 1.0]
-    n_steps = min(accepted[-1], len(path) - 1)
+    n_steps = min(int(np.argmax([np.nanmean(values) for values in by_steps])), len(path) - 1)
     reached = [float(np.nanmean(by_steps[n])) for n in (0, n_steps)]
     ends = [float(np.nanmean(_per_query(w, train, measure))) for w in (path[0], path[n_steps])]
     model.coef_ = path[n_steps]
@@ -343,9 +344,12 @@ def _splits(train, validation, measure, relevant_from, random_state):
         usable[name] = int(usable_queries(data[name], relevant_from).sum())
         least = 2 if validation is None else 1
         if usable[name] < least:
+            wanted = "different labels"
+            if relevant_from is not None:
+                wanted = f"both relevant (label >= {relevant_from:g}) and irrelevant documents"
             raise ValueError(
-                f"{name} part: {usable[name]} of its queries have both relevant (label >= {relevant_from:g}) and irrelevant "
-                f"documents; expected at least {least}" + (", or a validation part." if least == 2 else ".")
+                f"{name} part: {usable[name]} of its queries have {wanted}; expected at least {least}"
+                + (", or a validation part." if least == 2 else ".")
             )
     splits = []
     if validation is None or (usable["validation"] < FEW_QUERIES and usable["train"] > 1):
@@ -353,6 +357,10 @@ def _splits(train, validation, measure, relevant_from, random_state):
     if validation is not None:
         splits.append((train, validation))
     return splits
+
+
+def _usable(part, relevant_from):
+    return usable_queries(RankingData(part.X, part.y, part.qid), relevant_from)
 
 
 def _try(name, trainer, splits, Cs, judge, folder):

@@ -73,8 +73,8 @@ def polish(model, train, validation, measure, *, rounds=5, random_state=0):
         Have ``X``, ``y`` and ``qid``.
     measure : str or Measure
         "map", "mrr[@k]", "ndcg[@k]", or a measure registered with a criterion that discounts ranks (`structrank.register`).
-        Measures given by name follow the conventions of `structrank.compare`: binary gain, and the model's `discount` and
-        `relevant_from`.
+        Measures given by name have the model's `discount`, and the binary gain with its `relevant_from`; its `gain` if it was
+        trained on grades (``relevant_from=None``).
     rounds : int, default 5
         Maximum number of rounds.
     random_state : int, default 0
@@ -105,8 +105,8 @@ def polish(model, train, validation, measure, *, rounds=5, random_state=0):
     if not isinstance(model, StructRankSVM):
         raise ValueError(f"model={model!r} is not valid: expected a trained StructRankSVM.")
     check_is_fitted(model)
-    relevant_from = 1 if model.relevant_from is None else model.relevant_from
-    measure = metrics.parse(measure, gain="binary", discount=model.discount, relevant_from=relevant_from)
+    gain = {"gain": model.gain} if model.relevant_from is None else {"gain": "binary", "relevant_from": model.relevant_from}
+    measure = metrics.parse(measure, discount=model.discount, **gain)
     rounds = checks.check_number("rounds", rounds, at_least=1, integer=True)
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
     if not model.coef_.any():

@@ -49,6 +49,8 @@ class Risk:
         above 0), and their documents.
     median_length : int
         Median number of documents of these queries.
+    has_grades : bool
+        Whether there are more than two different labels.
     scale : float or (n_features,) array
         What the columns of X are divided by, see `structrank.training.scaling.ScaledRisk`.
     deviations : (n_features,) array
@@ -66,6 +68,7 @@ class Risk:
         lengths = np.concatenate([fact.lengths for fact in facts])
         self.n_queries, self.n_docs = lengths.shape[0], int(lengths.sum())
         self.median_length = int(np.median(lengths))
+        self.has_grades = len(set().union(*(fact.some_labels for fact in facts))) > 2
         shares = np.array([fact.lengths.shape[0] for fact in facts]) / self.n_queries
         self.deviations = np.sqrt(sum(share * fact.sampled_variances for share, fact in zip(shares, facts, strict=True)))
         own_slacks = formulation == "n-slack" and len(self.parts) > 1 and not objective.shared

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from structrank import criteria
+from structrank.feature_maps import Permutation
 from structrank.solvers import CuttingPlanes
 from structrank.solvers.backends import COMPILED
 from structrank.solvers.cutting_plane import ONE_SLACK_PASSES
@@ -81,7 +82,7 @@ class Training:
         at_zero = float(self._ramp_risk.weights @ self._ramp_risk.plane(zero).value)
         C *= _RAMP_FACTOR
         if start is None or not start.any():
-            start, C = self._healthy_start(C)
+            start, C = self._start(C)
         result, kept = train_ramp(self._ramp_risk, start, C, self._options, self.max_iter, callback)
         # The ratio is 0 if no ranking has a loss, and exactly 1 if documents have identical features.
         ratio = kept.objective / (kept.C * at_zero) if at_zero > 0.0 else 0.0
@@ -101,21 +102,41 @@ class Training:
 
     @cached_property
     def _starters(self):
-        """Convex trainings to start the ramp from: AUC, then MAP; MAP first for criteria of whole lists; with grades, AUC."""
+        """Convex trainings to start the ramp from, in order of preference."""
         risk = self._ramp_risk
-        graded = risk.objective.relevant_from is None
-        whole_lists = all(getattr(part.criterion, "k", None) is None for part in risk.parts)
         starters, options = [], {**self._options, "tol": max(self._options["tol"], _START_TOL)}
-        binary = (criteria.MAP(), criteria.AUC()) if whole_lists else (criteria.AUC(), criteria.MAP())
-        for criterion in (criteria.AUC(),) if graded else binary:
-            part = Part(criterion, *criteria.find_oracle(criterion, "po", graded))
+        for criterion, feature_map in self._start_criteria():
+            part = Part(criterion, *criteria.find_oracle(criterion, feature_map, self._graded))
             objective = Objective((part,), risk.objective.relevant_from, query_weight=risk.objective.query_weight)
             starters.append(_started(self._keep(risk.of(objective), criterion.name), options))
         return starters
 
-    def _healthy_start(self, C):
-        """Train starters until one is not vacuous; return its w (the first's, if none), and C, raised for a small |w|."""
-        starts = []
+    @property
+    def _graded(self):
+        return self._ramp_risk.objective.relevant_from is None
+
+    def _start_criteria(self):
+        """Return pairs of a criterion and a feature map: AUC, then MAP; MAP first for criteria of whole lists.
+
+        With grades: AUC, and DORM for the first criterion with a cutoff.
+        """
+        trained = [part.criterion for part in self._ramp_risk.parts]
+        cut = next((one for one in trained if getattr(one, "k", None) is not None), None)
+        if not self._graded:
+            order = (criteria.MAP(), criteria.AUC()) if cut is None else (criteria.AUC(), criteria.MAP())
+            return [(criterion, "po") for criterion in order]
+        if cut is None:
+            return [(criteria.AUC(), "po")]
+        settings = {name: getattr(cut, name) for name in ("discount", "gain") if hasattr(cut, name)}
+        # Ranks from k on do not change the loss; without their decay a pass is faster and the bound less often vacuous.
+        return [(criteria.AUC(), "po"), (criteria.DORM(cut.k, **settings), Permutation(cut=cut.k))]
+
+    def _start(self, C):
+        """Return a w to start the ramp from, and C, raised for a small |w|.
+
+        With grades the starter of least training loss; otherwise the first that is not vacuous, or the first of all.
+        """
+        starts, risk = [], self._ramp_risk
         for starter in self._starters:
             zero = starter.points[0]
             square = float(zero.slope @ zero.slope)
@@ -124,9 +145,11 @@ class Training:
             if result.reason == "interrupted":  # the ramp has nothing to return yet
                 raise KeyboardInterrupt
             starts.append((result.w, enough_C))
-            if not HealthCheck(starter)(result, enough_C).vacuous:
+            if not self._graded and not HealthCheck(starter)(result, enough_C).vacuous:
                 return starts[-1]
-        return starts[0]
+        if not self._graded or len(starts) == 1:
+            return starts[0]
+        return min(starts, key=lambda start: float(risk.weights @ risk.plane(start[0], "prediction").offset))
 
     def _keep(self, risk, name):
         risk = risk if self.checkpoint is None else KeptPasses(risk, self.checkpoint.of(name))

@@ -111,6 +111,8 @@ class Facts:
         Whether some query of the shard has a weight above 0.
     sampled_variances : (n_features,) array
         Mean within-query variance of each column over a small sample of the usable queries.
+    some_labels : set of float
+        The lowest and the highest label of the shard, and a third if there is one.
     """
 
     n_features: int
@@ -122,6 +124,7 @@ class Facts:
     total_weight: float
     any_weight: bool
     sampled_variances: np.ndarray
+    some_labels: set
 
 
 class Shard:
@@ -162,6 +165,7 @@ class Shard:
             float(self._query_weights.sum()),
             bool(data.query_weights.any()),
             variances,
+            _some_labels(data.labels),
         )
         self._sweeps = {}
 
@@ -412,3 +416,8 @@ def _even_cuts(starts, n):
     # Separate equal cuts, from the left and then from the right: no run may be empty.
     cuts = np.maximum.accumulate(cuts - np.arange(n + 1)) + np.arange(n + 1)
     return np.minimum(cuts, last - np.arange(n, -1, -1))
+
+
+def _some_labels(labels):
+    low, high = labels.min(), labels.max()
+    return {float(label) for label in (low, high, *labels[(labels != low) & (labels != high)][:1])}

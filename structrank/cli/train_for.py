@@ -1,0 +1,80 @@
+"""``structrank train-for``: train for an evaluation measure and save the model."""
+
+from __future__ import annotations
+
+from structrank.cli.descriptions import model_facts
+from structrank.cli.input import check_exists, check_not_read, check_writable, read_parts
+from structrank.cli.options import (
+    POSITIVE,
+    add_command,
+    add_measure_settings,
+    add_relevant_from,
+    given,
+    naming_options,
+    parse_measures,
+    with_options,
+)
+from structrank.cli.output import print_json, print_lines, stdout_to_stderr
+
+_PARAMETERS = ("gain", "discount", "relevant_from", "Cs")
+
+
+def add_train_for(commands):
+    """Add the command and its options to the parser."""
+    parser = add_command(
+        commands,
+        "train-for",
+        run,
+        "train for an evaluation measure: choose criterion, bound and C on validation queries, and save the model",
+        """
+          structrank train-for map train.txt -o map.structrank
+          structrank train-for ndcg@10 train.txt --validation vali.txt --gain exp2 --discount log2 -o ndcg.structrank
+          structrank train-for err@10 train.txt --validation vali.txt -o err.structrank
+          structrank train-for map clicks.csv --label relevance --qid query -o map.structrank
+        """,
+        _PARAMETERS,
+    )
+    parser.add_argument("measure", metavar="MEASURE", help="auc, map, mrr@k, ndcg@k, err@k, or one that --import registers")
+    parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table: .csv, .tsv or .parquet")
+    parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file for the model")
+    parser.add_argument(
+        "--validation",
+        default=None,
+        metavar="FILE",
+        help="queries to choose on; if there are fewer than 1,000, inner folds of the training queries are added",
+    )
+    parser.add_argument(
+        "--Cs", nargs="+", type=POSITIVE, metavar="C", help="values of C to choose from (default: 0.01, 0.1, 1, 10, 100)"
+    )
+    parser.add_argument(
+        "--checkpoint", default=None, metavar="FOLDER", help="folder for checkpoints, so that an interrupted run can resume"
+    )
+    add_measure_settings(parser)
+    add_relevant_from(parser)
+
+
+def run(arguments, report):
+    """Run the command; `report` prints a line on stderr."""
+    check_writable(arguments.output)
+    check_not_read(arguments.output, [arguments.data, arguments.validation])
+
+    from structrank import train_for
+
+    (measure,) = parse_measures(arguments, arguments.measure)
+    check_exists(arguments.data, arguments.validation)
+    train, validation = read_parts(arguments, arguments.data, arguments.validation)
+    settings = given(arguments, "discount", "relevant_from", "Cs")
+    with naming_options(*_PARAMETERS, "checkpoint"), stdout_to_stderr():
+        model = train_for(measure, train, validation, checkpoint=arguments.checkpoint, verbose=1, **settings)
+    model.save(arguments.output)
+    selection, polished = model.selection_, getattr(model, "polish_", None)
+    if arguments.json:
+        trials = [vars(trial) for trial in selection.trials]
+        facts = {**vars(selection), "trials": trials, "reason": selection.reason}
+        print_json({"model": arguments.output, "selection": facts, **model_facts(model)})
+        return
+    print(selection, end="\n\n")
+    lines = [("model", arguments.output)]
+    if polished is not None:
+        lines.append(("polished", repr(polished)))
+    print_lines(lines + [("note", with_options(text, _PARAMETERS)) for text in model.notes_])

@@ -1,4 +1,4 @@
-"""Boosting rounds with LightGBM, shared by LambdaMART and McRank."""
+"""Boosting rounds with LightGBM, shared by LambdaMART, McRank and StructRankTrees."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse
+from sklearn.utils.validation import check_is_fitted
 
-from structrank import metrics
 from structrank._support import checks
 from structrank._support.checks import n_threads
 from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, as_validation, validation_evaluator
@@ -42,19 +42,28 @@ class BoostedRanker(MeasureRanker):
         """
         return self._scores(self._outputs(X))
 
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each feature in the gain of all splits, of shape (n_features,); sums to 1, or 0 without splits."""
+        check_is_fitted(self)
+        gains = sum(booster.feature_importance("gain") for booster in self._read_boosters())
+        return gains / max(gains.sum(), np.finfo(np.float64).tiny)
+
     def _outputs(self, X, **chosen):
         """Return the output of each booster; `chosen` selects rounds with the keywords of LightGBM's ``predict``."""
-        matrix = _as_lightgbm(self._check_features(X))
+        matrix, threads = as_lightgbm(self._check_features(X)), n_threads(self.n_jobs)
+        return [booster.predict(matrix, num_threads=threads, **chosen) for booster in self._read_boosters()]
+
+    def _read_boosters(self):
         # Missing in a model loaded from a file, which holds only the texts.
         if getattr(self, "_boosters", None) is None:
             library = _import_lightgbm(type(self).__name__)
             self._boosters = [library.Booster(model_str=text) for text in self.trees_]
-        threads = n_threads(self.n_jobs)
-        return [booster.predict(matrix, num_threads=threads, **chosen) for booster in self._boosters]
+        return self._boosters
 
     def check_parameters(self):
         """Raise if a parameter is not valid, whatever the data."""
-        metrics.parse(self.measure)
+        self.parsed_measure()
         checks.check_cut("patience", self.patience, "no early stopping")
         n_threads(self.n_jobs)
         for name in ("n_estimators", "min_child_samples"):
@@ -96,7 +105,7 @@ class BoostedRanker(MeasureRanker):
             booster.model_to_string(num_iteration=count) for booster, count in zip(course.boosters, counts, strict=True)
         ]
         self._boosters = None
-        if not course.reporter.rounds:
+        if not course.reporter.rounds and course.reason == "no split":
             text = (
                 "No tree could be grown, so all documents get the same score: no split leaves at least "
                 f"min_child_samples={self.min_child_samples} documents and min_child_weight={self.min_child_weight:g} in each "
@@ -140,7 +149,7 @@ class Course:
         # LightGBM counts rows of weight 0 towards min_data_in_leaf, and stores weights as float32.
         self.data, self.rows = self.given.counted()
         self.stopping = EarlyStopping(ranker.patience if self._validation else None)
-        measure = metrics.parse(ranker.measure)
+        measure = ranker.parsed_measure()
         self._on_train = Evaluator(measure, self.data.labels, self.data.grouping, self.data.query_weights)
         self._on_validation = validation_evaluator(measure, self._validation)
         self._binned = None
@@ -155,7 +164,7 @@ class Course:
     def add_booster(self, target, weight=None, **settings):
         """Add a booster with its own targets; all boosters share the binned features."""
         settings = self._ranker._settings(**settings)
-        X = _as_lightgbm(self.data.X)
+        X = as_lightgbm(self.data.X)
         if self._binned is None:
             rows = self._library.Dataset(X, target, weight=weight, params=settings)
         else:  # copying the bins is faster than computing them again
@@ -170,7 +179,7 @@ class Course:
         booster = self._library.Booster(settings, rows)
         if self._validation:
             # The last dataset sets the number of threads of all.
-            other = rows.create_valid(_as_lightgbm(self._validation.X), params=settings)
+            other = rows.create_valid(as_lightgbm(self._validation.X), params=settings)
             booster.add_valid(other, "validation")
         self._binned = self._binned or rows
         self.boosters.append(booster)
@@ -209,10 +218,7 @@ class Course:
         if pairs is None:
             return "no split"
         self.tree_counts.append([booster.current_iteration() for booster in self.boosters])
-        values = {"train": self._on_train(scores([_current_outputs(booster.eval_train) for booster in self.boosters]))}
-        if self._validation:
-            outputs = [_current_outputs(booster.eval_valid) for booster in self.boosters]
-            values["validation"] = self._on_validation(scores(outputs))
+        values = self._values(scores)
         seconds = time.perf_counter() - started
         rate = self._ranker.learning_rate
         entry = Round(number + 1, **values, effective_pairs=pairs, learning_rate=rate, seconds=seconds)
@@ -220,6 +226,14 @@ class Course:
         if self.reporter(entry):
             return "callback"
         return "patience" if enough else None
+
+    def _values(self, scores):
+        """Return what the history stores of the current scores."""
+        values = {"train": self._on_train(scores([_current_outputs(booster.eval_train) for booster in self.boosters]))}
+        if self._validation:
+            outputs = [_current_outputs(booster.eval_valid) for booster in self.boosters]
+            values["validation"] = self._on_validation(scores(outputs))
+        return values
 
 
 def _import_lightgbm(who):
@@ -242,7 +256,7 @@ def _current_outputs(evaluate):
     return kept[0]
 
 
-def _as_lightgbm(matrix):
+def as_lightgbm(matrix):
     """Convert a matrix to a type that LightGBM reads without loss."""
     if scipy.sparse.issparse(matrix):
         return scipy.sparse.csr_matrix(matrix)

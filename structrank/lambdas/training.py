@@ -67,8 +67,12 @@ class MeasureRanker(Ranker):
         float
             Mean over the queries for which the measure is defined.
         """
-        measure = metrics.parse(self.measure)
+        measure = self.parsed_measure()
         return metrics.evaluate(y, self.predict(X), qid, measure, sample_weight=sample_weight)[measure.name]
+
+    def parsed_measure(self):
+        """Return the measure of `score` and of early stopping."""
+        return metrics.parse(self.measure)
 
     def _keep_course(self, X, data, reporter, reason, best_round):
         """Set the fitted attributes; called at the end of a successful `fit`."""

@@ -15,6 +15,7 @@ from structrank import criteria, metrics
 from structrank._support import checks
 from structrank._support.content import describe
 from structrank.lambdas.mcrank import McRank
+from structrank.lambdas.structured_trees import StructRankTrees
 from structrank.models.ranker import Ranker
 from structrank.selection.matching import MeasureMatched
 from structrank.svm import StructRankSVM
@@ -149,7 +150,7 @@ def paper_trainers(relevant_from: float = 1, discount: str = "kdd08") -> dict[st
 
 
 # Rows that are not in the paper; the table draws a rule above the first of them.
-BELOW_THE_RULE = ("MRR, ramp", "NDCG, ramp", "trained for MRR@10", "trained for NDCG@10", "trained for MAP")
+BELOW_THE_RULE = ("MRR, ramp", "NDCG, ramp", "trained for MRR@10", "trained for NDCG@10", "trained for MAP", "MAP, trees")
 
 
 def default_trainers(
@@ -158,8 +159,9 @@ def default_trainers(
     """Return the default rows of `compare`: those of the paper, and below a rule rows that are not in it.
 
     The first group is `paper_trainers`, without McRank if LightGBM is not installed. The second group is MRR and NDCG with the
-    ramp bound (see `structrank.training.ramp`), which is not vacuous on long lists, and
-    `structrank.selection.matching.MeasureMatched`, which chooses the criterion and its bound for a measure.
+    ramp bound (see `structrank.training.ramp`), which is not vacuous on long lists,
+    `structrank.selection.matching.MeasureMatched`, which chooses the criterion and its bound for a measure, and, if LightGBM is
+    installed, MAP with boosted trees (`structrank.StructRankTrees`) instead of a linear model.
 
     Parameters
     ----------
@@ -179,8 +181,8 @@ def default_trainers(
 
     Examples
     --------
-    >>> list(default_trainers())[-5:]
-    ['MRR, ramp', 'NDCG, ramp', 'trained for MRR@10', 'trained for NDCG@10', 'trained for MAP']
+    >>> list(default_trainers())[-6:]
+    ['MRR, ramp', 'NDCG, ramp', 'trained for MRR@10', 'trained for NDCG@10', 'trained for MAP', 'MAP, trees']
     """
     rows = paper_trainers(relevant_from, discount)
     if not has_lightgbm():
@@ -199,7 +201,9 @@ def _more_trainers(relevant_from, discount, Cs, random_state):
     settings |= {} if Cs is None else {"Cs": tuple(Cs)}
     made = [make("mrr", bound="ramp"), make("ndcg", bound="ramp")]
     made += [MeasureMatched(measure, **settings) for measure in ("mrr@10", "ndcg@10", "map")]
-    return dict(zip(BELOW_THE_RULE, made, strict=True))
+    if has_lightgbm():
+        made.append(StructRankTrees("map", relevant_from=relevant_from, discount=discount, patience=20))
+    return dict(zip(BELOW_THE_RULE, made, strict=False))
 
 
 def _row_maker(relevant_from, discount):

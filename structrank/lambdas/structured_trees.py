@@ -256,7 +256,7 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
             names = " + ".join(criterion.name for criterion in self.parsed_criteria())
             text = (
                 f"Training stopped after {self.n_iter_} trees, as the next tree does not reduce the risk of {names}. On long "
-                "lists, criteria with a rank cutoff can be vacuous; try criterion='map' or 'auc'."
+                "lists, criteria with a rank cutoff can be vacuous; try criterion='auc' or 'map'."
             )
             remarks.append(text)
             if not self.n_iter_:

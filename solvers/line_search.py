@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# A smaller decrease, relative to the value at 0, is rounding.
+_ROUNDING = 1e-12
+
 
 def minimise_along_ray(evaluate, value, slope, tol=0.1, max_evaluations=30):
     """Minimise a convex function f >= 0 over steps t >= 0 by cutting planes in one dimension.
@@ -40,7 +43,7 @@ def minimise_along_ray(evaluate, value, slope, tol=0.1, max_evaluations=30):
         if not left[0] < step < (right[0] if right else float("inf")) or best - bound <= tol * (start - best):
             break
         value, slope = evaluate(step)
-        if value < best:
+        if value < best - _ROUNDING * start:
             best, best_step = value, step
         if slope < 0.0:
             left = step, value, slope

@@ -199,23 +199,34 @@ def test_reduced_grades_are_noted(fold):
     assert fit(fold.train, **GRADED, n_estimators=1).notes_ == ()
 
 
-def test_training_stops_where_no_tree_reduces_the_risk():
-    # One feature that separates the labels: the risk is 0 after one full step.
+def test_training_stops_where_the_risk_is_0():
     X, y = np.tile([[0.0], [1.0]], (20, 1)), np.tile([0, 1], 20)
     part = datasets.Dataset(X, y, np.repeat(np.arange(20), 2))
     model = fit(part, criterion="auc", learning_rate=1.0)
-    assert (model.n_iter_, model.stop_reason_, model.history_[-1].loss) == (1, "no descent", 0.0)
+    assert (model.n_iter_, model.stop_reason_, model.history_[-1].loss) == (1, "minimum", 0.0)
     assert model.score(X, y, qid=part.qid) == 1.0
 
 
-def test_a_vacuous_risk_warns():
-    # Within each query, half of the pairs prefer either direction: equal scores minimise the convex risk.
-    X, y = np.tile([[0.0], [1.0], [0.0], [1.0]], (20, 1)), np.tile([0, 1, 1, 0], 20)
-    part = datasets.Dataset(X + np.arange(80)[:, None] * 1e-3 * 0, y, np.repeat(np.arange(40), 2))
-    with pytest.warns(StructRankWarning, match="No tree|does not reduce"):
-        model = fit(part, criterion="auc")
-    assert model.n_iter_ == 0
-    np.testing.assert_array_equal(model.predict(X), np.zeros(80))
+@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
+def test_trees_add_up_to_a_direction_where_none_of_them_reduces_the_risk_alone():
+    part, loss = datasets.load_digits_retrieval().train, {"criterion": "ndcg", "discount": "log2"}
+    model = fit(part, **loss, n_estimators=10)
+    risks = [entry.loss for entry in model.history_]
+    assert min(risks[:2]) >= model.initial_risk_ > risks[5] > risks[-1]
+    assert model.notes_ == ()
+    for n_trees in (2, 10):  # before and after the first step
+        scores = fit(part, **loss, n_estimators=n_trees).predict(part.X)
+        assert risk_of(part, **loss)(scores)[0] == pytest.approx(risks[n_trees - 1], rel=1e-9)
+
+
+def test_a_vacuous_risk_warns_and_the_trees_still_rank(rng):
+    y, qid = np.tile(np.arange(40) == 0, 20).astype(int), np.repeat(np.arange(20), 40)
+    X = rng.standard_normal((800, 2)) + np.column_stack([y, np.zeros(800)])
+    with pytest.warns(StructRankWarning, match="The last 8 of 8 trees do not reduce the risk of ndcg"):
+        model = fit(datasets.Dataset(X, y, qid), criterion="ndcg", k=1, measure="auc")
+    assert model.notes_[0].startswith("The last 8 of 8 trees")
+    assert model.history_[-1].loss >= model.initial_risk_
+    assert model.score(X, y, qid=qid) > 0.7
 
 
 # --- invalid input ----------------------------------------------------------------------------------------------------

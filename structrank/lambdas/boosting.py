@@ -105,7 +105,7 @@ class BoostedRanker(MeasureRanker):
             booster.model_to_string(num_iteration=count) for booster, count in zip(course.boosters, counts, strict=True)
         ]
         self._boosters = None
-        if not course.reporter.rounds and course.reason == "no split":
+        if not course.reporter.rounds:
             text = (
                 "No tree could be grown, so all documents get the same score: no split leaves at least "
                 f"min_child_samples={self.min_child_samples} documents and min_child_weight={self.min_child_weight:g} in each "

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse
 
 from structrank._support import checks
+from structrank._support.checks import n_threads
 from structrank.lambdas.boosting import BoostedRanker, Course, as_lightgbm
 from structrank.solvers.line_search import minimise_along_ray
 from structrank.training.data import RankingData
@@ -48,7 +49,10 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
     - Leaf values are :math:`-\sum g / (\sum |g| + \text{reg\_lambda})` over the training documents in a leaf: the majority of
       the gradient, between -1 and 1.
     - The tree is multiplied by the step that minimises R, found by `structrank.solvers.line_search`, and by `learning_rate`.
-      R is convex in s, so it falls in every round.
+      R is convex in s, so it falls.
+    - R has kinks, the first where all scores are equal. If it does not fall along a tree, the tree is kept as part of the
+      direction, and the next tree is fitted to the errors of the direction, as in regression to :math:`-g / |g|` with weights
+      :math:`|g|`, until R falls along the sum of these trees.
 
     Parameters
     ----------
@@ -108,10 +112,10 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
     initial_risk_ : float
         R before the first tree, where all scores are equal.
     stop_reason_ : str
-        "n_estimators", "patience", "callback", "interrupted" (Ctrl-C), "no split" if no further tree could be grown, or "no
-        descent" if the next tree does not reduce the risk.
+        "n_estimators", "patience", "callback", "interrupted" (Ctrl-C), "no split" if no further tree could be grown, or
+        "minimum" if the gradient of the risk is 0.
     notes_ : tuple of str
-        Remarks on training: that no tree reduces the risk, or that grades were reduced to binary relevance.
+        Remarks on training: that trees do not reduce the risk, or that grades were reduced to binary relevance.
     n_features_in_ : int
     feature_names_in_ : (n_features_in_,) array
         Defined if X has string column names.
@@ -212,7 +216,7 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
         """
         self.check_parameters()
         course = _Course(self, X, y, qid, sample_weight, validation, callback)
-        with closing(ScoreRisk(course.data, self._objective(), checks.n_threads(self.n_jobs))) as risk:
+        with closing(ScoreRisk(course.data, self._objective(), n_threads(self.n_jobs))) as risk:
             course.start(risk)
             course.run()
         self._keep_trees(course)
@@ -252,15 +256,16 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
                 f"Labels have more than two grades, of which training uses only which are at least {self.relevant_from:g}; "
                 "relevant_from=None trains on grades."
             )
-        if course.reason == "no descent":
+        if course.pending:
             names = " + ".join(criterion.name for criterion in self.parsed_criteria())
-            text = (
-                f"Training stopped after {self.n_iter_} trees, as the next tree does not reduce the risk of {names}. On long "
-                "lists, criteria with a rank cutoff can be vacuous; try criterion='auc' or 'map'."
-            )
-            remarks.append(text)
-            if not self.n_iter_:
+            text = f"The last {len(course.pending)} of {self.n_iter_} trees do not reduce the risk of {names}."
+            if not course.n_steps:
+                text += (
+                    " The trees approximate its gradient at equal scores; on long lists, criteria with a rank cutoff can be "
+                    "vacuous. Try criterion='auc' or 'map', or a larger n_estimators."
+                )
                 warnings.warn(text, checks.StructRankWarning, stacklevel=3)
+            remarks.append(text)
         return tuple(remarks)
 
 
@@ -314,53 +319,51 @@ class ScoreRisk:
 class _Course(Course):
     """Boosting rounds with leaf values and steps that follow from the risk, instead of LightGBM's.
 
-    LightGBM does not update its own scores when leaf values are replaced, so the scores are kept here.
+    LightGBM does not update its own scores when leaf values are replaced, so the scores are kept here. `pending` holds the
+    leaf values of the trees since the last step; their sum is the next direction.
     """
 
     def start(self, risk):
         """Prepare the first round."""
-        n_docs = self.data.labels.shape[0]
-        self.add_booster(np.zeros(n_docs), objective="none")
+        self.add_booster(np.zeros(self.data.labels.shape[0]), objective="none")
         self._risk = risk
         self._parts = [part for part in (self.data, self._validation) if part is not None]
         self._scores = [np.zeros(part.labels.shape[0]) for part in self._parts]
+        self._direction = [np.zeros_like(scores) for scores in self._scores]
+        self.pending, self.n_steps = [], 0
         self._value, self._gradient = risk(self._scores[0])
         self.initial_risk = self._value
 
     def run(self):
         """Grow trees until a stopping rule applies."""
-        self._descends = True
         super().run(self._grow, None)
-        if not self._descends:
-            self.reason = "no descent"
+        if self.reason == "no split" and not self._gradient.any():
+            self.reason = "minimum"
 
     def _grow(self, _):
-        """Add a tree; return the number of pairs with a lambda, 0, or None if no tree reduces the risk."""
-        gradient, size = self._gradient, np.abs(self._gradient).mean()
+        """Add a tree; return the number of pairs with a lambda, 0, or None if there is no gradient or no split."""
+        size, rate = np.abs(self._gradient).mean(), self._ranker.learning_rate
         if size == 0.0:
-            self._descends = False
             return None
-        gradient, weights = gradient / size, np.abs(gradient) / size
-        if self.boosters[0].update(fobj=lambda *_: (gradient, weights)):
+        weights = np.abs(self._gradient) / size
+        errors = self._gradient / size + weights * self._direction[0]
+        if self.boosters[0].update(fobj=lambda *_: (errors, weights)):
             return None
         leaves = [self._leaves(part) for part in self._parts]
-        downhill, weight = -np.bincount(leaves[0], gradient), np.bincount(leaves[0], weights) + self._ranker.reg_lambda
-        values = np.divide(downhill, weight, out=np.zeros_like(downhill), where=weight > 0.0)
-        step = self._step(values[leaves[0]])
-        if step == 0.0:
-            self._descends = False
-            self.boosters[0].rollback_one_iter()
-            return None
-        values *= self._ranker.learning_rate * step
-        for leaf, value in enumerate(values.tolist()):
-            self.boosters[0].set_leaf_output(self.boosters[0].num_trees() - 1, leaf, value)
-        for scores, leaf in zip(self._scores, leaves, strict=True):
-            scores += values[leaf]
-        self._value, self._gradient = self._risk(self._scores[0])
+        total, weight = np.bincount(leaves[0], errors), np.bincount(leaves[0], weights) + self._ranker.reg_lambda
+        values = -rate * np.divide(total, weight, out=np.zeros_like(total), where=weight > 0.0)
+        self.pending.append(values)
+        for direction, leaf in zip(self._direction, leaves, strict=True):
+            direction += values[leaf]
+        step = self._step(self._direction[0])
+        if step > 0.0:
+            self._take(rate * step)
+        else:  # before the first step all scores are equal, and the direction ranks better than they do
+            self._set_leaf_values(1.0 if self.n_steps == 0 else 0.0, self.pending[-1:])
         return 0
 
     def _step(self, direction):
-        """Return the step along a direction that minimises the risk."""
+        """Return the step along a direction that minimises the risk, 0 if none reduces it."""
 
         def evaluate(step):
             value, gradient = self._risk(self._scores[0] + step * direction)
@@ -368,14 +371,32 @@ class _Course(Course):
 
         return minimise_along_ray(evaluate, self._value, float(self._gradient @ direction))[0]
 
+    def _take(self, step):
+        """Move the scores along the direction."""
+        self._set_leaf_values(step, self.pending)
+        for scores, direction in zip(self._scores, self._direction, strict=True):
+            scores += step * direction
+            direction[:] = 0.0
+        self.pending.clear()
+        self.n_steps += 1
+        self._value, self._gradient = self._risk(self._scores[0])
+
+    def _set_leaf_values(self, factor, trees):
+        """Set the leaf values of the last trees to multiples of the given values."""
+        first = self.boosters[0].num_trees() - len(trees)
+        for tree, values in enumerate(trees, start=first):
+            for leaf, value in enumerate((factor * values).tolist()):
+                self.boosters[0].set_leaf_output(tree, leaf, value)
+
     def _leaves(self, part):
         """Return the leaf of each document in the last tree."""
-        booster, threads = self.boosters[0], checks.n_threads(self._ranker.n_jobs)
+        booster, threads = self.boosters[0], n_threads(self._ranker.n_jobs)
         last = {"start_iteration": booster.current_iteration() - 1, "num_iteration": 1}
         return booster.predict(as_lightgbm(part.X), pred_leaf=True, num_threads=threads, **last).reshape(-1).astype(np.int64)
 
     def _values(self, _):
-        values = {"train": self._on_train(self._scores[0]), "loss": self._value}
+        scores = self._direction if self.n_steps == 0 else self._scores
+        values = {"train": self._on_train(scores[0]), "loss": self._value if self.n_steps else self._risk(scores[0])[0]}
         if self._validation:
-            values["validation"] = self._on_validation(self._scores[1])
+            values["validation"] = self._on_validation(scores[1])
         return values

@@ -8,6 +8,7 @@ from structrank._support.lazy import names_of
 
 _HOME = {
     "StructRankSVM": "svm",
+    "StructRankTrees": "lambdas.structured_trees",
     "most_violated": "training.violation",
     "compare": "comparison.experiment",
     "cross_validate": "selection.cross_validation",

@@ -11,6 +11,7 @@ from structrank import solvers as solvers
 from structrank._support.checks import StructRankWarning as StructRankWarning
 from structrank.comparison.experiment import compare as compare
 from structrank.criteria import register as register
+from structrank.lambdas.structured_trees import StructRankTrees as StructRankTrees
 from structrank.models.files import load_model as load_model
 from structrank.selection.cross_validation import cross_validate as cross_validate
 from structrank.selection.matching import train_for as train_for

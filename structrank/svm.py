@@ -15,9 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from structrank import criteria
 from structrank._support import checks
-from structrank._support.discounts import DISCOUNTS
 from structrank._support.progress import ProgressLine
 from structrank.datasets.shards import Shards, column_names
 from structrank.feature_maps import Permutation
@@ -31,8 +29,9 @@ from structrank.training.history import History
 from structrank.training.risk import Risk
 from structrank.training.run import Training
 from structrank.training.scaling import column_ratio, scale_by_deviation, scale_problems
-from structrank.training.shard import Objective, Part
+from structrank.training.shard import Objective
 from structrank.training.sources import is_dask, sources_of
+from structrank.training.structured_loss import StructuredLoss
 
 if TYPE_CHECKING:
     from typing import Self
@@ -52,7 +51,7 @@ _NO_CUT = 2**31
 BINARISED = "Labels have more than two grades, but "
 
 
-class StructRankSVM(LinearMethods, Ranker):
+class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
     r"""Linear ranker trained by a structured SVM on a measure of the whole ranking.
 
     .. math:: \min_w \tfrac12 |w|^2 + \frac{C}{|Q|} \sum_q \max_y
@@ -380,27 +379,6 @@ class StructRankSVM(LinearMethods, Ranker):
         means = [metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name] for measure in measures]
         return float(np.mean(means))
 
-    def parsed_criteria(self):
-        """Return the criteria as objects, one for each name or object in `criterion`."""
-        listed = self.criterion if isinstance(self.criterion, (list, tuple)) else [self.criterion]
-        if not listed:
-            raise ValueError("criterion is an empty list; expected at least one criterion.")
-        return [criteria.parse(criterion, self.k, self.discount, self.gain) for criterion in listed]
-
-    def _parts(self, relative_C, ramp=False):
-        """Return the parts of the objective, for the convex or the ramp bound."""
-        parsed = self.parsed_criteria()
-        maps = self.feature_map if isinstance(self.feature_map, (list, tuple)) else [self.feature_map] * len(parsed)
-        if ramp:
-            maps = [self._ramp_map(one, criterion) for one, criterion in zip(maps, parsed, strict=False)]
-        if len(maps) != len(parsed):
-            raise ValueError(f"feature_map has {len(maps)} entries but criterion has {len(parsed)}; pass one for each.")
-        parts = []
-        for criterion, feature_map, weight in zip(parsed, maps, relative_C, strict=True):
-            found = criteria.find_oracle(criterion, feature_map, self.relevant_from is None, self.decay)
-            parts.append(Part(criterion, *found, weight))
-        return parts
-
     def _ramp_map(self, feature_map, criterion):
         """Return the permutation map for a criterion with a cutoff, unless a map was chosen: ranks far below do not count.
 
@@ -416,10 +394,7 @@ class StructRankSVM(LinearMethods, Ranker):
 
     def check_parameters(self):
         """Raise if a parameter is not valid, whatever the data; return C and the list of C_l / C."""
-        checks.check_cut("k", self.k)
-        checks.check_choice("discount", self.discount, DISCOUNTS)
-        Permutation(self.decay)
-        checks.check_choice("slack", self.slack, ("separate", "shared"))
+        n_criteria = len(self._check_loss())
         checks.check_choice("formulation", self.formulation, ("auto", "one-slack", "grouped", "n-slack"))
         checks.check_choice("query_weight", self.query_weight, ("equal", "pairs"))
         checks.check_choice("bound", self.bound, ("convex", "ramp", "auto"))
@@ -427,11 +402,8 @@ class StructRankSVM(LinearMethods, Ranker):
             checks.check_choice("scale", self.scale, ("std",))
         checks.check_number("tol", self.tol, above=0)
         checks.check_number("max_iter", self.max_iter, at_least=1, integer=True)
-        if self.relevant_from is not None:
-            checks.check_number("relevant_from", self.relevant_from)
         _check_solver(self.solver)
         checks.n_threads(self.n_jobs)
-        n_criteria = len(self.parsed_criteria())
         if np.ndim(self.C) == 0:
             C, relative_C = checks.check_number("C", self.C, above=0), [1.0] * n_criteria
         else:
@@ -442,13 +414,13 @@ class StructRankSVM(LinearMethods, Ranker):
                 raise ValueError("slack='shared' has one slack for all criteria and so takes one C, not a list.")
             C = float(np.mean(each))
             relative_C = [one / C for one in each]
-        self._parts(relative_C)
+        self._make_parts(relative_C)
         return C, relative_C
 
     def _training(self, X, y, qid, sample_weight, relative_C, backend, checkpoint=None):
-        objective = Objective(tuple(self._parts(relative_C)), self.relevant_from, self.slack, self.query_weight)
+        objective = Objective(tuple(self._make_parts(relative_C)), self.relevant_from, self.slack, self.query_weight)
         # With shared slacks the ramp would not be an upper bound: each part has its own prediction.
-        ramp_objective = replace(objective, parts=tuple(self._parts(relative_C, ramp=True)), slack="separate")
+        ramp_objective = replace(objective, parts=tuple(self._make_parts(relative_C, self._ramp_map)), slack="separate")
         if backend is None:
             sources = sources_of(X, y, qid, sample_weight)
             risk = Risk(sources, objective, self.formulation, checks.n_threads(self.n_jobs))

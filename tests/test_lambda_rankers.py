@@ -405,12 +405,12 @@ def test_features_are_scaled_by_queries_of_positive_weight(rng):
 
 
 def learners():
-    from structrank.lambdas import LambdaMART, McRank
+    from structrank.lambdas import LambdaMART, McRank, StructRankTrees
 
     trees = {"n_estimators": 5, "min_child_samples": 3}
     yield from (LambdaRank(hidden_units=0, **QUICK), RankNet(hidden_units=2, **QUICK), SPSARanker(max_evaluations=50))
     if importlib.util.find_spec("lightgbm"):
-        yield from (LambdaMART(**trees), McRank(**trees))
+        yield from (LambdaMART(**trees), McRank(**trees), StructRankTrees(**trees))
 
 
 def test_queries_of_weight_0_are_ignored_and_only_ratios_of_weights_matter(train):

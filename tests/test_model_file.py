@@ -413,7 +413,7 @@ def test_the_size_of_a_large_file_is_nearly_that_of_its_arrays(path):
 
 LEARNERS = [name for name in files._HOMES if hasattr(files._class_named(name), "fit")]
 QUICK = {
-    **{name: {"n_estimators": 3} for name in ("LightGBMRanker", "XGBoostRanker", "LambdaMART", "McRank")},
+    **{name: {"n_estimators": 3} for name in ("LightGBMRanker", "XGBoostRanker", "LambdaMART", "McRank", "StructRankTrees")},
     "RankNet": {"max_epochs": 2},
     "LambdaRank": {"max_epochs": 2, "hidden_units": 2},
     "SPSARanker": {"max_evaluations": 20},

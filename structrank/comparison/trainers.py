@@ -15,6 +15,7 @@ from structrank import criteria, metrics
 from structrank._support import checks
 from structrank._support.content import describe
 from structrank.lambdas.mcrank import McRank
+from structrank.lambdas.structured_trees import StructRankTrees
 from structrank.models.ranker import Ranker
 from structrank.selection.candidates import uses_grades
 from structrank.selection.matching import MeasureMatched
@@ -152,7 +153,7 @@ def paper_trainers(relevant_from: float = 1, discount: str = "kdd08") -> dict[st
     }
 
 
-_RAMP_ROWS, _TRAINED_FOR = ("MRR, ramp", "NDCG, ramp"), "trained for "
+_RAMP_ROWS, _TREES, _TRAINED_FOR = ("MRR, ramp", "NDCG, ramp"), "MAP, trees", "trained for "
 
 
 def is_below_the_rule(name):
@@ -163,7 +164,7 @@ def is_below_the_rule(name):
     >>> [is_below_the_rule(name) for name in ("MRR (phi_po)", "MRR, ramp", "trained for MAP")]
     [False, True, True]
     """
-    return name in _RAMP_ROWS or name.startswith(_TRAINED_FOR)
+    return name in (*_RAMP_ROWS, _TREES) or name.startswith(_TRAINED_FOR)
 
 
 def default_trainers(
@@ -177,8 +178,9 @@ def default_trainers(
     """Return the default rows of `compare`: those of the paper, and below a rule rows that are not in it.
 
     The first group is `paper_trainers`, without McRank if LightGBM is not installed. The second group is MRR and NDCG with the
-    ramp bound (see `structrank.training.ramp`), which is not vacuous on long lists, and
-    `structrank.selection.matching.MeasureMatched`, which chooses the criterion and its bound for a measure.
+    ramp bound (see `structrank.training.ramp`), which is not vacuous on long lists,
+    `structrank.selection.matching.MeasureMatched`, which chooses the criterion and its bound for a measure, and, if LightGBM is
+    installed, MAP with boosted trees (`structrank.StructRankTrees`) instead of a linear model.
 
     Parameters
     ----------
@@ -201,10 +203,10 @@ def default_trainers(
 
     Examples
     --------
-    >>> list(default_trainers())[-5:]
-    ['MRR, ramp', 'NDCG, ramp', 'trained for MRR@10', 'trained for NDCG@10', 'trained for MAP']
+    >>> list(default_trainers())[-6:]
+    ['MRR, ramp', 'NDCG, ramp', 'trained for MRR@10', 'trained for NDCG@10', 'trained for MAP', 'MAP, trees']
     >>> list(default_trainers(measures={"err@10": metrics.ERR(k=10)}))[-2:]
-    ['trained for MAP', 'trained for ERR@10']
+    ['trained for ERR@10', 'MAP, trees']
     """
     rows = paper_trainers(relevant_from, discount)
     if not has_lightgbm():
@@ -226,6 +228,8 @@ def _more_trainers(relevant_from, discount, Cs, random_state, measures):
     for name, measure in {"mrr@10": "mrr@10", "ndcg@10": "ndcg@10", "map": "map", **graded}.items():
         short, *more = name.split(" ", 1)
         rows[" ".join([_TRAINED_FOR + short.upper(), *more])] = MeasureMatched(measure, **settings)
+    if has_lightgbm():
+        rows[_TREES] = StructRankTrees("map", relevant_from=relevant_from, discount=discount, patience=20)
     return rows
 
 

@@ -1,4 +1,4 @@
-"""The lambda family: RankNet, LambdaRank, LambdaMART, McRank, SPSA training and the local-optimality test.
+"""The lambda family: RankNet, LambdaRank, LambdaMART, McRank, StructRankTrees, SPSA training and the local-optimality test.
 
 Names load when first used.
 """
@@ -10,6 +10,7 @@ _HOME = {
     "LambdaRank": "rankers",
     "LambdaMART": "mart",
     "McRank": "mcrank",
+    "StructRankTrees": "structured_trees",
     "SPSARanker": "direct",
     **dict.fromkeys(("CrossEntropy", "Sigmoid", "Tier", "Graded", "IterationDependent"), "objectives"),
     **dict.fromkeys(("Exponential", "Linear"), "schedules"),

@@ -1,4 +1,4 @@
-"""Boosting rounds with LightGBM, shared by LambdaMART and McRank."""
+"""Boosting rounds with LightGBM, shared by LambdaMART, McRank and StructRankTrees."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
-from structrank import metrics
 from structrank._support import checks
 from structrank._support.checks import n_threads
 from structrank.lambdas.training import (
@@ -70,8 +69,7 @@ class BoostedRanker(MeasureRanker):
 
     def _outputs(self, X, **chosen):
         """Return the output of each booster; `chosen` selects rounds with the keywords of LightGBM's ``predict``."""
-        matrix = _as_lightgbm(self._check_features(X))
-        threads = n_threads(self.n_jobs)
+        matrix, threads = as_lightgbm(self._check_features(X)), n_threads(self.n_jobs)
         return [booster.predict(matrix, num_threads=threads, **chosen) for booster in self._loaded()]
 
     def _loaded(self):
@@ -99,7 +97,7 @@ class BoostedRanker(MeasureRanker):
 
     def check_parameters(self):
         """Raise if a parameter is not valid, whatever the data."""
-        metrics.parse(self.measure)
+        self.parsed_measure()
         checks.check_cut("patience", self.patience, "no early stopping")
         n_threads(self.n_jobs)
         for name in ("n_estimators", "min_child_samples"):
@@ -185,7 +183,7 @@ class Course:
         # LightGBM counts rows of weight 0 towards min_data_in_leaf, and stores weights as float32.
         self.data, self.rows = self.given.counted()
         self.stopping = EarlyStopping(ranker.patience if self._validation else None)
-        measure = metrics.parse(ranker.measure)
+        measure = ranker.parsed_measure()
         self._on_train = Evaluator(measure, self.data.labels, self.data.grouping, self.data.query_weights)
         self._on_validation = validation_evaluator(measure, self._validation)
         self._binned = None
@@ -208,7 +206,7 @@ class Course:
     def add_booster(self, target, weight=None, **settings):
         """Add a booster with its own targets; all boosters share the binned features."""
         settings = self._ranker._settings(**settings)
-        X = _as_lightgbm(self.data.X)
+        X = as_lightgbm(self.data.X)
         if self._binned is None:
             rows = self._library.Dataset(X, target, weight=weight, params=settings)
         else:  # copying the bins is faster than computing them again
@@ -224,7 +222,7 @@ class Course:
         booster = self._library.Booster({**settings, "min_gain_to_split": _UNREACHABLE if self._earlier else 0.0}, rows)
         if self._validation:
             # The last dataset sets the number of threads of all.
-            matrix = _as_lightgbm(self._validation.X)
+            matrix = as_lightgbm(self._validation.X)
             other = rows.create_valid(matrix, init_score=self._earlier_scores(matrix), params=settings)
             booster.add_valid(other, "validation")
         self._binned = self._binned or rows
@@ -327,10 +325,7 @@ class Course:
         if pairs is None:
             return "no split"
         self.tree_counts.append([self._count(number) for number in range(len(self.boosters))])
-        values = {"train": self._on_train(scores([_current_outputs(booster.eval_train) for booster in self.boosters]))}
-        if self._validation:
-            outputs = [_current_outputs(booster.eval_valid) for booster in self.boosters]
-            values["validation"] = self._on_validation(scores(outputs))
+        values = self._values(scores)
         seconds = time.perf_counter() - started
         rate = self._ranker.learning_rate
         entry = Round(number + 1, **values, effective_pairs=pairs, learning_rate=rate, seconds=seconds)
@@ -338,6 +333,14 @@ class Course:
         if self.reporter(entry):
             return "callback"
         return "patience" if enough else None
+
+    def _values(self, scores):
+        """Return what the history stores of the current scores."""
+        values = {"train": self._on_train(scores([_current_outputs(booster.eval_train) for booster in self.boosters]))}
+        if self._validation:
+            outputs = [_current_outputs(booster.eval_valid) for booster in self.boosters]
+            values["validation"] = self._on_validation(scores(outputs))
+        return values
 
 
 def _split(text):
@@ -371,7 +374,7 @@ def _current_outputs(evaluate):
     return kept[0]
 
 
-def _as_lightgbm(matrix):
+def as_lightgbm(matrix):
     """Convert a matrix to a type that LightGBM reads without loss."""
     if scipy.sparse.issparse(matrix):
         return scipy.sparse.csr_matrix(matrix)

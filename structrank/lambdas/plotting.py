@@ -235,7 +235,7 @@ class TrainingDisplay(Display):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(estimator, "history_")
-        return cls(estimator.history_, estimator.measure).plot(ax=ax)
+        return cls(estimator.history_, estimator.parsed_measure().name).plot(ax=ax)
 
     def plot(self, *, ax=None):
         """Draw the history.

@@ -71,9 +71,13 @@ class MeasureRanker(Ranker):
         float
             Mean over the queries for which the measure is defined.
         """
-        measure, scores = metrics.parse(self.measure), self.predict(X)
+        measure, scores = self.parsed_measure(), self.predict(X)
         qid = checks.as_query_ids(qid, scores.shape[0])
         return metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name]
+
+    def parsed_measure(self):
+        """Return the measure of `score` and of early stopping."""
+        return metrics.parse(self.measure)
 
     def _keep_course(self, X, data, reporter, reason, best_round):
         """Set the fitted attributes; called at the end of a successful `fit`."""

@@ -56,6 +56,7 @@ _HOMES = {
     **dict.fromkeys(("LightGBMRanker", "XGBoostRanker"), "structrank.lambdas.trees"),
     "LambdaMART": "structrank.lambdas.mart",
     "McRank": "structrank.lambdas.mcrank",
+    "StructRankTrees": "structrank.lambdas.structured_trees",
     "Round": "structrank.lambdas.training",
     **dict.fromkeys(("CrossEntropy", "Sigmoid", "Tier", "Graded", "IterationDependent"), "structrank.lambdas.objectives"),
     **dict.fromkeys(("Exponential", "Linear"), "structrank.lambdas.schedules"),

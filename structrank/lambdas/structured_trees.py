@@ -1,0 +1,402 @@
+"""StructRankTrees: boosted trees trained on the structured hinge loss."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from structrank._support import checks
+from structrank._support.checks import n_threads
+from structrank.lambdas.boosting import BoostedRanker, Course, as_lightgbm
+from structrank.solvers.line_search import minimise_along_ray
+from structrank.training.data import RankingData
+from structrank.training.risk import Risk
+from structrank.training.shard import Objective
+from structrank.training.structured_loss import StructuredLoss
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Self
+
+    from numpy.typing import ArrayLike
+
+    from structrank._support.typing import Matrix
+    from structrank.criteria import Criterion
+    from structrank.datasets import Dataset
+    from structrank.lambdas.training import Round
+    from structrank.metrics import Measure
+
+__all__ = ["StructRankTrees"]
+
+
+class StructRankTrees(StructuredLoss, BoostedRanker):
+    r"""Boosted trees trained on the structured hinge loss of a measure of the whole ranking.
+
+    The risk of `StructRankSVM`, as a function of the scores s of all documents,
+
+    .. math:: R(s) = \frac{1}{|Q|} \sum_q \max_y [s_q \cdot (\phi_q(y) - \phi_q(y^*)) + \Delta(y^*_q, y)],
+
+    is minimised by boosting, without a penalty. The exact oracle of the criterion gives its gradient g, one number for each
+    document. In each round, LightGBM grows a tree (``pip install structrank[trees]``), and all its values follow from the risk:
+
+    - Splits maximise :math:`(\sum g)^2 / (\sum |g| + \text{reg\_lambda})`, summed over both sides, where g is scaled so that
+      the mean of :math:`|g|` is 1. R is piecewise linear and has no second derivative; :math:`|g|` takes its place, so that
+      documents without a violated margin have no weight.
+    - Leaf values are :math:`-\sum g / (\sum |g| + \text{reg\_lambda})` over the training documents in a leaf: the majority of
+      the gradient, between -1 and 1.
+    - The tree is multiplied by the step that minimises R, found by `structrank.solvers.line_search`, and by `learning_rate`.
+      R is convex in s, so it falls.
+    - R has kinks, the first where all scores are equal. If it does not fall along a tree, the tree is kept as part of the
+      direction, and the next tree is fitted to the errors of the direction, as in regression to :math:`-g / |g|` with weights
+      :math:`|g|`, until R falls along the sum of these trees.
+
+    Parameters
+    ----------
+    criterion : str, Criterion, or a list, default "ndcg"
+        Delta, as for `StructRankSVM`; a list trains on several at once (COMBO).
+    k : int or None, default 10
+        Rank cutoff of "ndcg", "mrr", "dorm" and "err"; None for no cutoff.
+    feature_map : str, feature map, or a list, default "auto"
+        phi: "po" (pairs), "mrr" (first relevant), "dorm" (permutation); "auto" is the criterion's default.
+    discount : {"kdd08", "log2"}, default "kdd08"
+        Discount of "ndcg", "ndcg-nc" and "dorm", see `structrank.criteria.NDCG`.
+    decay : str, array-like or callable, default "sqrt"
+        Decay of the permutation map, see `structrank.feature_maps.Permutation`.
+    slack : {"separate", "shared"}, default "separate"
+        For several criteria: the sum of their risks, or per query the largest of their losses.
+    relevant_from : float or None, default 1
+        Lowest label that counts as relevant. None uses labels as grades: "auc", "ndcg", "dorm" and "err".
+    gain : {"exp2", "linear"} or array-like, default "exp2"
+        Gain of grades in "ndcg" and "dorm" with ``relevant_from=None``, as for `StructRankSVM`.
+    measure : str, Measure or None, default None
+        Measure of `score` and of early stopping; None is the measure of the criterion, or of the first of several.
+    n_estimators : int, default 100
+        Maximum number of rounds, one tree each.
+    learning_rate : float, default 0.1
+        Share of the step that minimises the risk; at most 1.
+    num_leaves : int, default 7
+        Maximum number of leaves of a tree.
+    min_child_samples : int, default 20
+        Minimum number of documents in a leaf.
+    min_child_weight : float, default 1e-3
+        Minimum sum of :math:`|g|` in a leaf, in units of its mean over the documents.
+    subsample : float, default 1.0
+        Share of the documents drawn to choose the splits of each tree.
+    colsample_bytree : float, default 1.0
+        Share of the features drawn for each tree.
+    reg_lambda : float, default 0.0
+        Added to the sum of :math:`|g|` in a leaf; shrinks its value relative to larger leaves.
+    patience : int or None, default None
+        Stop after this many rounds without a better value on the validation set; None disables early stopping.
+    n_jobs : int or None, default None
+        Threads: None is 1, -1 all cores. Results are bit-identical for any `n_jobs`.
+    random_state : int, default 0
+        Seed of the subsamples.
+    verbose : int, default 0
+        1 shows a progress line; 0 prints nothing.
+
+    Attributes
+    ----------
+    trees_ : list of str
+        The trees in LightGBM's text format, one entry: ``lightgbm.Booster(model_str=model.trees_[0])`` reads it.
+    n_iter_ : int
+        Number of rounds.
+    best_round_ : int
+        Number of rounds kept: up to the best on the validation set, if given.
+    history_ : History
+        A `structrank.lambdas.training.Round` per round: the measure on both sets, and the risk R as `loss`.
+    initial_risk_ : float
+        R before the first tree, where all scores are equal.
+    stop_reason_ : str
+        "n_estimators", "patience", "callback", "interrupted" (Ctrl-C), "no split" if no further tree could be grown, or
+        "minimum" if the gradient of the risk is 0.
+    notes_ : tuple of str
+        Remarks on training: that trees do not reduce the risk, or that grades were reduced to binary relevance.
+    n_features_in_ : int
+    feature_names_in_ : (n_features,) array
+        Defined if X has string column names.
+
+    See Also
+    --------
+    structrank.StructRankSVM : The linear model, with a certified optimum.
+    structrank.lambdas.LambdaMART : Trees fitted to lambdas, which are not the gradient of a loss.
+
+    Examples
+    --------
+    >>> from structrank import StructRankTrees, datasets
+    >>> fold = datasets.make_ranking(n_queries=60, n_docs=20, n_features=4, n_grades=3, noise=0.3, random_state=0)
+    >>> train, test = fold.train, fold.test
+    >>> model = StructRankTrees("ndcg", relevant_from=None, discount="log2", n_estimators=20, patience=5)
+    >>> model = model.fit(train.X, train.y, qid=train.qid, validation=fold.validation)
+    >>> model.predict(test.X).shape == test.y.shape
+    True
+    >>> bool(model.history_[-1].loss < model.initial_risk_)
+    True
+    """
+
+    def __init__(
+        self,
+        criterion: str | Criterion | Sequence[str | Criterion] = "ndcg",
+        k: int | None = 10,
+        feature_map: Any = "auto",
+        discount: str = "kdd08",
+        decay: Any = "sqrt",
+        slack: str = "separate",
+        relevant_from: float | None = 1,
+        gain: Any = "exp2",
+        measure: str | Measure | None = None,
+        n_estimators: int = 100,
+        learning_rate: float = 0.1,
+        num_leaves: int = 7,
+        min_child_samples: int = 20,
+        min_child_weight: float = 1e-3,
+        subsample: float = 1.0,
+        colsample_bytree: float = 1.0,
+        reg_lambda: float = 0.0,
+        patience: int | None = None,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+        verbose: int = 0,
+    ) -> None:
+        self.criterion = criterion
+        self.k = k
+        self.feature_map = feature_map
+        self.discount = discount
+        self.decay = decay
+        self.slack = slack
+        self.relevant_from = relevant_from
+        self.gain = gain
+        self.measure = measure
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
+        self.min_child_samples = min_child_samples
+        self.min_child_weight = min_child_weight
+        self.subsample = subsample
+        self.colsample_bytree = colsample_bytree
+        self.reg_lambda = reg_lambda
+        self.patience = patience
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: Dataset | tuple | None = None,
+        callback: Callable[[Round], object] | None = None,
+    ) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+            numpy, memory map, pandas, polars or scipy sparse.
+        y : array-like of shape (n_docs,)
+            Labels, at least 0; larger is more relevant.
+        qid : array-like of shape (n_docs,), default None
+            Query of each row: any order, any hashable type. None makes all rows one query.
+        sample_weight : array-like of shape (n_docs,), default None
+            Weights of the queries, given by row and constant within a query.
+        validation : tuple (X, y, qid) or datasets.Dataset, default None
+            Queries on which `measure` is monitored; the rounds after the best are dropped.
+        callback : callable, default None
+            Called with each round's entry of the history; a true return value stops training.
+
+        Returns
+        -------
+        self
+        """
+        self.check_parameters()
+        course = _Course(self, X, y, qid, sample_weight, validation, callback, checkpoint=None)
+        with closing(ScoreRisk(course.data, self._objective(), n_threads(self.n_jobs))) as risk:
+            course.start(risk)
+            course.run()
+        self._keep_trees(course)
+        self._keep_course(X, course.data, course.reporter, course.reason, course.best_round)
+        self.initial_risk_ = course.initial_risk
+        self.notes_ = self._remarks(course)
+        return self
+
+    def parsed_measure(self):
+        """Return the measure of `score` and of early stopping."""
+        if self.measure is None:
+            return self.parsed_criteria()[0].measure(self.relevant_from)
+        return super().parsed_measure()
+
+    def check_parameters(self):
+        """Raise if a parameter is not valid, whatever the data."""
+        self._check_loss()
+        self._objective()
+        super().check_parameters()
+        if self.learning_rate > 1:
+            raise ValueError(
+                f"learning_rate={self.learning_rate!r} is not valid: expected a share of the step that minimises the risk, "
+                "above 0 and at most 1."
+            )
+
+    def _objective(self):
+        weights = [1.0] * len(self.parsed_criteria())
+        return Objective(tuple(self._make_parts(weights)), self.relevant_from, self.slack)
+
+    def _scores(self, outputs):
+        return outputs[0]
+
+    def _remarks(self, course):
+        remarks = []
+        if self.relevant_from is not None and np.unique(course.data.labels).size > 2:
+            remarks.append(
+                f"Labels have more than two grades, of which training uses only which are at least {self.relevant_from:g}; "
+                "relevant_from=None trains on grades."
+            )
+        if course.pending:
+            names = " + ".join(criterion.name for criterion in self.parsed_criteria())
+            text = f"The last {len(course.pending)} of {self.n_iter_} trees do not reduce the risk of {names}."
+            if not course.n_steps:
+                text += (
+                    " The trees approximate its gradient at equal scores; on long lists, criteria with a rank cutoff can be "
+                    "vacuous. Try criterion='auc' or 'map', or a larger n_estimators."
+                )
+                warnings.warn(text, checks.StructRankWarning, stacklevel=3)
+            remarks.append(text)
+        return tuple(remarks)
+
+
+class ScoreRisk:
+    r"""The structured risk as a function of the scores of all documents.
+
+    It is the risk of `structrank.training.risk.Risk` over the identity matrix, in which each document is a feature of its own
+    and w are the scores.
+
+    Parameters
+    ----------
+    data : RankingData
+        Its features are not used.
+    objective : Objective
+    n_threads : int, default 1
+
+    Examples
+    --------
+    >>> from structrank import StructRankTrees
+    >>> data = RankingData([[0.0], [0.0]], [0, 1])
+    >>> risk = ScoreRisk(data, StructRankTrees("auc")._objective())
+    >>> risk(np.array([0.25, 0.0]))
+    (1.5, array([ 2., -2.]))
+    """
+
+    def __init__(self, data, objective, n_threads=1):
+        identity = scipy.sparse.identity(data.labels.shape[0], format="csr")
+        queries = RankingData(identity, data.labels, data.grouping.query_of_row(), data.row_weights, check_finite=False)
+        self._risk = Risk([queries], objective, "one-slack", n_threads)
+
+    def __call__(self, scores):
+        """Return R and its gradient, or a subgradient where R has a kink.
+
+        Parameters
+        ----------
+        scores : (n_docs,) array
+
+        Returns
+        -------
+        value : float
+        gradient : (n_docs,) array
+        """
+        plane = self._risk.plane(scores)
+        return float(self._risk.weights @ plane.value), -(self._risk.weights @ plane.slope)
+
+    def close(self):
+        """Release the threads."""
+        self._risk.close()
+
+
+class _Course(Course):
+    """Boosting rounds with leaf values and steps that follow from the risk, instead of LightGBM's.
+
+    LightGBM does not update its own scores when leaf values are replaced, so the scores are kept here. `pending` holds the
+    leaf values of the trees since the last step; their sum is the next direction.
+    """
+
+    def start(self, risk):
+        """Prepare the first round."""
+        self.add_booster(np.zeros(self.data.labels.shape[0]), objective="none")
+        self._risk = risk
+        self._parts = [part for part in (self.data, self._validation) if part is not None]
+        self._scores = [np.zeros(part.labels.shape[0]) for part in self._parts]
+        self._direction = [np.zeros_like(scores) for scores in self._scores]
+        self.pending, self.n_steps = [], 0
+        self._value, self._gradient = risk(self._scores[0])
+        self.initial_risk = self._value
+
+    def run(self):
+        """Grow trees until a stopping rule applies."""
+        super().run(self._grow, None)
+        if self.reason == "no split" and not self._gradient.any():
+            self.reason = "minimum"
+
+    def _grow(self, _):
+        """Add a tree; return the number of pairs with a lambda, 0, or None if there is no gradient or no split."""
+        size, rate = np.abs(self._gradient).mean(), self._ranker.learning_rate
+        if size == 0.0:
+            return None
+        weights = np.abs(self._gradient) / size
+        errors = self._gradient / size + weights * self._direction[0]
+        if self.boosters[0].update(fobj=lambda *_: (errors, weights)):
+            return None
+        leaves = [self._leaves(part) for part in self._parts]
+        total, weight = np.bincount(leaves[0], errors), np.bincount(leaves[0], weights) + self._ranker.reg_lambda
+        values = -rate * np.divide(total, weight, out=np.zeros_like(total), where=weight > 0.0)
+        self.pending.append(values)
+        for direction, leaf in zip(self._direction, leaves, strict=True):
+            direction += values[leaf]
+        step = self._step(self._direction[0])
+        if step > 0.0:
+            self._take(rate * step)
+        else:  # before the first step all scores are equal, and the direction ranks better than they do
+            self._set_leaf_values(1.0 if self.n_steps == 0 else 0.0, self.pending[-1:])
+        return 0
+
+    def _step(self, direction):
+        """Return the step along a direction that minimises the risk, 0 if none reduces it."""
+
+        def evaluate(step):
+            value, gradient = self._risk(self._scores[0] + step * direction)
+            return value, float(gradient @ direction)
+
+        return minimise_along_ray(evaluate, self._value, float(self._gradient @ direction))[0]
+
+    def _take(self, step):
+        """Move the scores along the direction."""
+        self._set_leaf_values(step, self.pending)
+        for scores, direction in zip(self._scores, self._direction, strict=True):
+            scores += step * direction
+            direction[:] = 0.0
+        self.pending.clear()
+        self.n_steps += 1
+        self._value, self._gradient = self._risk(self._scores[0])
+
+    def _set_leaf_values(self, factor, trees):
+        """Set the leaf values of the last trees to multiples of the given values."""
+        first = self.boosters[0].num_trees() - len(trees)
+        for tree, values in enumerate(trees, start=first):
+            for leaf, value in enumerate((factor * values).tolist()):
+                self.boosters[0].set_leaf_output(tree, leaf, value)
+
+    def _leaves(self, part):
+        """Return the leaf of each document in the last tree."""
+        booster, threads = self.boosters[0], n_threads(self._ranker.n_jobs)
+        last = {"start_iteration": booster.current_iteration() - 1, "num_iteration": 1}
+        return booster.predict(as_lightgbm(part.X), pred_leaf=True, num_threads=threads, **last).reshape(-1).astype(np.int64)
+
+    def _values(self, _):
+        scores = self._direction if self.n_steps == 0 else self._scores
+        values = {"train": self._on_train(scores[0]), "loss": self._value if self.n_steps else self._risk(scores[0])[0]}
+        if self._validation:
+            values["validation"] = self._on_validation(scores[1])
+        return values

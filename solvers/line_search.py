@@ -32,7 +32,7 @@ def minimise_along_ray(evaluate, value, slope, tol=0.1, max_evaluations=30):
     --------
     >>> def f(t):
     ...     return max(3.0 - 2.0 * t, 0.5 * t), -2.0 if 3.0 - 2.0 * t > 0.5 * t else 0.5
-    >>> step, value = minimise_along_ray(f, *f(0.0))
+    >>> step, value = minimise_along_ray(f, *f(0.0), tol=0.0)
     >>> round(step, 4), round(value, 4)
     (1.2, 0.6)
     """

@@ -85,8 +85,8 @@ def test_the_line_search_finds_the_minimum_of_piecewise_linear_functions(rng):
             return max(lines.max(), 0.0), slopes[lines.argmax()] if lines.max() > 0 else 0.0
 
         step, value = minimise_along_ray(evaluate, *evaluate(0.0), tol=0.0)
-        grid = np.linspace(0.0, 20.0, 20_001)
-        assert value <= min(evaluate(t)[0] for t in grid) + 1e-12
+        lines = offsets + np.linspace(0.0, 20.0, 20_001)[:, None] * slopes
+        assert value <= max(lines.max(axis=1).min(), 0.0) + 1e-12
         assert value == evaluate(step)[0]
 
 
@@ -212,9 +212,9 @@ def test_trees_add_up_to_a_direction_where_none_of_them_reduces_the_risk_alone()
     part, loss = datasets.load_digits_retrieval().train, {"criterion": "ndcg", "discount": "log2"}
     model = fit(part, **loss, n_estimators=10)
     risks = [entry.loss for entry in model.history_]
-    assert min(risks[:2]) >= model.initial_risk_ > risks[5] > risks[-1]
+    assert risks[0] >= model.initial_risk_ > risks[5] > risks[-1]
     assert model.notes_ == ()
-    for n_trees in (2, 10):  # before and after the first step
+    for n_trees in (1, 10):  # before and after the first step
         scores = fit(part, **loss, n_estimators=n_trees).predict(part.X)
         assert risk_of(part, **loss)(scores)[0] == pytest.approx(risks[n_trees - 1], rel=1e-9)
 

@@ -262,10 +262,10 @@ def train_for(
     if line is not None:
         line.finish(f"{len(candidates)} criteria  {model.selection_.reason}")
     model.notes_ = tuple(note for note in model.notes_ if not note.startswith(BINARISED))
-    if not graded and relevant_from == 1 and hasattr(measure, "gain") and np.unique(train.y).size > 2:
+    if not graded and relevant_from == 1 and isinstance(measure, metrics.NDCG) and np.unique(train.y).size > 2:
         model.notes_ += (
             f"{BINARISED}{measure.name} with gain='binary' uses binary relevance (label >= 1); "
-            f"metrics.{type(measure).__name__}(k={measure.k}, gain='exp2') uses grades.",
+            f"metrics.NDCG(k={measure.k}, gain='exp2') uses grades.",
         )
     if all(one.trial.vacuous for one in tried):  # otherwise validation queries have confirmed the winner
         warnings.warn(" ".join(model.notes_), checks.StructRankWarning, stacklevel=2)

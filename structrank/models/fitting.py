@@ -67,7 +67,7 @@ def complete_fit(fit):
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     others = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in _LIGHTGBM.items()]
-    completed.__signature__ = own.replace(parameters=[*own.parameters.values(), *others])  # type: ignore[attr-defined]
+    completed.__signature__ = own.replace(parameters=[*own.parameters.values(), *others])
     return completed
 
 

@@ -24,6 +24,7 @@ _DOTS_PER_INCH = 110
 # Panels side by side scroll on a phone, where they would be too small to read.
 _STYLE = """
 img { display: block; max-width: 100%; height: auto; }
+.dataframe td, .dataframe thead th { text-align: right; font-variant-numeric: tabular-nums; }
 @media screen { .scroll > img { min-width: 44rem; } }
 """
 _WIDE = 8.0  # inches

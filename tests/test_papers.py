@@ -5,6 +5,7 @@ import pathlib
 import re
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +17,7 @@ from structrank import cli, datasets, papers
 from structrank.lambdas import LambdaMART, McRank
 from structrank.papers import kdd08, www11
 from structrank.papers.exhibit import Exhibit, Result, printed_table
+from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay
 
 PAGE = (pathlib.Path(__file__).parent.parent / "docs" / "reproduction.md").read_text()
 EXHIBITS = {f"{paper}.{name}": exhibit for paper, its in papers.exhibits().items() for name, exhibit in its.items()}
@@ -235,3 +237,36 @@ def test_the_page_is_self_contained_and_escapes_names(tmp_path):
     assert page.count("data:image/png;base64,") == 1
     assert not re.search(r"(src|href)=\"(?!data:image/png|#)", page)
     assert "style=" not in page
+
+
+# ---- Displays
+
+
+def test_panels_stand_in_rows_of_two():
+    lines = LinesDisplay(pd.DataFrame({"a": [1, 2]}), "round", "NDCG")
+    figure = PanelsDisplay(dict.fromkeys("abc", lines)).plot().figure_
+    assert [ax.get_title() for ax in figure.axes] == ["a", "b", "c"]
+    places = [ax.get_subplotspec().rowspan.start for ax in figure.axes]
+    assert places == [0, 0, 1]
+    plt.close(figure)
+
+
+def test_a_legend_does_not_squeeze_the_bars():
+    columns = ["McRank, trees", "McRank, boosting", "McRank, total", "NDCG", "MRR (phi_mrr)"]
+    frame = pd.DataFrame(np.ones((3, 5)), index=["like ohsumed", "like td2003", "like td2004"], columns=columns)
+    display = BarsDisplay(frame, "time (s)").plot()
+    display.figure_.canvas.draw()
+    assert display.ax_.get_position().width > 0.75
+    plt.close(display.figure_)
+
+
+@pytest.mark.parametrize(
+    ("difference", "p", "sentence"),
+    [
+        (0.029, 0.17, "d: no significant difference between the maps; phi_mrr is ahead by 0.029 (p = 0.17)."),
+        (-0.156, 0.0003, "d: phi_po is significantly better by 0.156 (p = 0.0003)."),
+    ],
+)
+def test_the_finding_on_feature_maps_states_significance_first(difference, p, sentence):
+    row = {"difference": difference, "p": p, "vacuous_mrr": 0.0, "vacuous_po": 0.0}
+    assert list(kdd08._better_map("d", row)) == [sentence]

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["write_page"]
 
 _DOTS_PER_INCH = 110
+# Panels side by side scroll on a phone, where they would be too small to read.
+_STYLE = """
+img { display: block; max-width: 100%; height: auto; }
+.dataframe td, .dataframe thead th { text-align: right; font-variant-numeric: tabular-nums; }
+@media screen { .scroll > img { min-width: 44rem; } }
+"""
+_WIDE = 8.0  # inches
 
 
 def write_page(results: Iterable[Result], path: Path, left_out: Iterable[str] = ()) -> None:
@@ -46,7 +53,7 @@ def write_page(results: Iterable[Result], path: Path, left_out: Iterable[str] = 
     """
     results = list(results)
     style = importlib.resources.files("structrank.comparison.report").joinpath("report.css").read_text(encoding="utf-8")
-    style += "img { max-width: 100%; height: auto; }"
+    style += _STYLE
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     links = "\n".join(f'<a href="#{_anchor(result)}">{escape(_heading(result))}</a>' for result in results)
     missing = "".join(f"<p>{escape(text)}</p>" for text in left_out)
@@ -97,10 +104,8 @@ def _section(result):
         f"{_table(frame)}</div>"
         for heading, frame in result.excerpts().items()
     )
-    return (
-        f'<section id="{_anchor(result)}"><h2>{title}</h2><dl class="pairs">{pairs}</dl>'
-        f'<figure><img alt="{title}" src="data:image/png;base64,{_picture(result)}"></figure>{tables}</section>'
-    )
+    parts = f'<h2>{title}</h2><dl class="pairs">{pairs}</dl>{_figure(result, title)}{tables}'
+    return f'<section id="{_anchor(result)}">{parts}</section>'
 
 
 def _table(frame):
@@ -108,8 +113,11 @@ def _table(frame):
     return frame.to_html(float_format=number, na_rep="", border=0).replace(' style="text-align: right;"', "")
 
 
-def _picture(result):
+def _figure(result, title):
     figure, file = result.plot().figure_, io.BytesIO()
     figure.savefig(file, format="png", dpi=_DOTS_PER_INCH)
     pyplot().close(figure)
-    return base64.b64encode(file.getvalue()).decode()
+    image = f'<img alt="{title}" src="data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}">'
+    if figure.get_figwidth() > _WIDE:
+        image = f'<div class="scroll" role="region" tabindex="0" aria-label="{title}">{image}</div>'
+    return f"<figure>{image}</figure>"

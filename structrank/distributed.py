@@ -273,8 +273,13 @@ def _losses_named(client):
     try:
         yield
     except (OSError, CancelledError) as error:
-        if client.status == "running" or str(error) == _LOST:
+        if str(error) == _LOST:
             raise
+        since = time.monotonic()
+        while client.status == "running":  # a broken connection is noticed by a request first, and then by the client
+            if time.monotonic() - since > 1.0:
+                raise
+            time.sleep(0.05)
         raise ConnectionError(_LOST) from error
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import os
+import time
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+import structrank
 from structrank._support import checks
 from structrank.datasets.shards import DOCS_PER_SHARD, RowShard, Shards, check_whole_queries, cut_shards, query_ids
 from structrank.training.risk import Risk
@@ -17,6 +22,13 @@ from structrank.training.sources import ShardSource, check_alone, is_dask
 
 # Dask's own limit on reruns of a task whose worker died.
 _MOST_LOSSES = 3
+# Seconds between two looks at the cluster while tasks run, and limits on how long a scheduler may be unreachable and a cluster
+# may be without workers. Dask itself would wait forever.
+_LOOK_EVERY, _RECONNECT, _WITHOUT_WORKERS = 2.0, 20.0, 45.0
+_LOST = (
+    "the connection to the Dask scheduler is lost, and with it the data on the workers. Start the cluster again and call fit "
+    "with a new client; with a checkpoint it resumes."
+)
 
 
 class DaskBackend:
@@ -24,7 +36,8 @@ class DaskBackend:
 
     The model is bit-identical to that of `fit` on one machine for the same shards, for any number of workers. Training survives
     the death of a worker: Dask rebuilds its shards elsewhere, from files or from the graph of a collection; arrays of this
-    process are sent again.
+    process are sent again. It ends with an error if the scheduler is lost, if no worker is left, or if a worker has no
+    structrank or another version when training starts; with a checkpoint, the same call resumes it.
 
     `fit` accepts as X:
 
@@ -56,6 +69,11 @@ class DaskBackend:
         if self.client.status != "running":
             raise ValueError(f"client is {self.client.status}; expected one that is connected to a cluster.")
         checks.check_qid_is_no_feature(checks.column_names(X))
+        with _losses_named(self.client):
+            _check_workers(self.client)
+            return self._risk(X, y, qid, sample_weight, objective, formulation)
+
+    def _risk(self, X, y, qid, sample_weight, objective, formulation):
         if is_dask(X):
             sources = self._partitions(X, y, qid, sample_weight)
         elif isinstance(X, Shards):
@@ -103,6 +121,7 @@ class DaskBackend:
         sources = self.client.compute([delayed(_partition)(number, *part) for number, part in enumerate(parts)])
         asked = [self.client.submit(_query_ids, source, pure=False) for source in sources]
         try:
+            _wait(self.client, asked)
             found = self.client.gather(asked)
         except BaseException:
             _release(sources)
@@ -157,18 +176,22 @@ class ClusterRisk(Risk):
 
     def _run(self, function, *arguments):
         """Run a task on each shard; return the results."""
-        futures = [shard.run(function, *arguments) for shard in self._shards]
-        try:
-            return self._gather(futures, function, *arguments)
-        finally:
-            _release(futures)
+        with _losses_named(self._client):
+            futures = [shard.run(function, *arguments) for shard in self._shards]
+            try:
+                return self._gather(futures, function, *arguments)
+            finally:
+                _release(futures)
 
     def _gather(self, futures, function, *arguments):
         losses = [0] * len(futures)
         while True:
             try:
+                _wait(self._client, futures)
                 return self._client.gather(futures)
             except CancelledError:
+                _check_connection(self._client)
+                _await_workers(self._client)
                 # Dask cannot recompute data sent from this process; it cancels the tasks that depend on them.
                 lost = [number for number, future in enumerate(futures) if future.cancelled()]
                 for number in lost:
@@ -179,6 +202,86 @@ class ClusterRisk(Risk):
                     futures[number] = self._shards[number].run(function, *arguments)
                 if not lost:
                     raise
+
+
+def _check_workers(client):
+    """Raise unless there are workers, and all have this version of structrank."""
+    probe = client.submit(os.getpid, pure=False)  # a cluster that adapts starts its workers for a task
+    try:
+        _await_workers(client)
+    finally:
+        probe.release()
+    # Functions of this package cannot be sent to workers that do not have it, and functions of other modules can.
+    found = client.run(importlib.import_module, "structrank", on_error="return")
+    for worker, error in found.items():
+        if isinstance(error, ImportError):
+            raise RuntimeError(
+                f"the worker {worker} cannot import structrank ({type(error).__name__}: {error}). Install structrank "
+                f"{structrank.__version__}, the version of this process, on all workers."
+            )
+    versions = client.run(_version, on_error="return")
+    for worker, version in versions.items():
+        if isinstance(version, str) and version != structrank.__version__:
+            raise RuntimeError(
+                f"the worker {worker} has structrank {version}, but this process has {structrank.__version__}. Install the "
+                "same version on all workers."
+            )
+
+
+def _await_workers(client):
+    since = time.monotonic()
+    while not client.nthreads():
+        _check_alone(since)
+        time.sleep(0.1)
+
+
+def _check_alone(since):
+    if time.monotonic() - since > _WITHOUT_WORKERS:
+        raise RuntimeError(
+            f"the cluster has had no workers for {_WITHOUT_WORKERS:g} seconds. Start workers and call fit again; with a "
+            "checkpoint it resumes."
+        )
+
+
+def _wait(client, futures):
+    """Wait until tasks have ended; raise if the scheduler is lost or no worker is left."""
+    from distributed import wait
+
+    since = time.monotonic()
+    while True:
+        try:
+            wait(futures, timeout=_LOOK_EVERY)
+            return
+        except TimeoutError:
+            _check_connection(client)
+            if client.nthreads():
+                since = time.monotonic()
+            _check_alone(since)
+
+
+def _check_connection(client):
+    """Raise unless the client is connected to its scheduler, or soon is again."""
+    since = time.monotonic()
+    while client.status != "running":
+        if client.status != "connecting" or time.monotonic() - since > _RECONNECT:
+            raise ConnectionError(_LOST)
+        time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def _losses_named(client):
+    """Raise an error of a lost scheduler as a ConnectionError that says so."""
+    try:
+        yield
+    except (OSError, CancelledError) as error:
+        if str(error) == _LOST:
+            raise
+        since = time.monotonic()
+        while client.status == "running":  # a broken connection is noticed by a request first, and then by the client
+            if time.monotonic() - since > 1.0:
+                raise
+            time.sleep(0.05)
+        raise ConnectionError(_LOST) from error
 
 
 def _release(futures):
@@ -234,6 +337,10 @@ class _RemoteShard:
 
 
 # Tasks of the workers.
+
+
+def _version():
+    return structrank.__version__
 
 
 def _partition(number, X, y, qid, sample_weight=None):

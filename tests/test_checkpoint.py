@@ -229,6 +229,19 @@ def test_a_checkpoint_of_another_loop_is_rejected_and_the_difference_named(tmp_p
         fit_loop(model, checkpoint=tmp_path)
 
 
+@pytest.mark.parametrize("name", ["RankNet", "SPSA"])
+def test_a_checkpoint_with_arrays_of_other_shapes_is_rejected(name, tmp_path):
+    fit_loop(LOOPS[name], checkpoint=tmp_path)
+    (path,) = tmp_path.iterdir()
+    values = checkpoint.files.load_values("checkpoint", path)
+    content = values["content"]
+    place = content.get("ascent", content)
+    place["weights"] = place["weights"][:-1]
+    checkpoint.files.save_values("checkpoint", values, path)
+    with pytest.raises(ValueError, match=r"training.checkpoint does not fit this run: its arrays have other shapes. Delete it"):
+        fit_loop(LOOPS[name], checkpoint=tmp_path)
+
+
 def test_an_interrupted_loop_resumes_from_its_last_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
 

@@ -5,12 +5,15 @@ import itertools
 import logging
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import structrank
 from structrank import StructRankSVM
 from structrank.datasets import Shards, cut_shards, write_shards
 from structrank.datasets.shards import RowShard
@@ -257,3 +260,75 @@ def test_a_closed_client_is_rejected(rows):
         pass
     with pytest.raises(ValueError, match="client is closed; expected one that is connected"):
         train(**rows, backend=DaskBackend(closed))
+
+
+def n_tasks(client, n_expected):
+    """Return the number of tasks on the scheduler; it learns of released futures with a delay."""
+    for _ in range(50):
+        n = client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+        if n == n_expected:
+            break
+        time.sleep(0.1)
+    return n
+
+
+def test_workers_without_structrank_or_with_another_version_are_an_error(client, rows):
+    backend, before = DaskBackend(client, docs_per_shard=DOCS_PER_SHARD), n_tasks(client, 0)
+    worker = next(iter(client.nthreads()))
+    client.run(setattr, structrank, "__version__", "0.0.1", workers=[worker])
+    try:
+        with pytest.raises(RuntimeError, match=f"worker {worker} has structrank 0.0.1, but this process has"):
+            train(**rows, backend=backend)
+    finally:
+        client.run(setattr, structrank, "__version__", structrank.__version__, workers=[worker])
+    hide = lambda: __import__("sys").modules.update(hidden=__import__("structrank"), structrank=None)  # noqa: E731
+    client.run(hide, workers=[worker])
+    try:
+        with pytest.raises(RuntimeError, match=f"worker {worker} cannot import structrank .* Install structrank"):
+            train(**rows, backend=backend)
+    finally:
+        client.run(lambda: __import__("sys").modules.update(structrank=__import__("hidden")), workers=[worker])
+    assert n_tasks(client, before) == before
+
+
+def test_a_cluster_without_workers_is_an_error(rows, monkeypatch):
+    monkeypatch.setattr(structrank.distributed, "_WITHOUT_WORKERS", 0.3)
+    monkeypatch.setattr(structrank.distributed, "_LOOK_EVERY", 0.1)
+    settings = {"processes": False, "dashboard_address": None, "silence_logs": logging.CRITICAL}
+    with distributed.LocalCluster(n_workers=0, **settings) as cluster, distributed.Client(cluster) as client:
+        with pytest.raises(RuntimeError, match=r"no workers for 0.3 seconds. Start workers and call fit again"):
+            train(**rows, backend=DaskBackend(client))
+        assert n_tasks(client, 0) == 0
+        cluster.scale(1)
+        client.wait_for_workers(1)
+        with pytest.raises(RuntimeError, match="no workers"):
+            train(**rows, backend=DaskBackend(client), callback=lambda _: cluster.scale(0))
+        assert n_tasks(client, 0) == 0
+
+
+CLUSTER = """
+import logging, sys
+import distributed
+
+settings = {"processes": False, "protocol": "tcp", "dashboard_address": None, "silence_logs": logging.CRITICAL}
+with distributed.LocalCluster(n_workers=1, threads_per_worker=1, **settings) as cluster:
+    print(cluster.scheduler_address, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_lost_scheduler_is_an_error(rows, monkeypatch):
+    monkeypatch.setattr(structrank.distributed, "_RECONNECT", 0.5)
+    monkeypatch.setattr(structrank.distributed, "_LOOK_EVERY", 0.1)
+    command = [sys.executable, "-c", CLUSTER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            with distributed.Client(process.stdout.readline().strip()) as client:
+                with pytest.raises(
+                    ConnectionError, match=r"connection to the Dask scheduler is lost, .* Start the cluster again"
+                ):
+                    train(**rows, backend=DaskBackend(client, DOCS_PER_SHARD), callback=lambda _: process.kill())
+                with pytest.raises((ConnectionError, ValueError), match=r"lost|client is"):
+                    train(**rows, backend=DaskBackend(client, DOCS_PER_SHARD))
+        finally:
+            process.kill()

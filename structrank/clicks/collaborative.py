@@ -329,6 +329,7 @@ class CollaborativeRanker(ClickRanker):
         line = ProgressLine() if self.verbose else None
         history, best, reason = [], 0, "max_iter"
         if kept.state is not None:
+            kept.check(kept.state["ascent"], ascent.state())
             ascent.restore(kept.state["ascent"])
             history, best, reason = (kept.state[name] for name in ("history", "best", "reason"))
 

@@ -178,6 +178,7 @@ class SPSARanker(LinearMethods, MeasureRanker):
         reason, started = "max_evaluations", time.perf_counter()
         kept = KeptState(checkpoint, self, training_facts(data, validation))
         if kept.state is not None:
+            kept.check([kept.state["weights"], kept.state["best"]], [start, best])
             start, best, reason = kept.state["weights"], kept.state["best"], kept.state["reason"]
             rng.bit_generator.state = kept.state["rng"]
             vars(stopping).update(kept.state["stopping"])

@@ -382,15 +382,15 @@ class _Run:
     def train(self, reporter, start, kept):
         """Train; return the reason for stopping. `kept` is the `KeptState` of this run."""
         rng = np.random.default_rng(self.ranker.random_state)
-        state = kept.state
+        ascent, state = _Ascent(self._initial(start, rng), self._initial_rate(), self._adam_state(), self.ranker), kept.state
         if state is None:
-            ascent = _Ascent(self._initial(start, rng), self._initial_rate(), self._adam_state(), self.ranker)
             # Random weights may do well on a small validation set by chance, so they are not a candidate.
             value = -np.inf if start is None else self._measure(ascent.weights, 0, 0, np.nan, time.perf_counter())[1]
             self._keep(self._as_given(ascent.weights), 0, value)
             reason = settled = None
         else:
-            ascent = _Ascent.restore(state["ascent"], self.ranker)
+            kept.check([state["ascent"], *state["best"]], [ascent.state(), ascent.weights, None, None])
+            ascent.restore(state["ascent"])
             self._keep(*state["best"])
             rng.bit_generator.state = state["rng"]
             reporter.resume(state["rounds"])
@@ -602,13 +602,11 @@ class _Ascent:
         """Return the attributes as values that a checkpoint can hold."""
         return {**vars(self), "stopping": vars(self.stopping)}
 
-    @classmethod
-    def restore(cls, state, ranker):
-        """Return the ascent with a state returned by `state`."""
-        ascent = cls(state["weights"], state["rate"], kernels.Adam(*state["adam"]), ranker)
-        vars(ascent.stopping).update(state["stopping"])
-        vars(ascent).update({name: state[name] for name in ("epoch", "restarts", "previous")})
-        return ascent
+    def restore(self, state):
+        """Continue from a state returned by `state`."""
+        self.restart(state["weights"], state["rate"], kernels.Adam(*state["adam"]))
+        vars(self.stopping).update(state["stopping"])
+        vars(self).update({name: state[name] for name in ("epoch", "restarts", "previous")})
 
 
 def _adam_state(n_weights):

@@ -127,6 +127,14 @@ class KeptState:
         }
         self.state = self._checkpoint.load(self._facts)
 
+    def check(self, part, like):
+        """Raise unless the arrays in a part of the state have the types and shapes of others: compiled code relies on them."""
+        if _forms(part) != _forms(like):
+            raise ValueError(
+                f"{self._checkpoint.path} does not fit this run: its arrays have other shapes. Delete it to train from the "
+                "start."
+            )
+
     def update(self, state):
         """Write what ``state()`` returns, a dict of arrays and values, if it is time to write."""
         if self._checkpoint is not None and self._checkpoint.is_due():
@@ -184,6 +192,17 @@ class KeptPasses:
         self._number += 1
         self._file = self._checkpoint.of(str(self._number))
         self._read = self._file.load(self._facts)
+
+
+def _forms(value):
+    """Return a nested value with each array replaced by its type and shape, and all other values by None."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape
+    if isinstance(value, dict):
+        return {key: _forms(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_forms(item) for item in value]
+    return None
 
 
 def _text(value):

@@ -17,6 +17,7 @@ ZERO, NINE = b"09"
 _PLUS, _MINUS, _POINT, _SMALL_E, _LARGE_E = b"+-.eE"
 _MOST_DIGITS = 18  # of any int64
 _LARGEST_POWER = 300  # beyond 10^+-300 doubles overflow or lose digits; left to float()
+_LARGEST_EXPONENT = 10**15  # beyond the number of digits of any text, so that no other exponent can make up for it
 _TEN_TO = np.array([float(f"1e{power}") for power in range(23)])
 
 
@@ -120,7 +121,7 @@ def read_number(text, start):
             i += 1
         exponent, exponent_start = 0, i
         while ZERO <= text[i] <= NINE:
-            exponent = min(10 * exponent + (np.int64(text[i]) - ZERO), 1_000_000)
+            exponent = min(10 * exponent + (np.int64(text[i]) - ZERO), _LARGEST_EXPONENT)
             i += 1
         if i == exponent_start:
             return NOT_A_NUMBER, 0.0, start

@@ -2,6 +2,7 @@
 
 import json
 import os
+import zlib
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
@@ -10,11 +11,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from structrank._support.checks import check_sparse
+from structrank._support.files import replace_file
+
 _INDEX = "shards.json"
 _FORMAT = "structrank shards 1"
 _NUMBERS = "fiub"
 DOCS_PER_SHARD = 2**17
 _COLUMNS_AT_ONCE, _ROWS_AT_ONCE = 8, 1024
+_verified: dict[str, tuple] = {}  # checksum, size and time of change of files that were compared with their checksum
 
 
 def write_shards(
@@ -23,7 +28,7 @@ def write_shards(
     """Write a data set as a folder of .npy files that are later mapped from disk.
 
     Shard 0 is ``X-00000.npy``, ``y-00000.npy``, ``qid-00000.npy`` and, with weights, ``weight-00000.npy``; ``shards.json``
-    lists them. Each holds whole queries.
+    lists them with a checksum of each file. Each holds whole queries.
 
     Parameters
     ----------
@@ -66,12 +71,19 @@ def write_shards(
         arrays = {"X": shard.X, "y": shard.y, "qid": ids}
         if sample_weight is not None:
             arrays["weight"] = shard.sample_weight
+        entry["crc32"] = {}
         for kind, array in arrays.items():
-            np.save(folder / f"{kind}-{entry['number']}.npy", array, allow_pickle=False)
+            path = folder / f"{kind}-{entry['number']}.npy"
+            np.save(path, array, allow_pickle=False)
+            entry["crc32"][kind] = _checksum(path)
+    index["crc32"] = _checksum_of_index(index)
+    replace_file(folder / _INDEX, json.dumps(index).encode(), "the list of shards")
     return open_shards(folder)
 
 
-def open_shards(source: Any, label: str = "label", qid: str = "qid", sample_weight: str | None = None) -> "Shards":
+def open_shards(
+    source: Any, label: str = "label", qid: str = "qid", sample_weight: str | None = None, verify: bool = True
+) -> "Shards":
     """Open shards on disk: a folder that `write_shards` wrote, or parquet files (extra ``parquet``).
 
     .npy files are mapped, and only the parts used by a pass over the data are read. A parquet file is read as a whole in each
@@ -86,6 +98,10 @@ def open_shards(source: Any, label: str = "label", qid: str = "qid", sample_weig
         Columns of parquet files. All others are features.
     sample_weight : str or None, default=None
         Column of parquet files with the weights of the queries.
+    verify : bool, default=True
+        Compare each .npy file with its checksum (CRC-32) in ``shards.json`` when it is first read in a process, which costs one
+        more read of the file. With False, a file that was damaged on disk or in transfer can train another model without an
+        error. Folders without checksums, as earlier versions and other programs write them, are read without comparison.
 
     Examples
     --------
@@ -99,7 +115,7 @@ def open_shards(source: Any, label: str = "label", qid: str = "qid", sample_weig
     if not isinstance(paths, (list, tuple)) or not all(isinstance(path, (str, os.PathLike)) for path in paths):
         raise ValueError(f"source={source!r} is not valid: expected a path, or a list of paths.")
     columns = {"label": label, "qid": qid, "sample_weight": sample_weight}
-    return Shards([shard for path in paths for shard in _open(Path(path).absolute(), columns)])
+    return Shards([shard for path in paths for shard in _open(Path(path).absolute(), columns, verify)])
 
 
 def cut_shards(X: Any, y: Any, qid: Any, sample_weight: Any = None, docs_per_shard: int = DOCS_PER_SHARD) -> "Shards":
@@ -122,7 +138,11 @@ def cut_shards(X: Any, y: Any, qid: Any, sample_weight: Any = None, docs_per_sha
     if not isinstance(docs_per_shard, Integral) or isinstance(docs_per_shard, bool) or docs_per_shard < 1:
         raise ValueError(f"docs_per_shard={docs_per_shard!r} is not valid: expected an integer of at least 1.")
     columns = column_names(X)
-    X = X.tocsr() if scipy.sparse.issparse(X) else _as_numbers(_as_array(X), "X")
+    if scipy.sparse.issparse(X):
+        check_sparse(X)
+        X = X.tocsr()
+    else:
+        X = _as_numbers(_as_array(X), "X")
     _check_matrix(X, "X")
     n_docs = X.shape[0]
     y, qid = _as_numbers(_as_column(y, n_docs, "y"), "y"), _as_column(_as_ids(qid), n_docs, "qid")
@@ -304,12 +324,15 @@ class NpyShard(_Shard):
     weighted : bool
     columns : tuple of str or None, default=None
         Names of the features.
+    checksums : tuple of (kind, int), default=()
+        CRC-32 of the files, with which they are compared when they are first read in a process.
     """
 
     folder: str
     number: str
     weighted: bool
     columns: tuple | None = None
+    checksums: tuple = ()
 
     @property
     def name(self):
@@ -319,14 +342,39 @@ class NpyShard(_Shard):
     @property
     def shape(self):
         """Shape of X."""
-        return self.X.shape
+        return self._map("X").shape
 
     def _path(self, kind):
         return Path(self.folder) / f"{kind}-{self.number}.npy"
 
+    def verify(self):
+        """Raise unless the files have the checksums of the index; each file is read once in a process, unless it changes."""
+        for kind, _ in self.checksums:
+            self._verify(kind)
+
+    def _verify(self, kind):
+        expected, path = dict(self.checksums).get(kind), self._path(kind)
+        if expected is None or not path.exists():
+            return
+        status = path.stat()
+        state = expected, status.st_size, status.st_mtime_ns
+        if _verified.get(str(path)) == state:
+            return
+        found = _checksum(path)
+        if found != expected:
+            raise ValueError(
+                f"{path} is damaged: its checksum is {found:08x}, and {_INDEX} says {expected:08x}. Copy the file again, or "
+                "write the shards again with write_shards."
+            )
+        _verified[str(path)] = state
+
     def _read(self, kind):
         if kind == "weight" and not self.weighted:
             return None
+        self._verify(kind)
+        return self._map(kind)
+
+    def _map(self, kind):
         path = self._path(kind)
         try:
             # Mapped privately: compiled functions would be compiled again for read-only arrays.
@@ -338,10 +386,10 @@ class NpyShard(_Shard):
 
     def check(self):
         """Raise unless the files fit together."""
-        X = self.X
+        X = self._map("X")
         _check_matrix(X, self.name)
         for kind in ("y", "qid", "weight")[: 3 if self.weighted else 2]:
-            found = self._read(kind).shape
+            found = self._map(kind).shape
             if found != X.shape[:1]:
                 raise ValueError(
                     f"{self._path(kind)} has shape {found}; expected {X.shape[:1]}, one entry per row of {self.name}."
@@ -412,9 +460,28 @@ class ParquetShard(_Shard):
             raise ValueError(f"{self.path} has no rows; remove it.")
 
 
-def _open(path, columns):
+def has_shards(folder):
+    """Return whether a folder has the index that `write_shards` writes."""
+    return (Path(folder) / _INDEX).is_file()
+
+
+def _checksum(path):
+    """Return the CRC-32 of a file: the fastest of the standard library, and any one damaged run of 32 bits is detected."""
+    found, buffer = 0, bytearray(2**20)
+    with open(path, "rb", buffering=0) as file:
+        while n := file.readinto(buffer):
+            found = zlib.crc32(memoryview(buffer)[:n], found)
+    return found
+
+
+def _checksum_of_index(index):
+    content = {name: value for name, value in index.items() if name != "crc32"}
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
+
+
+def _open(path, columns, verify):
     if path.is_dir():
-        shards = _open_npy(path) or [_open_parquet(file, columns) for file in sorted(path.glob("*.parquet"))]
+        shards = _open_npy(path, verify) or [_open_parquet(file, columns) for file in sorted(path.glob("*.parquet"))]
         if not shards:
             raise ValueError(f"{path} holds no shards; expected X-00000.npy, ... as write_shards writes them, or *.parquet.")
     elif path.is_file():
@@ -426,7 +493,7 @@ def _open(path, columns):
     return shards
 
 
-def _open_npy(folder):
+def _open_npy(folder, verify):
     if not (folder / _INDEX).exists():
         numbers = sorted(path.stem.removeprefix("X-") for path in folder.glob("X-*.npy"))
         return [NpyShard(str(folder), number, (folder / f"weight-{number}.npy").exists()) for number in numbers]
@@ -436,9 +503,13 @@ def _open_npy(folder):
             raise ValueError(index["format"])
         n_features, columns = index["n_features"], index.get("columns")
         columns = None if columns is None else tuple(columns)
-        listed = [
-            (NpyShard(str(folder), entry["number"], index["weighted"], columns), entry["n_docs"]) for entry in index["shards"]
-        ]
+        checked = "crc32" in index or any("crc32" in entry for entry in index["shards"])
+        if checked and index["crc32"] != _checksum_of_index(index):
+            raise ValueError(index["crc32"])
+        listed = []
+        for entry in index["shards"]:
+            checksums = tuple(entry["crc32"].items()) if checked and verify else ()
+            listed.append((NpyShard(str(folder), entry["number"], index["weighted"], columns, checksums), entry["n_docs"]))
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{folder / _INDEX} is damaged, or not written by write_shards.") from None
     for shard, n_docs in listed:
@@ -503,7 +574,7 @@ def _as_numbers(values, name):
         return values
     try:
         return values.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} has dtype object; expected real numbers.") from None
 
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
+from structrank import StructRankSVM, datasets, lambdas
 from structrank._kernels import linear
 from structrank.datasets.queries import group_by_query
 from structrank.training.data import NO_ROWS, RankingData, kernel_matrix, score_rows
@@ -100,3 +101,37 @@ def test_column_names_are_compared_if_both_have_names():
         data("abc").check_columns(other)
     with pytest.raises(ValueError, match="column 1 of X is 'c', but 'b' in training"):
         data("acb").check_columns(data("abc"))
+
+
+def broken_sparse():
+    """Yield broken sparse matrices of shape (4, 3) with the messages expected."""
+    good = scipy.sparse.csr_matrix(np.arange(12.0).reshape(4, 3) + 1)
+    for name, message in (("csr", "column index"), ("csc", "row index"), ("bsr", "column index"), ("coo", "index")):
+        for wrong in (-1, 4, 2**30):
+            matrix = good.asformat(name).copy()
+            (matrix.col if name == "coo" else matrix.indices)[5] = wrong
+            yield f"{name}-{wrong}", matrix, rf"X has the .*{message} {wrong} at entry 5; expected 0 to"
+        if name != "coo":
+            for what, change in (
+                ("rise", lambda a: a.__setitem__(1, 10**6)),
+                ("fall", lambda a: a.__setitem__(1, -3)),
+                ("start", lambda a: a.__setitem__(0, 1)),
+                ("end", lambda a: a.__setitem__(-1, 10**6)),
+            ):
+                matrix = good.asformat(name).copy()
+                change(matrix.indptr)
+                yield f"{name}-{what}", matrix, r"X.indptr is broken: expected"
+
+
+@pytest.mark.parametrize(("matrix", "message"), [pytest.param(*rest, id=name) for name, *rest in broken_sparse()])
+def test_broken_sparse_matrices_are_rejected_by_every_entrance(matrix, message):
+    y, qid = [0, 1, 0, 1], [0, 0, 1, 1]
+    model = StructRankSVM("auc").fit(np.eye(4, 3), y, qid=qid)
+    for use in (
+        lambda: StructRankSVM("auc").fit(matrix, y, qid=qid),
+        lambda: model.predict(matrix),
+        lambda: lambdas.LambdaRank(max_epochs=1).fit(matrix, y, qid=qid),
+        lambda: datasets.cut_shards(matrix, y, qid),
+    ):
+        with pytest.raises(ValueError, match=message):
+            use()

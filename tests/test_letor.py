@@ -1067,3 +1067,11 @@ def test_long_lines_with_one_id_out_of_order_are_read_or_rejected(write, move):
             datasets.load_letor(path, sparse=True)
     else:
         assert np.array_equal(datasets.load_letor(path, sparse=True).X.toarray()[0], np.arange(1, 100_001))
+
+
+@pytest.mark.parametrize("zeros", [10**6, 3 * 10**6])
+@pytest.mark.parametrize("text", ["0.{zeros}25e{n}", "25{zeros}e-{n}", "-0.{zeros}25e{n}"])
+def test_numbers_with_millions_of_digits_are_the_nearest_doubles(write, zeros, text):
+    text = text.format(zeros="0" * zeros, n=zeros + 1)
+    assert abs(float(text)) == 2.5
+    assert datasets.load_letor(write(b"1 qid:1 1:" + text.encode() + b"\n")).X[0, 0] == float(text)

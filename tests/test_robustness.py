@@ -19,7 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import structrank
-from structrank import StructRankSVM, StructRankWarning, cli, compare
+from structrank import StructRankSVM, StructRankWarning, cli, compare, datasets, metrics
+from structrank._support.files import replace_file
 from structrank.training import checkpoint, risk
 
 CRITERIA = ("auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm")
@@ -553,3 +554,88 @@ print(os.environ["NUMBA_CACHE_DIR"])
     environment["HOME"] = str(read_only_package)
     cache = run(code, read_only_package, before=restricted, env=environment, cwd=tmp_path)
     assert not os.path.exists(cache.strip())
+
+
+# ---- Text from outside on the terminal and in spreadsheets
+
+
+def test_control_characters_are_shown_as_escapes(capsys):
+    from structrank._support.progress import ProgressLine
+    from structrank.cli.output import print_lines, say
+
+    evil = "a\x1b]0;title\x07\u202eb\x9bc"
+    say("structrank", evil)
+    print_lines([("note", evil)])
+    line = ProgressLine()
+    line.finish(evil)
+    out, err = capsys.readouterr()
+    for text in (out, err):
+        assert "a\\x1b]0;title\\x07\\u202eb\\x9bc" in text
+        assert not set(text) & {"\x1b", "\x07", "\u202e", "\x9b"}
+
+
+def test_results_are_escaped_on_a_terminal_alone(monkeypatch):
+    from structrank.cli.output import printable_results
+
+    for is_terminal, expected in ((True, "\\x1b[2J\n\\x1b[2J"), (False, "\x1b[2J\n\x1b[2J")):
+        stream = io.StringIO()
+        stream.isatty = lambda is_terminal=is_terminal: is_terminal
+        monkeypatch.setattr(sys, "stdout", stream)
+        with printable_results():
+            print("\x1b[2J")
+            sys.stdout.writelines(["\x1b[2J"])
+        assert stream.getvalue() == expected
+
+
+def test_texts_in_csv_do_not_start_formulas():
+    fold = datasets.make_ranking(n_queries=8, n_docs=5, n_features=2, random_state=0)
+    table = compare({"=d": [fold]}, trainers={"+cmd": StructRankSVM("auc"), "map": StructRankSVM("map")}, Cs=[0.1])
+    lines = table.to_csv().splitlines()
+    assert lines[0].startswith("trained on,'=d ")
+    assert lines[1].startswith("'+cmd,")
+    assert float(lines[1].split(",")[1]) == table.to_frame().iloc[0, 0]
+
+
+# ---- Numbers and files
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_integers_beyond_float64_are_reported_with_their_row(value):
+    X, y = [[0.0], [1.0]], [0, 1]
+    for use in (
+        lambda: StructRankSVM("auc").fit(X, [0, value]),
+        lambda: StructRankSVM("auc").fit([[0], [value]], y),
+        lambda: StructRankSVM("auc").fit(X, y, sample_weight=[1, value]),
+        lambda: metrics.evaluate(y, [0, value], [7, 7], "map"),
+    ):
+        with pytest.raises(ValueError, match=r"(y|X|sample_weight|scores) has -?10000.* at row 1"):
+            use()
+
+
+KILLED = """
+import os, signal, sys
+from structrank._support import files
+if sys.argv[2] == "killed":
+    os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)
+else:
+    os.fsync = lambda handle: (print("writing", flush=True), sys.stdin.readline())
+files.replace_file(sys.argv[1], b"new", "the model")
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks of files")
+def test_files_of_killed_writers_are_removed_and_those_of_running_writers_are_not(tmp_path):
+    path = str(tmp_path / "model")
+    assert subprocess.run([sys.executable, "-c", KILLED, path, "killed"], check=False).returncode == -9
+    (abandoned,) = os.listdir(tmp_path)
+    running = subprocess.Popen([sys.executable, "-c", KILLED, path, "runs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert running.stdout.readline() == b"writing\n"
+    (other,) = os.listdir(tmp_path)  # the running writer has removed the abandoned file
+    assert other != abandoned
+    replace_file(tmp_path / "other", b"1", "the note")
+    replace_file(path, b"2", "the model")
+    assert sorted(os.listdir(tmp_path)) == sorted([other, "other", "model"])
+    running.communicate(b"\n")
+    assert running.returncode == 0
+    assert sorted(os.listdir(tmp_path)) == ["model", "other"]
+    assert (tmp_path / "model").read_bytes() == b"new"

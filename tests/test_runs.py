@@ -274,6 +274,19 @@ def test_tab_separated_runs_may_have_blanks_in_the_tag_or_no_tag(tmp_path):
     assert runs.read_scores(tmp_path / "run", data).tolist() == [0.5, 0.25]
 
 
+@pytest.mark.parametrize("score", ["1_000", "\u0661", "\uff11", "+inf", "-Infinity", "nan", "0x10", "1e999", "1e", "."])
+def test_scores_are_decimal_numbers_in_range(tmp_path, score):
+    (tmp_path / "run").write_text(f"0.5\n{score}\n", "utf-8")
+    with pytest.raises(ValueError, match=r"run:2: found .*, expected a score"):
+        runs.read_scores(tmp_path / "run", dataset([0, 1], [7, 7], ["a", "b"]))
+
+
+@pytest.mark.parametrize(("text", "score"), [("+1.", 1.0), (".5e-1", 0.05), ("-0", 0.0), ("1E+2", 100.0)])
+def test_scores_may_have_any_decimal_notation(tmp_path, text, score):
+    (tmp_path / "run").write_text(f"0.5\n{text}\n")
+    assert runs.read_scores(tmp_path / "run", dataset([0, 1], [7, 7], ["a", "b"]))[1] == score
+
+
 def test_damaged_archives_are_reported_with_the_line(tmp_path):
     (tmp_path / "run.gz").write_bytes(gzip.compress(b"0.5\n" * 1000)[:-20])
     with pytest.raises(ValueError, match=r"run.gz:\d+: the compressed data is damaged or truncated"):

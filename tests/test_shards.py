@@ -11,7 +11,9 @@ import scipy.sparse
 from sklearn.base import clone
 
 from structrank import StructRankSVM, datasets
+from structrank.cli import main
 from structrank.datasets import cut_shards, open_shards, write_shards
+from structrank.datasets import shards as shards_module
 from structrank.training.data import RankingData
 from structrank.training.shard import Objective, Shard
 from structrank.training.sources import sources_of
@@ -169,7 +171,9 @@ def damage(folder, action):
         os.remove(folder / "X-00002.npy")
     elif action == "short":
         np.save(folder / "qid-00001.npy", np.arange(3))
-    elif action == "twice":
+    elif action in ("altered", "twice"):
+        if action == "twice":
+            os.remove(folder / "shards.json")
         ids = np.load(folder / "qid-00001.npy")
         ids[0] = 0
         np.save(folder / "qid-00001.npy", ids)
@@ -196,6 +200,7 @@ def damage(folder, action):
         ("missing", r"y-00001\.npy is missing"),
         ("lost shard", r"X-00002\.npy is missing"),
         ("short", r"qid-00001\.npy has shape \(3,\); expected \(\d+,\)"),
+        ("altered", r"qid-00001\.npy is damaged: its checksum is [0-9a-f]{8}, and shards\.json says [0-9a-f]{8}"),
         ("twice", r"query 0 is in .*X-00000\.npy and in .*X-00001\.npy"),
         ("text", r"X-00001\.npy has dtype <U\d+; expected real numbers"),
         ("wide", r"X-00001\.npy has 10 features but .*X-00000\.npy has 5"),
@@ -210,6 +215,64 @@ def test_a_damaged_folder_is_rejected_when_opened(rows, tmp_path, action, messag
     damage(tmp_path, action)
     with pytest.raises(ValueError, match=message):
         open_shards(tmp_path)
+
+
+def flip(path, position):
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", ["X", "y", "qid", "weight"])
+def test_a_flipped_bit_is_reported_when_the_file_is_read(rows, tmp_path, kind):
+    StructRankSVM("auc").fit(write_shards(tmp_path, **rows, docs_per_shard=40))
+    flip(tmp_path / f"{kind}-00001.npy", -5)
+    with pytest.raises(ValueError, match=rf"{kind}-00001\.npy is damaged: its checksum"):
+        StructRankSVM("auc").fit(open_shards(tmp_path))
+    assert getattr(open_shards(tmp_path, verify=False)[1], {"weight": "sample_weight"}.get(kind, kind)) is not None
+
+
+def test_every_flipped_bit_of_the_index_is_detected(rows, tmp_path):
+    write_shards(tmp_path, **rows, docs_per_shard=40)
+    content = (tmp_path / "shards.json").read_bytes()
+    for position in range(len(content)):
+        (tmp_path / "shards.json").write_bytes(content)
+        flip(tmp_path / "shards.json", position)
+        with pytest.raises(ValueError, match=r"is damaged|is missing"):
+            open_shards(tmp_path)
+
+
+def test_an_index_of_an_earlier_version_is_read_without_checksums(rows, tmp_path):
+    write_shards(tmp_path, **rows, docs_per_shard=40)
+    index = json.loads((tmp_path / "shards.json").read_text())
+    del index["crc32"]
+    for entry in index["shards"]:
+        del entry["crc32"]
+    (tmp_path / "shards.json").write_text(json.dumps(index))
+    flip(tmp_path / "X-00001.npy", -5)
+    StructRankSVM("auc").fit(open_shards(tmp_path))
+    assert open_shards(tmp_path)[0].checksums == ()
+
+
+def test_a_file_is_compared_with_its_checksum_once(rows, tmp_path, monkeypatch):
+    write_shards(tmp_path, **rows, docs_per_shard=40)
+    monkeypatch.setattr(shards_module, "_verified", {})
+    read = []
+    checksum = shards_module._checksum
+    monkeypatch.setattr(shards_module, "_checksum", lambda path: read.append(path.name) or checksum(path))
+    for _ in range(2):
+        StructRankSVM("auc").fit(open_shards(tmp_path))
+    assert sorted(read) == sorted(path.name for path in tmp_path.glob("*.npy"))
+
+
+def test_inspect_verifies_shards(rows, tmp_path, capsys):
+    write_shards(tmp_path, **rows, docs_per_shard=40)
+    n_files = len(list(tmp_path.glob("*.npy")))
+    assert main(["inspect", str(tmp_path)]) == 0
+    assert f"{n_files} files agree with their checksums" in capsys.readouterr().out
+    flip(tmp_path / "X-00000.npy", -5)
+    assert main(["inspect", str(tmp_path)]) != 0
+    assert "X-00000.npy is damaged" in capsys.readouterr().err
 
 
 def test_damaged_parquet_files_are_rejected(tmp_path):
@@ -336,14 +399,17 @@ def test_the_index_of_a_frame_is_not_a_feature(rng, tmp_path):
 
 def test_a_shard_that_changes_during_training_is_rejected(rng, tmp_path):
     X, qid = rng.normal(size=(400, 3)), np.repeat(range(40), 10)
-    shards = write_shards(tmp_path, X, (X[:, 0] > 0).astype(int), qid, docs_per_shard=200)
+    write_shards(tmp_path, X, (X[:, 0] > 0).astype(int), qid, docs_per_shard=200)
+    shape = r"has changed: it has shape \(10, 3\), but had 200 rows and 3 columns"
+    for verify, message in ((False, shape), (True, "is damaged: its checksum")):
 
-    def shorten(iteration):
-        np.save(tmp_path / "short.npy", X[:10])
-        os.replace(tmp_path / "short.npy", tmp_path / "X-00001.npy")
+        def shorten(iteration):
+            np.save(tmp_path / "short.npy", X[:10])
+            os.replace(tmp_path / "short.npy", tmp_path / "X-00001.npy")
 
-    with pytest.raises(ValueError, match=r"X-00001\.npy.* has changed: it has shape \(10, 3\), but had 200 rows and 3 columns"):
-        StructRankSVM("map", C=10.0, tol=1e-6).fit(shards, callback=shorten)
+        with pytest.raises(ValueError, match=rf"X-00001\.npy.* {message}"):
+            StructRankSVM("map", C=10.0, tol=1e-6).fit(open_shards(tmp_path, verify=verify), callback=shorten)
+        np.save(tmp_path / "X-00001.npy", X[200:])
 
 
 @pytest.mark.parametrize(

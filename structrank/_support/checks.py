@@ -214,9 +214,39 @@ def check_dataset(name, part):
         raise ValueError(f"{name} is a {type(part).__name__}; expected a Dataset, such as {example}.")
 
 
-def as_matrix(X, name="X"):
-    """Return a 2-d numpy array (the caller's own memory where possible) or a CSR matrix; values are not checked."""
+def check_sparse(X, name="X"):
+    """Raise unless the indices of a sparse matrix lie within it: neither SciPy nor compiled code checks them."""
+    if X.format == "coo":
+        axes = zip((X.row, X.col), X.shape, ("row", "column"), strict=True)
+    elif X.format in ("csr", "csc", "bsr"):
+        n_lines, n_places = X.shape[:: -1 if X.format == "csc" else 1]
+        block = X.blocksize if X.format == "bsr" else (1, 1)
+        indptr = X.indptr
+        expected = (n_lines // block[0] + 1,)
+        if indptr.shape != expected or indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]) or indptr[-1] > X.indices.shape[0]:
+            raise ValueError(
+                f"{name}.indptr is broken: expected {expected[0]} numbers that start at 0, never fall and end at no more than "
+                f"{X.indices.shape[0]}, the number of indices. Build the matrix again, for example from {name}.tocoo()."
+            )
+        if X.data.shape[0] < indptr[-1]:
+            raise ValueError(f"{name}.data has {X.data.shape[0]} entries; {name}.indptr ends at {indptr[-1]}.")
+        axes = [(X.indices[: indptr[-1]], n_places // block[1], "row" if X.format == "csc" else "column")]
+    else:
+        axes = []
+    for indices, n, what in axes:
+        if indices.size and not 0 <= indices.min() <= indices.max() < n:
+            place = int(np.argmax((indices < 0) | (indices >= n)))
+            raise ValueError(f"{name} has the {what} index {indices[place]} at entry {place}; expected 0 to {n - 1}.")
+
+
+def as_matrix(X, name="X", check_indices=True):
+    """Return a 2-d numpy array (the caller's own memory where possible) or a CSR matrix; values are not checked.
+
+    `check_indices` is False for a matrix that has been checked before.
+    """
     if scipy.sparse.issparse(X):
+        if check_indices and X.ndim == 2:
+            check_sparse(X, name)
         X = X.tocsr()
         if X.dtype not in (np.float32, np.float64):
             if X.dtype.kind == "c":
@@ -268,9 +298,10 @@ def _as_dense(X, name):
     if X.dtype.kind not in "fiub":
         try:
             X = X.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             place = _first_not_number(X, getattr(given, "columns", None))
-            raise type(error)(
+            kind = ValueError if isinstance(error, OverflowError) else type(error)
+            raise kind(
                 f"{name} {place}: no number (argument must be a string that float() reads, or a real number). "
                 "Encode or drop such columns first."
             ) from None
@@ -281,10 +312,14 @@ def _first_not_number(values, column_names=None):
     for place, value in np.ndenumerate(values):
         try:
             float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             where = f"row {place[0]}" + (f", column {_column(place[1], column_names)}" if len(place) > 1 else "")
-            return f"has {show(value)} at {where}"
+            return f"has {_cut(show(value))} at {where}"
     return f"has dtype {values.dtype}"
+
+
+def _cut(text):
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def _column(number, names):
@@ -366,7 +401,10 @@ def as_number_column(values, n_rows, name, expected, against="X"):
         if place.startswith("has dtype"):
             place = f"has {show(array[wrong[0]])} at row {wrong[0]}"
         raise ValueError(f"{name} {place}; expected {expected}.")
-    return array.astype(np.float64, copy=False)
+    try:
+        return array.astype(np.float64, copy=False)
+    except OverflowError:
+        raise ValueError(f"{name} {_first_not_number(array)}, which is too large for float64; expected {expected}.") from None
 
 
 def as_labels(y, n_rows, against="X", name="y"):

@@ -6,13 +6,20 @@ import contextlib
 import os
 import secrets
 import stat
+import zlib
+
+try:
+    import fcntl
+except ImportError:  # Windows, where files of killed writers stay
+    fcntl = None  # type: ignore[assignment]
 
 
 def replace_file(path, content, what):
     """Write to a temporary file in the same folder, sync it to disk, and rename it.
 
     If the writer is killed, readers see the earlier file or the complete new one. Links are followed; devices and pipes are
-    written to directly. An OSError names the file, `what` it is (such as "the model"), the cause and the current state.
+    written to directly. Temporary files of killed writers of the same path are removed. An OSError
+    names the file, `what` it is (such as "the model"), the cause and the current state.
 
     Examples
     --------
@@ -35,11 +42,44 @@ def replace_file(path, content, what):
         raise OSError(error.errno, f"cannot save {what}: {error.strerror or error}; {now}", path) from None
 
 
-def _write_and_move(path, content):
-    folder = os.path.dirname(path)
-    temporary = os.path.join(folder, f".structrank-{secrets.token_hex(8)}.tmp")
+def _lock(file, wait=False):
+    """Lock a file until it is closed, or its process ends; return whether that succeeded."""
+    if fcntl is None:
+        return False
     try:
-        with open(temporary, "xb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        return False
+    return True
+
+
+def _locked(temporary):
+    """Create and lock a temporary file; again if another writer removed it before it was locked."""
+    while True:
+        file = open(temporary, "xb")  # noqa: SIM115 (the caller closes it)
+        if _lock(file, wait=True) and not os.fstat(file.fileno()).st_nlink:
+            file.close()
+            continue
+        return file
+
+
+def _remove_abandoned(folder, start):
+    """Remove the temporary files of writers of the same path that were killed: those that no process has locked."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if name.startswith(start) and name.endswith(".tmp"):
+                with contextlib.suppress(OSError), open(os.path.join(folder, name), "rb") as file:
+                    if _lock(file):
+                        os.unlink(file.name)
+
+
+def _write_and_move(path, content):
+    folder, name = os.path.split(path)
+    start = f".structrank-{zlib.crc32(os.fsencode(name)):08x}-"
+    _remove_abandoned(folder, start)
+    temporary = os.path.join(folder, f"{start}{secrets.token_hex(8)}.tmp")
+    try:
+        with _locked(temporary) as file:
             if os.path.exists(path):
                 os.chmod(temporary, stat.S_IMODE(os.stat(path).st_mode))  # keep the permissions
             file.write(content)

@@ -7,6 +7,8 @@ import functools
 import sys
 import warnings
 
+from structrank._support.text import printable
+
 
 class ProgressLine:
     """Show a changing line of text at most ten times a second (every ten seconds if stderr is not a terminal).
@@ -29,6 +31,7 @@ class ProgressLine:
         self._bar.close()
 
     def _set(self, text):
+        text = printable(text)
         if self._bar is None:
             self._bar = _open_bar(desc=text if _is_live() else "", bar_format="{desc}")
         self._bar.set_description_str(text, refresh=False)
@@ -40,7 +43,7 @@ def bytes_progress(title, total, shown):
     if not shown:
         yield lambda done: None
         return
-    with _open_bar(desc=title, total=total, unit="B", unit_scale=True) as bar:
+    with _open_bar(desc=printable(title), total=total, unit="B", unit_scale=True) as bar:
         yield lambda done: bar.update(done - bar.n)
 
 

@@ -19,7 +19,7 @@ from structrank.cli.evaluate import add_evaluate
 from structrank.cli.explain import add_explain
 from structrank.cli.inspect import add_inspect
 from structrank.cli.options import Parser, with_options
-from structrank.cli.output import abandon_stdout, keep_stdout_for_results, say
+from structrank.cli.output import abandon_stdout, keep_stdout_for_results, printable_results, say
 from structrank.cli.predict import add_predict
 from structrank.cli.reproduce import add_reproduce
 from structrank.cli.train import add_train
@@ -61,7 +61,7 @@ def main(argv=None):
     if argv is None:
         keep_stdout_for_results()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), printable_results():
             warnings.simplefilter("default", structrank.StructRankWarning)
             warnings.showwarning = lambda message, *_, **__: report(
                 f"warning: {with_options(str(message), arguments.parameters)}"

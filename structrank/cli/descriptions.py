@@ -97,6 +97,24 @@ def data_facts(data, arguments):
     }
 
 
+def shard_facts(folder):
+    """Describe a folder of shards as a dict, after comparing all files with their checksums."""
+    from structrank import datasets
+
+    shards = datasets.open_shards(folder)
+    for shard in shards:
+        shard.verify()
+    checked = sum(len(shard.checksums) for shard in shards)
+    return {"parts": len(shards), "rows": shards.n_docs, "features": shards.n_features, "verified_files": checked}
+
+
+def shard_lines(facts):
+    """Return the lines that show the facts of a folder of shards."""
+    n = facts["verified_files"]
+    found = f"{n} files agree with their checksums" if n else "none, so damage is not detected; write_shards adds checksums"
+    return [("parts", facts["parts"]), ("rows", facts["rows"]), ("features", facts["features"]), ("checksums", found)]
+
+
 def kinds(facts):
     """Return a phrase for the documents that a query must have to be used."""
     lowest = facts["relevant_from"]

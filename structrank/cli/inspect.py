@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from structrank.cli.descriptions import data_facts, data_lines, model_facts, model_lines
+from structrank.cli.descriptions import data_facts, data_lines, model_facts, model_lines, shard_facts, shard_lines
 from structrank.cli.input import check_exists, read_data
 from structrank.cli.options import add_command, add_relevant_from
 from structrank.cli.output import print_json, print_lines
@@ -16,14 +16,14 @@ def add_inspect(commands):
         commands,
         "inspect",
         run,
-        "show the contents of a model or data file",
+        "show the contents of a model or data file, and verify checksums",
         """
           structrank inspect map.structrank
           structrank inspect train.txt --relevant-from 2
         """,
     )
     parser.add_argument(
-        "file", metavar="FILE", help="a model, or data: a file in LETOR format, a table, or a folder of LETOR files"
+        "file", metavar="FILE", help="a model, or data: a file in LETOR format, a table, or a folder of LETOR files or shards"
     )
     add_relevant_from(parser, graded=True)
 
@@ -31,6 +31,7 @@ def add_inspect(commands):
 def run(arguments, report):
     """Run the command; `report` prints a line on stderr."""
     from structrank import load_model
+    from structrank.datasets.shards import has_shards
     from structrank.models import files
 
     check_exists(arguments.file)
@@ -40,6 +41,10 @@ def run(arguments, report):
         facts |= model_facts(model)
         written = f"format {header['format']['version']}, written by structrank {header['versions']['structrank']}"
         lines = [("model", f"{arguments.file} ({written})"), *model_lines(facts)]
+    elif has_shards(arguments.file):
+        facts = shard_facts(arguments.file)
+        lines = [("shards", arguments.file), *shard_lines(facts)]
+        facts = {"shards": arguments.file, **facts}
     else:
         facts = data_facts(read_data(arguments, arguments.file, folders=True), arguments)
         lines = [("data", arguments.file), *data_lines(facts)]

@@ -9,10 +9,12 @@ import os
 import sys
 import textwrap
 
+from structrank._support.text import printable
+
 
 def say(who, text):
     """Print a message on stderr, in one line."""
-    print(f"{who}: {' '.join(text.split())}", file=sys.stderr, flush=True)
+    print(printable(f"{who}: {' '.join(text.split())}"), file=sys.stderr, flush=True)
 
 
 def keep_stdout_for_results():
@@ -32,6 +34,29 @@ def abandon_stdout():
 def stdout_to_stderr():
     """Return a context in which prints go to stderr, as OSQP prints when it is interrupted."""
     return contextlib.redirect_stdout(sys.stderr)
+
+
+class _Printable:
+    """A stream that shows control characters in ids and names as escapes."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def __getattr__(self, name):
+        return getattr(self._stream, name)
+
+    def write(self, text):
+        return self._stream.write(printable(text))
+
+    def writelines(self, lines):
+        self._stream.writelines(map(printable, lines))
+
+
+def printable_results():
+    """Return a context in which results are safe to show; in files and pipes they remain as they are, to be read again."""
+    if sys.stdout is not None and sys.stdout.isatty():
+        return contextlib.redirect_stdout(_Printable(sys.stdout))
+    return contextlib.nullcontext()
 
 
 def print_json(facts):
@@ -56,4 +81,4 @@ def print_lines(lines):
     """Print pairs of a name and a value, one per line, long values wrapped."""
     wrapper = textwrap.TextWrapper(110, subsequent_indent=" " * 14, break_on_hyphens=False, break_long_words=False)
     for name, value in lines:
-        print(wrapper.fill(f"{name:<14}{value}"))
+        print(printable(wrapper.fill(f"{name:<14}{value}")))

@@ -6,6 +6,7 @@ import html as escaping
 import re
 import textwrap
 
+from structrank._support.text import as_csv_text
 from structrank.comparison.significance import SIGNIFICANT
 
 _WIDTH = 100
@@ -44,6 +45,7 @@ def csv(table):
     frame.columns = [f"{dataset} {measure}" for dataset, measure in frame.columns]
     for dataset in table.datasets:
         frame[f"{dataset} vacuous folds"] = [table.vacuous[name, dataset] for name in table.trainers]
+    frame.columns, frame.index = frame.columns.map(as_csv_text), frame.index.map(as_csv_text)
     return frame.to_csv(lineterminator="\n")
 
 

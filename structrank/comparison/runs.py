@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,6 +43,8 @@ __all__ = [
 
 _FORMS = "a TREC run (qid Q0 docid rank score tag), a table as predict writes it (qid docid score rank), or one score per line"
 _COLUMNS = {1: None, 4: (0, 1, 2), 6: (0, 2, 4)}  # number of columns -> where query, document and score are
+# Infinity as `write_run` writes it. float() accepts more: 1_000, digits of other scripts, and 1e999 as infinity.
+_SCORE = re.compile(r"-?inf|[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 def write_run(path: Pathlike, data: Any, scores: ArrayLike, tag: str = "structrank") -> None:
@@ -337,11 +340,8 @@ def _read_lines(path):
             query, document, at = _COLUMNS[width] or (None, None, 0)
         if len(fields) != width:
             raise ValueError(f"{path}:{number}: found {len(fields)} columns, expected {width} as in the lines before.")
-        try:
-            score = float(fields[at])
-        except ValueError:
-            score = math.nan
-        if math.isnan(score):
+        score = float(fields[at]) if _SCORE.fullmatch(fields[at]) else math.nan
+        if math.isnan(score) or (math.isinf(score) and not fields[at].endswith("inf")):
             raise ValueError(f"{path}:{number}: found {fields[at][:40]!r}, expected a score; the file should be {_FORMS}.")
         numbers.append(number)
         scores.append(score)

@@ -44,7 +44,7 @@ class ShardSource:
 
     def matrix(self):
         """Return the matrix, read again."""
-        return checks.as_matrix(self.shard.X)
+        return checks.as_matrix(self.shard.X, check_indices=False)  # `load` has checked them
 
 
 def is_dask(X):

@@ -23,9 +23,12 @@ def kernel(function=None, *, inner=False, **options):
         return functools.partial(kernel, inner=inner, **options)
     import numba
 
+    from structrank._support import compile_time  # noqa: F401  listens from the first kernel on
+    from structrank._support.kernel_cache import CheckedCache
+
     compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=inner, **options)(function)
     if compiled is not function and not inner:  # with NUMBA_DISABLE_JIT the function is unchanged
-        compiled.enable_caching()
+        compiled._cache = CheckedCache(function)
         _forget_old(_part_of(function.__code__.co_filename), compiled.stats.cache_path)
     return compiled
 
@@ -47,12 +50,13 @@ def _forget_old(folder, kept):
     with contextlib.suppress(OSError):  # without read or write access there is no cache
         digest = hashlib.sha256()
         sources = [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name.endswith(".py")]
-        for path in (*sorted(sources), __file__):  # this file holds settings of the compiler
+        settings = [os.path.join(os.path.dirname(__file__), name) for name in ("compile.py", "kernel_cache.py")]
+        for path in (*sorted(sources), *settings):
             with open(path, "rb") as source:
                 digest.update(source.read())
         mark = os.path.join(kept, "structrank.sha256")
-        with contextlib.suppress(FileNotFoundError), open(mark) as file:
-            if file.read() == digest.hexdigest():
+        with contextlib.suppress(FileNotFoundError), open(mark, "rb") as file:
+            if file.read() == digest.hexdigest().encode():
                 return
         for name in os.listdir(kept):
             if name.endswith(".nbi"):
@@ -63,7 +67,11 @@ def _forget_old(folder, kept):
 
 def address_of(function, signature):
     """Compile a kernel for a signature, or load it from the cache, and return its address, for `caller_of`."""
-    compiled = function.get_compile_result(signature)
+    if signature.args not in function.overloads:
+        function.compile(signature.args)
+    compiled = function.overloads[signature.args]
+    if compiled.signature.return_type != signature.return_type:  # the call would read another type from memory
+        raise TypeError(f"{function.__name__} returns {compiled.signature.return_type}; expected {signature.return_type}.")
     return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``structrank compare | train | predict | evaluate | inspect | reproduce``, a thin layer over the API.
+"""The command line: ``structrank compare | train | predict | evaluate | inspect | reproduce | warmup``, a layer over the API.
 
 Each command has a module of its own, with its options and its run function, and imports slow modules only when it runs.
 Results go to stdout, messages to stderr. Exit codes: 0 done; 1 out of memory; 2 wrong usage or input, reported in one line;
@@ -22,6 +22,7 @@ from structrank.cli.output import abandon_stdout, keep_stdout_for_results, say
 from structrank.cli.predict import add_predict
 from structrank.cli.reproduce import add_reproduce
 from structrank.cli.train import add_train
+from structrank.cli.warmup import add_warmup
 
 __all__ = ["main"]
 
@@ -91,7 +92,7 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=f"structrank {structrank.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (add_compare, add_train, add_predict, add_evaluate, add_inspect, add_reproduce):
+    for add in (add_compare, add_train, add_predict, add_evaluate, add_inspect, add_reproduce, add_warmup):
         add(commands)
     return parser
 

@@ -255,7 +255,7 @@ def find(block):
     """
     scores, starts, grades, grade_starts = block.scores, block.starts, block.grades, block.grade_starts
     gains, ranking, discount, k, cascade = block.gains, block.ranking, block.table[0], block.settings[0], block.settings[1] == 1
-    longest, most_grades = 0, 2
+    longest, most_grades = np.int64(0), np.int64(2)  # literals as arguments would have compiled functions of their own
     for q in range(starts.shape[0] - 1):
         longest = max(longest, starts[q + 1] - starts[q])
         most_grades = max(most_grades, grade_starts[q + 1] - grade_starts[q])

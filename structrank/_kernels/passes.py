@@ -8,7 +8,7 @@ import numpy as np
 
 from structrank._kernels.linear import add_slopes, first_not_finite, scores
 from structrank._kernels.oracles import Block, GradedBlock, run, run_graded
-from structrank._kernels.sorting import call_sort, make_workspace, sort_ties
+from structrank._kernels.sorting import call_sort_queries, call_sort_ties, make_workspace
 from structrank._support.compile import kernel
 
 
@@ -56,7 +56,7 @@ def sweep(
     n_relevant,
     order,
     graded,
-    sort,
+    sorts,
     steps,
     settings,
     tables,
@@ -92,8 +92,8 @@ def sweep(
         None for binary relevance. For graded labels ``grades``, the grade of each document as a number 0, 1, ... within its
         query; ``grade_starts`` of length n_queries + 1; ``gains[part, grade_starts[q] + grade]``; and a lattice for each part.
         The two kinds are compiled separately.
-    sort : int
-        Address of `sort_queries`.
+    sorts : (2,) array of int
+        Addresses of `sort_queries` and, for graded labels, `sort_ties`.
     steps : (n_parts, n_steps) array of int
         Addresses of the kernels of each oracle, see `structrank._kernels.oracles`; 0 for none.
     settings, tables : (n_parts, 3) and (n_parts, 4, n) arrays
@@ -131,6 +131,7 @@ def sweep(
     if graded is not None:
         grades, grade_starts, gains, lattices = graded
         sorted_grades = np.empty(most_docs, np.int32)
+        keys = np.empty(most_docs)  # the grades again, as the same type as scores saves compiling another sort
     coefficients = np.empty((n_parts, most_docs))
     by_row = np.empty((n_kinds, most_docs))
     losses = np.empty((n_parts, most_queries))
@@ -149,12 +150,14 @@ def sweep(
         scores(matrix, some_rows, first - base, w, raw[:n_docs])
         if at_zero and first_not_finite(raw[:n_docs]) >= 0:  # 0 times a finite number is 0
             return False
-        call_sort(sort, (raw[:n_docs], here, n_first, places, sorted_scores[:n_docs], workspace, for_pairs))
+        call_sort_queries(sorts[0], (raw[:n_docs], here, n_first, places, sorted_scores[:n_docs], workspace, for_pairs))
         if graded is not None:
             for q in range(n_queries):
                 for i in range(here[q], here[q + 1]):
-                    sorted_grades[i] = grades[first + here[q] + places[i]]
-            sort_ties(sorted_scores[:n_docs], here, sorted_grades, places, workspace)
+                    keys[i] = grades[first + here[q] + places[i]]
+            call_sort_ties(sorts[1], (sorted_scores[:n_docs], here, keys, places, workspace))
+            for i in range(n_docs):
+                sorted_grades[i] = np.int32(keys[i])
         for part in range(n_parts):
             found = coefficients[part, :n_docs], losses[part, :n_queries], values[part, :n_queries]
             if graded is None:

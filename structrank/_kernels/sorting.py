@@ -178,13 +178,6 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, workspace, for_p
                 sort_descending(sorted_scores, order, start, stop, workspace)
 
 
-_FLOATS, _INTS, _PLACES = types.float64[::1], types.int64[::1], types.int32[::1]
-_WORKSPACE = types.Tuple((_FLOATS, _PLACES, types.float32[::1], _PLACES))
-# `sort_queries` as passes call it, by its address.
-SORT = types.none(_FLOATS, _INTS, _INTS, _PLACES, _FLOATS, _WORKSPACE, types.boolean)
-call_sort = caller_of(SORT)
-
-
 @kernel
 def sort_ties(scores, starts, labels, order, workspace):
     """Sort the documents of equal score of each query by decreasing label, stable; `labels` and `order` are sorted in place.
@@ -203,3 +196,11 @@ def sort_ties(scores, starts, labels, order, workspace):
                 if i - first > 1:
                     sort_descending(labels, order, first, i, workspace)
                 first = i
+
+
+_FLOATS, _INTS, _PLACES = types.float64[::1], types.int64[::1], types.int32[::1]
+_WORKSPACE = types.Tuple((_FLOATS, _PLACES, types.float32[::1], _PLACES))
+# `sort_queries` and `sort_ties` as passes call them, by their addresses.
+SORT_QUERIES = types.none(_FLOATS, _INTS, _INTS, _PLACES, _FLOATS, _WORKSPACE, types.boolean)
+SORT_TIES = types.none(_FLOATS, _INTS, _FLOATS, _PLACES, _WORKSPACE)
+call_sort_queries, call_sort_ties = caller_of(SORT_QUERIES), caller_of(SORT_TIES)

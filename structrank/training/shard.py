@@ -362,8 +362,11 @@ class Shard:
             lattices = tuple(oracle.lattice_of(self._grades) for oracle in made)
             graded = self._grades.numbers, self._grades.starts, gains, lattices
 
-        sort = address_of(sorting.sort_queries, sorting.SORT)
-        oracle = sort, steps, settings, tables, for_pairs
+        sorts = np.zeros(2, dtype=np.int64)
+        sorts[0] = address_of(sorting.sort_queries, sorting.SORT_QUERIES)
+        if self._grades is not None:
+            sorts[1] = address_of(sorting.sort_ties, sorting.SORT_TIES)
+        oracle = sorts, steps, settings, tables, for_pairs
         fixed = (self._n_good, self._order, graded, *oracle, shared, weights, self._factors, slots)
 
         def sweep(matrix, base, rows, blocks, w, slope, offset, value):

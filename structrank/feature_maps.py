@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from structrank._kernels import feature_maps as kernels
-from structrank._kernels import oracles as compiled
+from structrank._kernels.oracles import make_block
 from structrank._support import checks, requirements
 
 
@@ -39,7 +39,7 @@ class PartialOrder:
     """
 
     name: ClassVar[str] = "po"
-    kernel: ClassVar[int] = compiled.PARTIAL_ORDER
+    kernel: ClassVar[int] = kernels.PARTIAL_ORDER
     worst_good_first: ClassVar[bool] = False
 
     def coefficients(self, ranking: np.ndarray, relevant: np.ndarray) -> np.ndarray:
@@ -69,7 +69,7 @@ class PartialOrder:
 
     def prepare(self, longest):
         """Return a function from interleavings of up to `longest` documents to coefficients of phi(y) - phi(y*)."""
-        return kernels.partial_order
+        return _on_interleavings(kernels.partial_order)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class FirstRelevant:
     """
 
     name: ClassVar[str] = "mrr"
-    kernel: ClassVar[int] = compiled.FIRST_RELEVANT
+    kernel: ClassVar[int] = kernels.FIRST_RELEVANT
     worst_good_first: ClassVar[bool] = True
 
     def coefficients(self, ranking: np.ndarray, relevant: np.ndarray) -> np.ndarray:
@@ -105,7 +105,7 @@ class FirstRelevant:
 
     def prepare(self, longest):
         """Return a function from interleavings of up to `longest` documents to coefficients of phi(y) - phi(y*)."""
-        return kernels.first_relevant
+        return _on_interleavings(kernels.first_relevant)
 
 
 _DECAYS = {"sqrt": lambda ranks: 1.0 / np.sqrt(1.0 + ranks), "log": lambda ranks: 1.0 / np.log2(2.0 + ranks)}
@@ -145,7 +145,7 @@ class Permutation:
     assignment: str = "lattice"
 
     name: ClassVar[str] = "dorm"
-    kernel: ClassVar[int] = compiled.PERMUTATION
+    kernel: ClassVar[int] = kernels.PERMUTATION
     worst_good_first: ClassVar[bool] = False
 
     def __post_init__(self):
@@ -196,13 +196,19 @@ class Permutation:
 
     def prepare(self, longest):
         """Return a function from interleavings of up to `longest` documents to coefficients of phi(y) - phi(y*)."""
-        decay = self.decays(longest + 1)
-        sums = np.concatenate([[0.0], np.cumsum(decay)])
+        table = np.zeros((4, longest + 2))
+        table[2, :-1] = self.decays(longest + 1)
+        table[3, 1:] = np.cumsum(table[2, :-1])
+        return _on_interleavings(kernels.permutation, table=table)
 
-        def weigh(starts, n_good, before, coefficients):
-            kernels.permutation(starts, n_good, before, decay, sums, coefficients)
 
-        return weigh
+def _on_interleavings(kernel, **known):
+    """Return a function that runs a kernel on interleavings."""
+
+    def weigh(starts, n_good, before, coefficients):
+        kernel(make_block(starts=starts, n_relevant=n_good, before=before, coefficients=coefficients, **known))
+
+    return weigh
 
 
 FEATURE_MAPS = {"po": PartialOrder, "mrr": FirstRelevant, "dorm": Permutation}

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structrank._kernels import counts, graded, interleavings, pairs
+from structrank._kernels import feature_maps as maps
 from structrank._kernels import oracles as compiled
-from structrank._kernels.feature_maps import values
 from structrank._kernels.sorting import make_workspace, sort_queries, sort_ties
 from structrank._support import checks, requirements
 from structrank.solvers.assignment import best_assignment
@@ -84,11 +85,13 @@ class Violated:
 
 @dataclass(frozen=True)
 class CompiledOracle:
-    """An oracle encoded as arrays, see `structrank._kernels.oracles`.
+    """An oracle of compiled functions, see `structrank._kernels.oracles`.
 
     Attributes
     ----------
-    settings : (4,) array of int
+    kernels : tuple
+        Called one after another: search, loss, coefficients, value.
+    settings : (3,) array of int
     table : (4, longest + 2) array
     graded : bool
         Whether labels are grades.
@@ -96,66 +99,75 @@ class CompiledOracle:
         For graded labels: function from labels to gains; None if the loss has none.
     """
 
+    kernels: tuple
     settings: np.ndarray
     table: np.ndarray
     graded: bool = False
     gains: Callable | None = None
 
     @classmethod
-    def of(cls, method, feature_map, longest, criterion=None, cut=0, convex_from=0):
-        """Make the oracle of a method for a feature map and, for discounted losses, a criterion."""
-        requirements.check(feature_map, "feature map of compiled oracles and the ramp bound")
-        table = np.zeros((4, longest + 2))
+    def of(cls, kernels, feature_map, longest, criterion=None, cut=0, convex_from=0, predicts=False):
+        """Make the oracle of some kernels for a feature map and, for discounted losses, a criterion."""
+        table = _table(feature_map, longest)
         if criterion is not None:
             requirements.check(criterion, "criterion of compiled oracles")
             table[0], table[1] = (_by_rank(criterion, name, longest + 2) for name in ("discounts", "credits"))
-        if hasattr(feature_map, "decays"):
-            table[2] = feature_map.decays(longest + 2)
-            table[3, 1:] = np.cumsum(table[2])[:-1]
-        return cls(np.array([method, feature_map.kernel, cut, convex_from]), table)
+        return cls((*kernels, maps.values), np.array([cut, convex_from, predicts]), table)
 
     @classmethod
-    def of_grades(cls, method, feature_map, longest, criterion=None):
-        """Make the oracle of a method for graded labels; `criterion` has gains and discounts, None for AUC."""
-        oracle = cls.of(method, feature_map, longest)
+    def of_search(cls, search, feature_map, longest, criterion, **settings):
+        """Make the oracle of a discounted loss that searches the best interleaving by a kernel."""
+        kernels = (search, interleavings.discounted_losses, _weigh(feature_map), maps.share_ties)
+        return cls.of(kernels, feature_map, longest, criterion, **settings)
+
+    @classmethod
+    def of_grades(cls, kernels, feature_map, longest, criterion=None, predicts=False):
+        """Make the oracle of some kernels for graded labels; `criterion` has gains and discounts, None for AUC."""
+        table = _table(feature_map, longest)
+        settings = np.array([longest, False, predicts])
         if criterion is None:
-            return cls(oracle.settings, oracle.table, graded=True)
+            return cls((*kernels, maps.values), settings, table, graded=True)
         requirements.check(criterion, "criterion of compiled oracles for graded labels")
         k = getattr(criterion, "k", None)
-        oracle.settings[2:] = min(k or longest, longest), getattr(criterion, "cascade", False)
-        oracle.table[0] = _by_rank(criterion, "discounts", longest + 2)
-        return cls(oracle.settings, oracle.table, True, criterion.gains)
+        settings[:2] = min(k or longest, longest), getattr(criterion, "cascade", False)
+        table[0] = _by_rank(criterion, "discounts", longest + 2)
+        return cls((*kernels, maps.values), settings, table, True, criterion.gains)
+
+    @property
+    def for_pairs(self):
+        """Whether the oracle needs no sorted documents, see `structrank._kernels.pairs`."""
+        return self.kernels[0] is pairs.auc
+
+    def addresses(self):
+        """Compile the kernels and return their addresses."""
+        return compiled.addresses(self.kernels, self.graded)
+
+    def lattice_of(self, grades):
+        """Make the lattice over counts of grades; an empty one if the oracle has no use for it."""
+        if self.kernels[0] is not counts.find:
+            return compiled.NO_LATTICE
+        return counts.make_lattice(grades.most, self.settings[0], self.table[0])
 
     def __call__(self, queries):
         """Find the most violated ranking of each query."""
+        n_docs, n_queries = queries.scores.shape[0], queries.n_good.shape[0]
+        found = Violated(np.empty(n_docs), np.empty(n_queries), np.empty(n_queries))
+        out = found.coefficients, found.losses, found.values
         if self.graded:
-            return self._find_graded(queries)
-        n_docs, n_queries = queries.scores.shape[0], queries.n_good.shape[0]
-        found = Violated(np.empty(n_docs), np.empty(n_queries), np.empty(n_queries), np.zeros(n_docs, dtype=np.int64))
-        out = found.before, found.coefficients, found.losses, found.values
-        compiled.find(self.settings, self.table, queries.scores, queries.starts, queries.n_good, *out)
-        return found
-
-    def _find_graded(self, queries):
-        n_docs, n_queries = queries.scores.shape[0], queries.n_good.shape[0]
-        found, ranking = Violated(np.empty(n_docs), np.empty(n_queries), np.empty(n_queries)), np.empty(n_docs, dtype=np.int64)
-        grades = Grades.of(queries.labels, queries.starts)
-        gains = self.gains_of(grades)
-        compiled.find_graded(
-            self.settings,
-            self.table,
-            compiled.prepare_graded(self.settings, self.table, int(np.diff(queries.starts).max()), grades.most),
-            queries.scores,
-            queries.starts,
-            grades.numbers,
-            grades.starts,
-            gains,
-            ranking,
-            found.coefficients,
-            found.losses,
-            found.values,
-        )
-        if self.settings[0] != compiled.AUC:
+            grades, ranking = Grades.of(queries.labels, queries.starts), np.empty(n_docs, dtype=np.int64)
+            of_grades = grades.numbers, grades.starts, self.gains_of(grades)
+            lattice = self.lattice_of(grades)
+            block = compiled.GradedBlock(
+                self.settings, self.table, lattice, queries.scores, queries.starts, *of_grades, ranking, *out
+            )
+        else:
+            found.before = np.zeros(n_docs, dtype=np.int64)
+            block = compiled.Block(
+                self.settings, self.table, queries.scores, queries.starts, queries.n_good, found.before, *out
+            )
+        for kernel in self.kernels:
+            kernel(block)
+        if self.graded and self.kernels[0] is not graded.auc:
             found.ranks = np.empty(n_docs, dtype=np.int64)
             first = np.repeat(queries.starts[:-1], np.diff(queries.starts))
             found.ranks[first + ranking] = np.arange(n_docs) - first
@@ -165,8 +177,8 @@ class CompiledOracle:
         """Return the gain of each of the grades; raise if the lattice would be too large."""
         if self.gains is None:
             return np.zeros(grades.labels.shape[0])
-        if self.settings[0] == compiled.COUNTS:
-            _check_size(grades.most, int(self.settings[2]))
+        if self.kernels[0] is counts.find:
+            _check_size(grades.most, int(self.settings[0]))
         return np.asarray(self.gains(grades.labels), dtype=np.float64)
 
 
@@ -242,6 +254,27 @@ def _check_size(n_grades, k):
     )
 
 
+def _weigh(feature_map):
+    """Return the kernel that turns interleavings into coefficients."""
+    requirements.check(feature_map, "feature map of compiled oracles and the ramp bound")
+    return (maps.partial_order, maps.first_relevant, maps.permutation)[feature_map.kernel]
+
+
+def _weigh_grades(feature_map):
+    """Return the kernel that turns rankings of graded documents into coefficients."""
+    requirements.check(feature_map, "feature map of compiled oracles and the ramp bound")
+    return graded.partial_order if feature_map.kernel == maps.PARTIAL_ORDER else graded.permutation
+
+
+def _table(feature_map, longest):
+    """Make the table of a compiled oracle, with the decay of the feature map if it has one."""
+    table = np.zeros((4, longest + 2))
+    if hasattr(feature_map, "decays"):
+        table[2] = feature_map.decays(longest + 2)
+        table[3, 1:] = np.cumsum(table[2])[:-1]
+    return table
+
+
 def _by_rank(criterion, name, n):
     """Return the first n discounts or credits of a criterion, checked."""
     found = np.asarray(getattr(criterion, name)(n), dtype=np.float64)
@@ -285,7 +318,7 @@ def make(maker, criterion, feature_map, longest):
 
 def auc_partial_order(criterion, feature_map, longest):
     """Make the oracle for AUC with phi_po: O(n log n+) after the sort."""
-    return CompiledOracle.of(compiled.AUC, feature_map, longest)
+    return CompiledOracle.of((pairs.auc,), feature_map, longest)
 
 
 def discounted_partial_order(criterion, feature_map, longest):
@@ -295,12 +328,12 @@ def discounted_partial_order(criterion, feature_map, longest):
     """
     k, convex_from = getattr(criterion, "k", None), getattr(criterion, "convex_from", 0)
     if k is None:
-        oracle = CompiledOracle.of(compiled.UNCLIPPED, feature_map, longest, criterion, convex_from=convex_from)
+        oracle = CompiledOracle.of_search(interleavings.unclipped, feature_map, longest, criterion, convex_from=convex_from)
         bends = np.diff(oracle.table[0, convex_from:], 2)
         exact = convex_from in (0, 1) and (bends >= -_ROUNDING * oracle.table[0, 0]).all()
         condition = f"its discount is not convex from rank {convex_from} on"
     else:
-        oracle = CompiledOracle.of(compiled.NDCG, feature_map, longest, criterion, cut=min(k, longest + 1))
+        oracle = CompiledOracle.of_search(interleavings.ndcg, feature_map, longest, criterion, cut=min(k, longest + 1))
         exact = not oracle.table[0, k:].any() and np.ptp(oracle.table[1]) == 0.0
         condition = f"its discount is not 0 from rank k={k} on, or its credits differ"
     if not exact:
@@ -313,13 +346,13 @@ def discounted_partial_order(criterion, feature_map, longest):
 def mrr_partial_order(criterion, feature_map, longest):
     """Make the oracle for MRR@k with phi_po: O(n) after the sort."""
     cut = longest + 1 if criterion.k is None else min(criterion.k, longest + 1)
-    return CompiledOracle.of(compiled.MRR_PARTIAL_ORDER, feature_map, longest, criterion, cut)
+    return CompiledOracle.of_search(interleavings.mrr_partial_order, feature_map, longest, criterion, cut=cut)
 
 
 def mrr_first_relevant(criterion, feature_map, longest):
     """Make the oracle for MRR@k with phi_mrr: O(n) after the sort."""
     cut = longest + 1 if criterion.k is None else min(criterion.k, longest + 1)
-    return CompiledOracle.of(compiled.MRR_FIRST, feature_map, longest, criterion, cut)
+    return CompiledOracle.of_search(interleavings.mrr_first, feature_map, longest, criterion, cut=cut)
 
 
 # Tolerance for negative second differences of a convex discount, relative to D(0).
@@ -342,16 +375,22 @@ def permutation(criterion, feature_map, longest):
         return _binary_assignment(criterion, feature_map, longest)
     requirements.check(criterion, "criterion of compiled oracles")
     depth = _depth(_by_rank(criterion, "discounts", longest + 2), feature_map.decays(longest + 2))
-    return CompiledOracle.of(compiled.LATTICE, feature_map, longest, criterion, cut=depth)
+    return CompiledOracle.of_search(interleavings.permutation, feature_map, longest, criterion, cut=depth)
 
 
-def prediction(criterion, feature_map, longest, graded=False):
+def prediction(criterion, feature_map, longest, of_grades=False):
     """Make the oracle that finds the predicted ranking, which maximises w.phi; its value does not include the loss."""
-    if graded:
+    if of_grades:
         gaining = criterion if hasattr(criterion, "gains") else None
-        return CompiledOracle.of_grades(compiled.PREDICTED, feature_map, longest, gaining)
+        loss = graded.pair_losses if gaining is None else graded.top_losses
+        kernels = (graded.predicted, loss, _weigh_grades(feature_map), graded.share_ties)
+        return CompiledOracle.of_grades(kernels, feature_map, longest, gaining, predicts=True)
     discounted = criterion if hasattr(criterion, "discounts") else None
-    by_score = CompiledOracle.of(compiled.PREDICTED, feature_map, longest, discounted)
+    loss = interleavings.pair_losses if discounted is None else interleavings.discounted_losses
+    # The prediction of phi_mrr is not the order by score, which the loss is of.
+    best = (interleavings.predicted_first,) if feature_map.kernel == maps.FIRST_RELEVANT else ()
+    kernels = (interleavings.predicted, loss, *best, _weigh(feature_map), maps.share_ties)
+    by_score = CompiledOracle.of(kernels, feature_map, longest, discounted, predicts=True)
     if discounted is not None or auc_partial_order in criterion.oracles.values():
         return by_score
 
@@ -374,7 +413,7 @@ def graded_auc_partial_order(criterion, feature_map, longest):
 
     The maximum is over pair assignments, which with three or more grades need not form a ranking.
     """
-    return CompiledOracle.of_grades(compiled.AUC, feature_map, longest)
+    return CompiledOracle.of_grades((graded.auc,), feature_map, longest)
 
 
 def graded_partial_order(criterion, feature_map, longest):
@@ -384,7 +423,8 @@ def graded_partial_order(criterion, feature_map, longest):
     at a document with probability gain, and a rank counts by the probability that a reader gets there. With m grades in a
     query, O(n log n + m C(k + m, m)), see `structrank._kernels.counts`.
     """
-    return CompiledOracle.of_grades(compiled.COUNTS, feature_map, longest, criterion)
+    kernels = (counts.find, graded.top_losses, _weigh_grades(feature_map), graded.share_ties)
+    return CompiledOracle.of_grades(kernels, feature_map, longest, criterion)
 
 
 def graded_ndcg_permutation(criterion, feature_map, longest):
@@ -448,7 +488,9 @@ def _assignment(criterion, feature_map, longest, labels_and_credits):
         coefficients = np.empty(scores.shape[0])
         coefficients[alike] = (np.bincount(group, (decay[ranks] - c_ideal)[alike]) / size)[group]
         result = Violated(coefficients, losses, np.empty_like(losses), ranks=ranks)
-        values(scores, starts, coefficients, losses, result.values)
+        maps.values(
+            compiled.make_block(scores=scores, starts=starts, coefficients=coefficients, losses=losses, values=result.values)
+        )
         return result
 
     return oracle

@@ -1,8 +1,16 @@
 """The cache of compiled functions: reused while all sources are unchanged, and recompiled after a change."""
 
+import itertools
 import os
+import pickle
 import subprocess
 import sys
+import types
+
+import pytest
+
+from structrank._kernels import linear
+from structrank._support import compile_time
 
 CALLER = """
 from structrank._support.compile import kernel
@@ -55,3 +63,90 @@ def test_kernels_run_as_python_if_jit_is_disabled(tmp_path):
     (tmp_path / "caller.py").write_text(CALLER)
     (tmp_path / "callee.py").write_text(CALLEE.format(factor=2))
     assert run("from caller import g; print(g(10))", tmp_path, NUMBA_DISABLE_JIT="1") == [21]
+
+
+DAMAGES = {
+    "empty": lambda content: b"",
+    "truncated": lambda content: content[: len(content) // 2],
+    "another pickle": lambda content: pickle.dumps({"a": 1}),
+    "one bit": lambda content: content[:-40] + bytes([content[-40] ^ 1]) + content[-39:],
+}
+
+
+def test_a_damaged_cache_is_compiled_anew_once(tmp_path):
+    (tmp_path / "caller.py").write_text(CALLER)
+    (tmp_path / "callee.py").write_text(CALLEE.format(factor=2))
+    assert call(tmp_path) == [21, 0]
+    for kind, damage in itertools.product(["nbi", "nbc"], DAMAGES):
+        files = list(tmp_path.rglob(f"*.{kind}"))
+        assert files
+        for path in files:
+            path.write_bytes(DAMAGES[damage](path.read_bytes()))
+        assert call(tmp_path) == [21, 0], (kind, damage)
+    assert call(tmp_path) == [21, 1]
+    (mark,) = tmp_path.rglob("*.sha256")
+    mark.write_bytes(b"\xff")
+    assert call(tmp_path) == [21, 0]
+
+
+ADDRESS = """
+from numba import types
+from structrank._support.compile import address_of, caller_of, kernel
+
+SIGNATURE = types.float64(types.float64[::1], types.int64)
+call = caller_of(SIGNATURE)
+
+@kernel
+def pick(values, i):
+    if i >= values.shape[0]:
+        raise IndexError("too large")
+    return values[i]
+
+@kernel
+def double(values, i):
+    return 2.0 * values[i]
+
+@kernel
+def apply(address, values, i):
+    return call(address, (values, i)) + 1.0
+"""
+
+
+def test_kernels_call_others_by_address_and_are_compiled_once(tmp_path):
+    (tmp_path / "caller.py").write_text(ADDRESS)
+    code = """
+import numpy as np
+from caller import *
+values = np.array([1.0, 5.0])
+for f in (pick, double):
+    print(int(apply(address_of(f, SIGNATURE), values, 1)))
+try:
+    apply(address_of(pick, SIGNATURE), values, 2)
+except IndexError as error:
+    print(len(str(error)))
+print(len(apply.signatures), sum(sum(f.stats.cache_hits.values()) for f in (pick, double)))
+"""
+    assert run(code, tmp_path) == [6, 11, 9, 1, 0]
+    assert run(code, tmp_path) == [6, 11, 9, 1, 2]
+
+
+def test_compiling_for_a_second_is_logged_once_and_shown_on_progress_lines(monkeypatch, caplog, capsys):
+    clock, times = compile_time._Clock(), iter([0.0, 0.5, 0.9, 1.2, 1.4, 1.6, 1.8, 2.0])
+    monkeypatch.setattr(compile_time.time, "perf_counter", lambda: next(times))
+    shown = []
+
+    class Line:
+        announce = staticmethod(shown.append)
+
+    line, start = Line(), types.SimpleNamespace(data={"dispatcher": linear.add_slopes})
+    compile_time.show_on(line)
+    with caplog.at_level("INFO", logger="structrank"):
+        clock.on_start(start)  # at 0.0, looks at 0.5
+        clock.on_start(start)  # 0.9
+        assert not shown
+        clock.on_end(start)  # 1.2
+        clock.on_end(start)
+    assert shown == [compile_time.MESSAGE]
+    assert [record.getMessage() for record in caplog.records] == shown
+    assert clock.total == pytest.approx(1.4)
+    assert capsys.readouterr() == ("", "")

@@ -83,7 +83,7 @@ def make_lattice(n_grades, k, discount):
     return _make_blocks(n_grades, k, ends), (ends, counts, sources, discounts)
 
 
-@kernel
+@kernel(inner=True)
 def _make_blocks(n_grades, k, ends):
     sizes = np.ones((max(n_grades, _INNER), k + 2), np.int64)
     for g in range(_INNER, n_grades):
@@ -116,8 +116,8 @@ def _make_blocks(n_grades, k, ends):
     return sizes, firsts, previous
 
 
-@kernel
-def make_workspace(longest, n_grades, k, lattice):
+@kernel(inner=True)
+def _make_workspace(longest, n_grades, k, lattice):
     """Allocate the arrays that queries share."""
     (_, firsts, _), (ends, _, _, _) = lattice
     n, n_cells = max(n_grades, _INNER) + 1, ends[k]
@@ -131,7 +131,7 @@ def make_workspace(longest, n_grades, k, lattice):
     return documents, by_grade, tails, levels, credits, (*steps, np.ones(n_cells), np.zeros(n_cells)), np.empty(firsts[-1])
 
 
-@kernel
+@kernel(inner=True)
 def ideal_credit(counts, gain, discount, k, cascade):
     """Compute the credit of the ideal ranking, by decreasing grade, in the top k."""
     credit, reach, rank = 0.0, 1.0, 0
@@ -144,7 +144,7 @@ def ideal_credit(counts, gain, discount, k, cascade):
     return credit
 
 
-@kernel
+@kernel(inner=True)
 def _sort_into_grades(scores, grades, n_grades, k, documents, by_grade, above, tails):
     """List the documents of each grade by score, with what the tail needs; scores are multiplied by 2 / N.
 
@@ -185,7 +185,7 @@ def _sort_into_grades(scores, grades, n_grades, k, documents, by_grade, above, t
         seen[g] = c + 1
 
 
-@kernel
+@kernel(inner=True)
 def _fill_tails(documents, by_grade, n_grades, k, above, tails):
     """Complete ``tails[a, c_a, b * (k + 1) + c_b]``: value of the pairs of a and b by score, without the first c documents."""
     keys, _, sums = documents
@@ -208,7 +208,7 @@ def _fill_tails(documents, by_grade, n_grades, k, above, tails):
                     tails[a, c, first + j + 1] = tails[a, c, first + j] - passed
 
 
-@kernel
+@kernel(inner=True)
 def _fill_cells(documents, by_grade, depth, cells, powers, tails, by_cell, cascade):
     """Prepare for each cell what depends on the counts of the inner grades alone.
 
@@ -247,27 +247,20 @@ def _fill_cells(documents, by_grade, depth, cells, powers, tails, by_cell, casca
 
 
 @kernel
-def find(scores, starts, grades, grade_starts, gains, discount, k, cascade, lattice, workspace, ranking):
-    """Find the most violated ranking of each query.
+def find(block):
+    """Find the most violated ranking of each query of a `structrank._kernels.oracles.GradedBlock`.
 
-    Parameters
-    ----------
-    scores, grades : (n_docs,) arrays
-        Sorted; grades are numbers 0, 1, ... within each query, and each number occurs.
-    starts, grade_starts : (n_queries + 1,) arrays
-        Start of the documents, and of the entries of `gains`, of each query.
-    gains : array
-        Gain of each grade of each query.
-    discount : (k,) array or longer
-    k : int
-        Cutoff; at most the length of the longest query.
-    cascade : bool
-        Whether readers stop at a document with probability gain.
-    lattice, workspace
-        From `make_lattice` and `make_workspace`.
-    ranking : (n_docs,) array of int
-        Result: positions within the query, best first.
+    Its settings are k, a cutoff of at most the length of the longest query, and whether readers stop at a document with
+    probability gain; its lattice is from `make_lattice`.
     """
+    scores, starts, grades, grade_starts = block.scores, block.starts, block.grades, block.grade_starts
+    gains, ranking, discount, k, cascade = block.gains, block.ranking, block.table[0], block.settings[0], block.settings[1] == 1
+    longest, most_grades = np.int64(0), np.int64(2)  # literals as arguments would have compiled functions of their own
+    for q in range(starts.shape[0] - 1):
+        longest = max(longest, starts[q + 1] - starts[q])
+        most_grades = max(most_grades, grade_starts[q + 1] - grade_starts[q])
+    lattice = block.lattice
+    workspace = _make_workspace(longest, most_grades, k, lattice)
     documents, by_grade, (above, tails, tail_sums), levels, (worth, powers), by_cell, value = workspace
     _, cells = lattice
     counts, _, _ = by_grade
@@ -285,7 +278,7 @@ def find(scores, starts, grades, grade_starts, gains, discount, k, cascade, latt
                 for c in range(depth):
                     powers[g, c + 1] = powers[g, c] * (1.0 - gain[g])
         _fill_cells(documents, by_grade, depth, cells, powers, tails, by_cell, cascade)
-        block = _best_block(
+        best_block = _best_block(
             documents,
             by_grade,
             n_grades,
@@ -299,11 +292,11 @@ def find(scores, starts, grades, grade_starts, gains, discount, k, cascade, latt
             cascade,
             value,
         )
-        _trace_back(block, documents, by_grade, n_grades, depth, lattice, (worth, powers), discount, value, chosen)
+        _trace_back(best_block, documents, by_grade, n_grades, depth, lattice, (worth, powers), discount, value, chosen)
         _append_tail(some_grades, n_grades, by_grade, depth, chosen)
 
 
-@kernel
+@kernel(inner=True)
 def _step_to_block(value, source, target, n_cells, passing, credit, discounts, placed, chances, is_first):
     """Place a document of a grade outside the cells: steps to all cells of a block from the same cells of another."""
     source, target, placed = np.uintp(source), np.uintp(target), np.uintp(placed)
@@ -317,7 +310,7 @@ def _step_to_block(value, source, target, n_cells, passing, credit, discounts, p
         value[target + i] = candidate if candidate > known else known
 
 
-@kernel
+@kernel(inner=True)
 def _step_within_block(value, target, n_cells, rest, rest_sum, reach, worth, placed, cells, by_cell, cascade):
     """Place documents of the inner grades, in order of the cells, and so of their sums."""
     _, _, sources, discounts = cells
@@ -339,7 +332,7 @@ def _step_within_block(value, target, n_cells, rest, rest_sum, reach, worth, pla
         value[target + cell] = best - rest_sum
 
 
-@kernel
+@kernel(inner=True)
 def _best_block(documents, by_grade, n_grades, k, depth, lattice, tables, levels, credits, by_cell, cascade, value):
     """Fill the lattice; return the block of the best path, and leave its counts in the third array of `by_grade`."""
     keys, _, sums = documents
@@ -416,7 +409,7 @@ def _best_block(documents, by_grade, n_grades, k, depth, lattice, tables, levels
             count[g], start[g] = 0, start[top]
 
 
-@kernel
+@kernel(inner=True)
 def _trace_back(block, documents, by_grade, n_grades, depth, lattice, credits, discount, value, chosen):
     """Follow the best path backwards: at each state, the step of largest value was taken."""
     keys, members, sums = documents
@@ -450,7 +443,7 @@ def _trace_back(block, documents, by_grade, n_grades, depth, lattice, credits, d
         chosen[rank] = members[begins[step] + count[step]]
 
 
-@kernel
+@kernel(inner=True)
 def _append_tail(grades, n_grades, by_grade, depth, chosen):
     """Append the documents that are not in the top to the ranking, in order of score."""
     _, _, in_top = by_grade

@@ -1,17 +1,19 @@
 """Coefficients of an interleaving, one per document: phi(y) - phi(y*) = sum_i coefficient_i x_i.
 
-The arguments `scores`, `starts`, `n_relevant` and `before` are those of `structrank._kernels.interleavings`; coefficients
-are in the same sorted order.
+The argument is a block of queries, see `structrank._kernels.oracles`; coefficients are in the sorted order of its documents.
 """
 
 import numpy as np
 
 from structrank._support.compile import REORDER, kernel
 
+PARTIAL_ORDER, FIRST_RELEVANT, PERMUTATION = range(3)
+
 
 @kernel
-def partial_order(starts, n_relevant, before, coefficients):
+def partial_order(block):
     """Weight each wrong pair of a relevant and an irrelevant document by 2 / (n+ n-)."""
+    starts, n_relevant, before, coefficients = block.starts, block.n_relevant, block.before, block.coefficients
     for q in range(n_relevant.shape[0]):
         n_irrelevant = starts[q + 1] - starts[q] - n_relevant[q]
         scale = 2.0 / (n_relevant[q] * n_irrelevant)
@@ -32,8 +34,9 @@ def partial_order(starts, n_relevant, before, coefficients):
 
 
 @kernel
-def first_relevant(starts, n_relevant, before, coefficients):
+def first_relevant(block):
     """Weight the pairs of the first relevant document, that of lowest score, and the irrelevant ones before it by 1."""
+    starts, n_relevant, before, coefficients = block.starts, block.n_relevant, block.before, block.coefficients
     for q in range(n_relevant.shape[0]):
         first_irrelevant = starts[q] + n_relevant[q]
         ahead = before[starts[q]]
@@ -45,8 +48,10 @@ def first_relevant(starts, n_relevant, before, coefficients):
 
 
 @kernel
-def permutation(starts, n_relevant, before, decay, decay_sums, coefficients):
+def permutation(block):
     """Weight each document by A(rank) minus the mean of A over the ideal ranks of its relevance."""
+    starts, n_relevant, before, coefficients = block.starts, block.n_relevant, block.before, block.coefficients
+    decay, decay_sums = block.table[2], block.table[3]
     for q in range(n_relevant.shape[0]):
         n_first, n_docs = n_relevant[q], starts[q + 1] - starts[q]
         relevant_mean = decay_sums[n_first] / n_first
@@ -63,12 +68,13 @@ def permutation(starts, n_relevant, before, decay, decay_sums, coefficients):
 
 
 @kernel
-def share_ties(scores, starts, n_first, coefficients):
+def share_ties(block):
     """Replace the coefficients of tied documents (within each part of a query) by their mean.
 
     All orders of tied documents are equally violated, so their mean is also a valid plane, and it does not depend on the
     order of the rows.
     """
+    scores, starts, n_first, coefficients = block.scores, block.starts, block.n_relevant, block.coefficients
     for q in range(n_first.shape[0]):
         some = scores[starts[q] : starts[q + 1]]
         n_tied = 0
@@ -92,11 +98,12 @@ def share_ties(scores, starts, n_first, coefficients):
 
 
 @kernel(fastmath=REORDER)
-def values(scores, starts, coefficients, losses, out):
-    """Compute w.(phi(y) - phi(y*)) + loss of each query; never negative, as y* itself has 0."""
+def values(block):
+    """Compute w.(phi(y) - phi(y*)) + loss (none for predictions) of each query; never negative, as y* itself has 0."""
+    scores, starts, coefficients, losses = block.scores, block.starts, block.coefficients, block.losses
     for q in range(losses.shape[0]):
         some, weights = scores[starts[q] : starts[q + 1]], coefficients[starts[q] : starts[q + 1]]
-        total = losses[q]
+        total = 0.0 if block.settings[2] else losses[q]
         for i in range(some.shape[0]):
             total += weights[i] * some[i]
-        out[q] = max(total, 0.0)
+        block.values[q] = max(total, 0.0)

@@ -16,7 +16,7 @@ from structrank._kernels.counts import ideal_credit
 from structrank._support.compile import kernel
 
 
-@kernel
+@kernel(inner=True)
 def _add(tree, grade):
     """Count one more document of `grade` in a Fenwick tree."""
     i = grade + 1
@@ -25,7 +25,7 @@ def _add(tree, grade):
         i += i & -i
 
 
-@kernel
+@kernel(inner=True)
 def _count_below(tree, grade):
     """Count the documents of grades below `grade`."""
     total = 0
@@ -37,7 +37,7 @@ def _count_below(tree, grade):
 
 
 @kernel
-def auc(scores, starts, grades, coefficients, losses):
+def auc(block):
     """Find the most violated pair assignment: a pair is wrong if its scores are less than 1/2 apart.
 
     Two sweeps by score count for each document the wrong pairs with lower and with higher grades; O(n log grades).
@@ -49,6 +49,7 @@ def auc(scores, starts, grades, coefficients, losses):
     grades : (n_docs,) array of int
         Labels of the same documents as numbers 0, 1, ... within each query.
     """
+    scores, starts, grades, coefficients, losses = block.scores, block.starts, block.grades, block.coefficients, block.losses
     for q in range(losses.shape[0]):
         start, stop = starts[q], starts[q + 1]
         n_grades = 0
@@ -85,8 +86,9 @@ def auc(scores, starts, grades, coefficients, losses):
 
 
 @kernel
-def predicted(scores, starts, ranking):
+def predicted(block):
     """Rank by score; of tied documents the lowest grade comes first, so that a w that ties all documents earns no credit."""
+    scores, starts, ranking = block.scores, block.starts, block.ranking
     for q in range(starts.shape[0] - 1):
         start, stop = starts[q], starts[q + 1]
         first = start
@@ -99,7 +101,7 @@ def predicted(scores, starts, ranking):
             first = end
 
 
-@kernel
+@kernel(inner=True)
 def _make_counts(grade_starts):
     """Allocate counts for the query with the most grades."""
     most = 0
@@ -108,7 +110,7 @@ def _make_counts(grade_starts):
     return np.empty(most, np.int64), np.empty(most, np.int64)
 
 
-@kernel
+@kernel(inner=True)
 def _count_grades(grades, counts, higher):
     """Count the documents of each grade and of all higher grades; return the number of pairs with different grades."""
     counts[:] = 0
@@ -123,11 +125,13 @@ def _count_grades(grades, counts, higher):
 
 
 @kernel
-def top_losses(starts, grades, grade_starts, gains, ranking, discount, k, cascade, losses):
+def top_losses(block):
     """Compute the loss of each ranking: 1 - credit in the top k / credit of the ideal ranking.
 
     The credit is the sum of ``gain discount[rank]``, in a cascade times the chance that a reader gets to the rank.
     """
+    starts, grades, grade_starts, ranking = block.starts, block.grades, block.grade_starts, block.ranking
+    gains, losses, discount, k, cascade = block.gains, block.losses, block.table[0], block.settings[0], block.settings[1] == 1
     all_counts, all_higher = _make_counts(grade_starts)
     for q in range(losses.shape[0]):
         gain = gains[grade_starts[q] : grade_starts[q + 1]]
@@ -145,8 +149,10 @@ def top_losses(starts, grades, grade_starts, gains, ranking, discount, k, cascad
 
 
 @kernel
-def pair_losses(starts, grades, grade_starts, ranking, losses):
+def pair_losses(block):
     """Compute the fraction of wrong pairs of different grades of each ranking."""
+    starts, grades, grade_starts, ranking = block.starts, block.grades, block.grade_starts, block.ranking
+    losses = block.losses
     all_counts, all_higher = _make_counts(grade_starts)
     for q in range(losses.shape[0]):
         n_grades = grade_starts[q + 1] - grade_starts[q]
@@ -162,12 +168,14 @@ def pair_losses(starts, grades, grade_starts, ranking, losses):
 
 
 @kernel
-def partial_order(starts, grades, grade_starts, ranking, coefficients):
+def partial_order(block):
     """Weight each wrong pair of different grades by 2 / N, with N the number of such pairs.
 
     A document has higher grades after it and lower grades before it. Their difference falls by 1 with every document of
     another grade, from the number of documents of higher grades.
     """
+    starts, grades, grade_starts, ranking = block.starts, block.grades, block.grade_starts, block.ranking
+    coefficients = block.coefficients
     all_counts, all_higher = _make_counts(grade_starts)
     for q in range(starts.shape[0] - 1):
         n_grades = grade_starts[q + 1] - grade_starts[q]
@@ -182,8 +190,10 @@ def partial_order(starts, grades, grade_starts, ranking, coefficients):
 
 
 @kernel
-def permutation(starts, grades, grade_starts, ranking, decay, decay_sums, coefficients):
+def permutation(block):
     """Weight each document by A(rank) minus the mean of A over the ideal ranks of its grade."""
+    starts, grades, grade_starts, ranking = block.starts, block.grades, block.grade_starts, block.ranking
+    decay, decay_sums, coefficients = block.table[2], block.table[3], block.coefficients
     all_counts, all_higher = _make_counts(grade_starts)
     for q in range(starts.shape[0] - 1):
         n_grades = grade_starts[q + 1] - grade_starts[q]
@@ -197,8 +207,9 @@ def permutation(starts, grades, grade_starts, ranking, decay, decay_sums, coeffi
 
 
 @kernel
-def share_ties(scores, starts, grades, coefficients):
+def share_ties(block):
     """Replace the coefficients of documents of equal score and grade by their mean, see `feature_maps.share_ties`."""
+    scores, starts, grades, coefficients = block.scores, block.starts, block.grades, block.coefficients
     for q in range(starts.shape[0] - 1):
         start = starts[q]
         while start < starts[q + 1]:

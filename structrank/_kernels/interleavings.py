@@ -22,8 +22,10 @@ from structrank._support.compile import REORDER, kernel
 
 
 @kernel
-def discounted_losses(starts, n_relevant, before, discount, credit, losses):
+def discounted_losses(block):
     """Compute the loss of each query's interleaving."""
+    starts, n_relevant, before, losses = block.starts, block.n_relevant, block.before, block.losses
+    discount, credit = block.table[0], block.table[1]
     for q in range(n_relevant.shape[0]):
         reached = 0.0
         ideal = 0.0
@@ -34,8 +36,9 @@ def discounted_losses(starts, n_relevant, before, discount, credit, losses):
 
 
 @kernel
-def pair_losses(starts, n_relevant, before, losses):
+def pair_losses(block):
     """Compute the fraction of wrong pairs of each query's interleaving."""
+    starts, n_relevant, before, losses = block.starts, block.n_relevant, block.before, block.losses
     for q in range(n_relevant.shape[0]):
         wrong = 0
         for g in range(n_relevant[q]):
@@ -49,7 +52,7 @@ _SIDE_BY_SIDE = 64
 _PADDING, _NEVER_PASSED = 3, (np.inf, 0.0)
 
 
-@kernel
+@kernel(inner=True)
 def _split_relevant(relevant, irrelevant, worth, falls, start, stop, fewest, workspace, split):
     """Choose ``split[j] >= fewest``, the number of relevant documents before irrelevant j, for j from `start` to `stop`.
 
@@ -58,25 +61,24 @@ def _split_relevant(relevant, irrelevant, worth, falls, start, stop, fewest, wor
     the choice of the middle document halves the work for the others.
     """
     stack, amounts, largest = workspace
-    stack[0, :] = (start, stop, fewest, relevant.shape[0])
+    lows, highs, least, mosts = stack[0], stack[1], stack[2], stack[3]
+    lows[0], highs[0], least[0], mosts[0] = start, stop, fewest, relevant.shape[0]
     depth = 1 if start < stop else 0
     while depth > 0:
         depth -= 1
-        low, high, fewest, most = stack[depth]
+        low, high, few, most = lows[depth], highs[depth], least[depth], mosts[depth]
         # A long range is split at its middle document.
         some = slice(low, high) if high - low <= _SIDE_BY_SIDE else slice((low + high) // 2, (low + high) // 2 + 1)
-        _choose_side_by_side(
-            relevant[:most], irrelevant[some], worth, falls[some.start :], fewest, amounts, largest, split[some]
-        )
+        _choose_side_by_side(relevant[:most], irrelevant[some], worth, falls[some.start :], few, amounts, largest, split[some])
         if some.start > low:
-            stack[depth, :] = (low, some.start, fewest, split[some.start])
+            lows[depth], highs[depth], least[depth], mosts[depth] = low, some.start, few, split[some.start]
             depth += 1
         if some.stop < high:
-            stack[depth, :] = (some.stop, high, split[some.start], most)
+            lows[depth], highs[depth], least[depth], mosts[depth] = some.stop, high, split[some.start], most
             depth += 1
 
 
-@kernel
+@kernel(inner=True)
 def _choose_side_by_side(relevant, irrelevant, worth, falls, fewest, amounts, largest, split):
     """Choose independently for each irrelevant document; `falls` starts with the entries of the first, after the padding."""
     n = irrelevant.shape[0]
@@ -109,7 +111,7 @@ def _choose_side_by_side(relevant, irrelevant, worth, falls, fewest, amounts, la
             largest[j], split[j] = most, choice
 
 
-@kernel
+@kernel(inner=True)
 def _place_relevant(split, n_relevant, before):
     """Convert the non-decreasing `split` to `before`: the number of irrelevant documents whose split is at most g."""
     for g in range(n_relevant):
@@ -121,7 +123,7 @@ def _place_relevant(split, n_relevant, before):
         before[g] = max(before[g], before[g - 1])
 
 
-@kernel(fastmath=REORDER)
+@kernel(inner=True, fastmath=REORDER)
 def _gain(relevant, irrelevant_sums, worth, discount, before):
     """Compute the gain over the ideal ranking; `irrelevant_sums` are prefix sums of the irrelevant scores."""
     gain = 0.0
@@ -132,21 +134,25 @@ def _gain(relevant, irrelevant_sums, worth, discount, before):
 
 
 @kernel
-def unclipped(scores, starts, n_relevant, discount, credit, convex_from, before):
+def unclipped(block):
     """Find the best interleaving for MAP and NDCG-NC, whose discount is convex from rank `convex_from` (0 or 1) on.
 
     All gains are in units of 2 / (n+ n-), the weight of a pair in w.phi.
     """
+    scores, starts, n_relevant, before = block.scores, block.starts, block.n_relevant, block.before
+    discount, credit, convex_from = block.table[0], block.table[1], block.settings[1]
     longest = 0
     for q in range(n_relevant.shape[0]):
         longest = max(longest, starts[q + 1] - starts[q])
     falls = np.zeros(_PADDING + longest)
-    falls[_PADDING:] = discount[:longest] - discount[1 : longest + 1]
+    for rank in range(longest):
+        falls[_PADDING + rank] = discount[rank] - discount[rank + 1]
     worth = np.empty(longest)
     split = np.empty(longest, np.int64)
     irrelevant_first = np.empty(longest, np.int64)
     irrelevant_sums = np.zeros(longest + 1)
-    workspace = np.empty((64, 4), np.int64), np.empty(_SIDE_BY_SIDE), np.empty(_SIDE_BY_SIDE)
+    none = np.int64(0)  # a literal 0 or 1 as argument would have a compiled function of its own
+    workspace = np.empty((4, 64), np.int64), np.empty(_SIDE_BY_SIDE), np.empty(_SIDE_BY_SIDE)
     for q in range(n_relevant.shape[0]):
         relevant = scores[starts[q] : starts[q] + n_relevant[q]]
         irrelevant = scores[starts[q] + n_relevant[q] : starts[q + 1]]
@@ -157,7 +163,7 @@ def unclipped(scores, starts, n_relevant, discount, credit, convex_from, before)
             ideal += credit[g] * discount[g]
         for g in range(relevant.shape[0]):
             worth[g] = 0.5 * relevant.shape[0] * irrelevant.shape[0] * credit[g] / ideal
-        _split_relevant(relevant, irrelevant, worth, falls, convex_from, irrelevant.shape[0], 0, workspace, choices)
+        _split_relevant(relevant, irrelevant, worth, falls, convex_from, irrelevant.shape[0], none, workspace, choices)
         if convex_from == 0:
             _place_relevant(choices, relevant.shape[0], chosen)
             continue
@@ -165,16 +171,17 @@ def unclipped(scores, starts, n_relevant, discount, credit, convex_from, before)
         choices[0] = 0
         _place_relevant(choices, relevant.shape[0], irrelevant_first)
         ahead_of_all = irrelevant_first[0]  # irrelevant documents to be moved after the first relevant one
-        _split_relevant(relevant, irrelevant, worth, falls, 0, ahead_of_all, 1, workspace, choices)
+        _split_relevant(relevant, irrelevant, worth, falls, none, ahead_of_all, convex_from, workspace, choices)
         _place_relevant(choices, relevant.shape[0], chosen)
         for b in range(irrelevant.shape[0]):
             irrelevant_sums[b + 1] = irrelevant_sums[b] + irrelevant[b]
         gain = _gain(relevant, irrelevant_sums, worth, discount, chosen)
         if _gain(relevant, irrelevant_sums, worth, discount, irrelevant_first) > gain:
-            chosen[: relevant.shape[0]] = irrelevant_first[: relevant.shape[0]]
+            for g in range(relevant.shape[0]):
+                chosen[g] = irrelevant_first[g]
 
 
-@kernel
+@kernel(inner=True)
 def _sums_and_score_order(relevant, irrelevant, scale, irrelevant_sums, relevant_sums, by_score, after_gain):
     """Prepare the ranks beyond the cutoff, where only the scores matter.
 
@@ -197,12 +204,14 @@ def _sums_and_score_order(relevant, irrelevant, scale, irrelevant_sums, relevant
 
 
 @kernel
-def ndcg(scores, starts, n_relevant, discount, k, before):
+def ndcg(block):
     """Find the best interleaving for NDCG@k.
 
     For each number m of relevant documents in the top k: the head, a dynamic programme over (g < m, before[g]) with a running
     prefix maximum per row, plus the tail, the other relevant documents ranked by score, but not above rank k.
     """
+    scores, starts, n_relevant, before = block.scores, block.starts, block.n_relevant, block.before
+    discount, k = block.table[0], block.settings[0]
     longest = 0
     rows = 0
     for q in range(n_relevant.shape[0]):
@@ -266,12 +275,14 @@ def ndcg(scores, starts, n_relevant, discount, k, before):
 
 
 @kernel
-def mrr_partial_order(scores, starts, n_relevant, discount, k, before):
+def mrr_partial_order(block):
     """Find the best interleaving for MRR@k with phi_po.
 
     One candidate for each number r < k of irrelevant documents before the first relevant one, and one for all r >= k; the other
     relevant documents are ranked by score, but not above the first.
     """
+    scores, starts, n_relevant, before = block.scores, block.starts, block.n_relevant, block.before
+    discount, k = block.table[0], block.settings[0]
     longest = 0
     for q in range(n_relevant.shape[0]):
         longest = max(longest, starts[q + 1] - starts[q])
@@ -306,13 +317,15 @@ def mrr_partial_order(scores, starts, n_relevant, discount, k, before):
 
 
 @kernel
-def mrr_first(scores, starts, n_relevant, discount, k, before):
+def mrr_first(block):
     """Find the most violated ranking for MRR@k with phi_mrr.
 
     phi_mrr depends only on the first relevant document and the irrelevant ones before it, so the relevant document of lowest
     score comes first: here ``before`` lists the relevant documents by increasing score. The order after the first does not
     matter; they follow it directly.
     """
+    scores, starts, n_relevant, before = block.scores, block.starts, block.n_relevant, block.before
+    discount, k = block.table[0], block.settings[0]
     for q in range(n_relevant.shape[0]):
         worst = scores[starts[q] + n_relevant[q] - 1]
         irrelevant = scores[starts[q] + n_relevant[q] : starts[q + 1]]
@@ -328,12 +341,14 @@ def mrr_first(scores, starts, n_relevant, discount, k, before):
 
 
 @kernel
-def permutation(scores, starts, n_relevant, discount, credit, decay, depth, before):
+def permutation(block):
     """Find the best ranking for phi_dorm, `depth` ranks deep (below, decay and discount are 0).
 
     A ranking is a lattice path: rank g + b holds relevant g or irrelevant b. ``value[b]`` is the best value over all orders of
     the first g relevant and b irrelevant documents, updated row by row in g.
     """
+    scores, starts, n_relevant, before = block.scores, block.starts, block.n_relevant, block.before
+    discount, credit, decay, depth = block.table[0], block.table[1], block.table[2], block.settings[0]
     longest = 0
     cells = 0
     for q in range(n_relevant.shape[0]):
@@ -381,11 +396,12 @@ def permutation(scores, starts, n_relevant, discount, credit, decay, depth, befo
 
 
 @kernel
-def predicted(scores, starts, n_relevant, before):
+def predicted(block):
     """Find the interleaving by score, the prediction of phi_po and phi_dorm.
 
     Ties go to irrelevant documents, so that a w that ties all documents earns no credit.
     """
+    scores, starts, n_relevant, before = block.scores, block.starts, block.n_relevant, block.before
     for q in range(n_relevant.shape[0]):
         first_irrelevant = starts[q] + n_relevant[q]
         b = first_irrelevant
@@ -396,11 +412,12 @@ def predicted(scores, starts, n_relevant, before):
 
 
 @kernel
-def predicted_first(scores, starts, n_relevant, before):
+def predicted_first(block):
     """Find the ranking that maximises w.phi_mrr: it is not the sorted order.
 
     The relevant document of lowest score comes first among the relevant ones, after all irrelevant ones with a higher score.
     """
+    scores, starts, n_relevant, before = block.scores, block.starts, block.n_relevant, block.before
     for q in range(n_relevant.shape[0]):
         first_irrelevant = starts[q] + n_relevant[q]
         ahead = 0

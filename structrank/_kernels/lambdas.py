@@ -133,7 +133,7 @@ def workspace(longest):
     return np.empty((7, longest)), np.empty((4, longest + 1), np.int64), make_workspace(longest, np.int64)
 
 
-@kernel
+@kernel(inner=True)
 def _push_by_tail(plan, difference, tail, weight):
     """Return force and second derivative for a pair in which the better document leads by `difference` in score.
 
@@ -150,7 +150,7 @@ def _push_by_tail(plan, difference, tail, weight):
     return weight * tail, slope
 
 
-@kernel
+@kernel(inner=True)
 def _push(plan, difference, weight):
     """Return the result of `_push_by_tail`, with the tail computed from the difference."""
     shift = plan.shift if plan.cost == SIGMOID else 0.0
@@ -167,13 +167,13 @@ def query_lambdas(scores, plan, q, factor, lambdas, curvatures, buffers):
     keys, gains, upper, lower, force, bend, powers = numbers
     order, places, starts, spare = integers
     first = plan.indptr[q]
-    n = 0
+    n = none = np.int64(0)  # literals as arguments would have compiled functions of their own
     for i in range(scores.shape[0]):
         if plan.segments[first + i] >= 0:
             keys[n] = scores[i]
             order[n] = i
             n += 1
-    sort_descending(keys, order, 0, n, sort_buffers)
+    sort_descending(keys, order, none, n, sort_buffers)
     for rank in range(n):
         gains[rank] = plan.gains[first + order[rank]]
         force[rank] = 0.0
@@ -201,7 +201,7 @@ def query_lambdas(scores, plan, q, factor, lambdas, curvatures, buffers):
     return pairs
 
 
-@kernel
+@kernel(inner=True)
 def _push_pairs(plan, first, n, reach, groups, keys, powers, gains, upper, lower, force, bend, order, places, starts, spare):
     """Push all pairs of different segments; the ranks of each segment are listed in increasing order."""
     shift = plan.shift if plan.cost == SIGMOID else 0.0
@@ -215,7 +215,8 @@ def _push_pairs(plan, first, n, reach, groups, keys, powers, gains, upper, lower
     by_distance = not smooth and plan.margin > 0.0
     if smooth:
         reach = n
-    spare[: groups.shape[0]] = starts[: groups.shape[0]]
+    for segment in range(groups.shape[0]):
+        spare[segment] = starts[segment]
     for rank in range(n):
         segment = plan.segments[first + order[rank]]
         places[spare[segment]] = rank
@@ -257,7 +258,7 @@ def _push_pairs(plan, first, n, reach, groups, keys, powers, gains, upper, lower
     return pairs
 
 
-@kernel
+@kernel(inner=True)
 def _push_neighbours(plan, first, n, groups, keys, gains, upper, lower, force, bend, order):
     """Push documents that are neighbours in the ranking."""
     pairs = 0
@@ -279,7 +280,7 @@ def _push_neighbours(plan, first, n, groups, keys, gains, upper, lower, force, b
     return pairs
 
 
-@kernel
+@kernel(inner=True)
 def _push_to_ideal(plan, first, n, groups, gains, upper, lower, force, order, places, starts, spare):
     """Push each document against the document at its ideal rank, by at most 1.
 
@@ -288,7 +289,8 @@ def _push_to_ideal(plan, first, n, groups, gains, upper, lower, force, order, pl
     """
     for rank in range(n):
         places[rank] = plan.segments[first + order[rank]]
-    spare[: groups.shape[0]] = starts[: groups.shape[0]]
+    for segment in range(groups.shape[0]):
+        spare[segment] = starts[segment]
     pairs = 0
     for rank in range(n):
         own = places[rank]

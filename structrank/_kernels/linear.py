@@ -22,7 +22,7 @@ def _dense_scores(X, rows, first, w, out):
         out[i] = total
 
 
-@kernel(fastmath=REORDER)
+@kernel(inner=True, fastmath=REORDER)
 def _dense_slope(X, rows, first, coefficients, numbers, factors, out):
     """Add to `out` the sum of ``coefficients[i] * X[rows[i]]``; `numbers` and `factors` are workspaces."""
     n = 0
@@ -56,7 +56,7 @@ def _sparse_scores(data, indices, indptr, rows, first, w, out):
         out[i] = total
 
 
-@kernel(fastmath=REORDER)
+@kernel(inner=True, fastmath=REORDER)
 def _sparse_slope(data, indices, indptr, rows, first, coefficients, out):
     for i in range(coefficients.shape[0]):
         coefficient = coefficients[i]
@@ -67,22 +67,24 @@ def _sparse_slope(data, indices, indptr, rows, first, coefficients, out):
                 out[np.uintp(columns[j])] += coefficient * values[j]
 
 
-def _scores(matrix, rows, first, w, out):
-    raise NotImplementedError  # overloaded by `_choose_scores` in compiled code
+def scores(matrix, rows, first, w, out):
+    """Write the scores of ``out.shape[0]`` rows to `out`: those in `rows`, or from `first` on if `rows` is empty."""
+    write = _dense_scores if len(matrix) == 1 else _sparse_scores
+    write(*matrix, rows, first, w, out)
 
 
-def _slope(matrix, rows, first, coefficients, numbers, factors, out):
-    raise NotImplementedError
-
-
-@overload(_scores)
+@overload(scores, inline="always")
 def _choose_scores(matrix, rows, first, w, out):
     if len(matrix) == 1:
         return lambda matrix, rows, first, w, out: _dense_scores(matrix[0], rows, first, w, out)
     return lambda matrix, rows, first, w, out: _sparse_scores(matrix[0], matrix[1], matrix[2], rows, first, w, out)
 
 
-@overload(_slope)
+def _slope(matrix, rows, first, coefficients, numbers, factors, out):
+    raise NotImplementedError  # overloaded by `_choose_slope` in compiled code
+
+
+@overload(_slope, inline="always")
 def _choose_slope(matrix, rows, first, coefficients, numbers, factors, out):
     if len(matrix) == 1:
         return lambda matrix, rows, first, coefficients, numbers, factors, out: _dense_slope(
@@ -91,12 +93,6 @@ def _choose_slope(matrix, rows, first, coefficients, numbers, factors, out):
     return lambda matrix, rows, first, coefficients, numbers, factors, out: _sparse_slope(
         matrix[0], matrix[1], matrix[2], rows, first, coefficients, out
     )
-
-
-@kernel
-def scores(matrix, rows, first, w, out):
-    """Write the scores of ``out.shape[0]`` rows to `out`: those in `rows`, or from `first` on if `rows` is empty."""
-    _scores(matrix, rows, first, w, out)
 
 
 @kernel
@@ -126,7 +122,7 @@ def add_slopes(matrix, rows, first, coefficients, starts, slots, out):
         _slope(matrix, some_rows, first + start, coefficients[start:stop], numbers, factors, out[slots[first_query]])
 
 
-@kernel(fastmath=REORDER)
+@kernel(inner=True, fastmath=REORDER)
 def _sum_of_zeros(values, zero):
     """Return the sum of 0 times each value: 0, or nan if a value is not finite."""
     total = zero

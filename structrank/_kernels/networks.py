@@ -103,7 +103,7 @@ def train_by_query(X, starts, queries, plan, weights, n_hidden, rate, adam):
 
     Rows ``starts[p]`` to ``starts[p + 1]`` of X are the documents of query ``queries[p]`` of the plan.
     """
-    longest = 0
+    longest = np.int64(0)  # a literal as argument would have a compiled function of its own
     for p in range(queries.shape[0]):
         longest = max(longest, starts[p + 1] - starts[p])
     buffers = workspace(longest)

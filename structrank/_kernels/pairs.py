@@ -18,7 +18,7 @@ def are_few(n_relevant, n_irrelevant):
     return n_relevant * n_irrelevant <= _PAIRS_PER_DOCUMENT * (n_relevant + n_irrelevant)
 
 
-@kernel(fastmath=REORDER)
+@kernel(inner=True, fastmath=REORDER)
 def _count(relevant, irrelevant, of_relevant, of_irrelevant):
     """Count the wrong pairs of each document; return their total."""
     total = 0.0
@@ -51,7 +51,7 @@ def _count(relevant, irrelevant, of_relevant, of_irrelevant):
     return total
 
 
-@kernel
+@kernel(inner=True)
 def _search(relevant, irrelevant, first, of_relevant, of_irrelevant):
     """Count as `_count` does, for sorted relevant documents: the last ones form wrong pairs with an irrelevant document.
 
@@ -87,11 +87,13 @@ def _search(relevant, irrelevant, first, of_relevant, of_irrelevant):
 
 
 @kernel
-def auc(scores, starts, n_relevant, before, coefficients, losses):
+def auc(block):
     """Find the most violated interleaving for AUC, with its coefficients in phi_po.
 
     Queries with few pairs need not be sorted.
     """
+    scores, starts, n_relevant, before = block.scores, block.starts, block.n_relevant, block.before
+    coefficients, losses = block.coefficients, block.losses
     for q in range(n_relevant.shape[0]):
         first_irrelevant = starts[q] + n_relevant[q]
         relevant, irrelevant = scores[starts[q] : first_irrelevant], scores[first_irrelevant : starts[q + 1]]

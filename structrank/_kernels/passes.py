@@ -7,8 +7,8 @@ the results of oracles in Python go through `collect`.
 import numpy as np
 
 from structrank._kernels.linear import add_slopes, first_not_finite, scores
-from structrank._kernels.oracles import AUC, find, find_graded, prepare_graded
-from structrank._kernels.sorting import make_workspace, sort_queries, sort_ties
+from structrank._kernels.oracles import Block, GradedBlock, run, run_graded
+from structrank._kernels.sorting import call_sort_queries, call_sort_ties, make_workspace
 from structrank._support.compile import kernel
 
 
@@ -56,13 +56,17 @@ def sweep(
     n_relevant,
     order,
     graded,
+    sorts,
+    steps,
     settings,
     tables,
+    for_pairs,
     shared,
     part_weights,
     factors,
     slots,
     w,
+    at_zero,
     slope,
     offset,
     value,
@@ -86,10 +90,16 @@ def sweep(
         See `sort_queries`; changed.
     graded : tuple or None
         None for binary relevance. For graded labels ``grades``, the grade of each document as a number 0, 1, ... within its
-        query; ``grade_starts`` of length n_queries + 1, and ``gains[part, grade_starts[q] + grade]``. The two kinds are
-        compiled separately.
-    settings, tables : (n_parts, 4) and (n_parts, 4, n) arrays
-        The oracles, see `structrank._kernels.oracles`.
+        query; ``grade_starts`` of length n_queries + 1; ``gains[part, grade_starts[q] + grade]``; and a lattice for each part.
+        The two kinds are compiled separately.
+    sorts : (2,) array of int
+        Addresses of `sort_queries` and, for graded labels, `sort_ties`.
+    steps : (n_parts, n_steps) array of int
+        Addresses of the kernels of each oracle, see `structrank._kernels.oracles`; 0 for none.
+    settings, tables : (n_parts, 3) and (n_parts, 4, n) arrays
+        Settings and tables of the oracles.
+    for_pairs : bool
+        See `sort_queries`.
     shared : bool
         Whether only the most violated part counts in each query.
     part_weights : (n_parts,) array
@@ -98,6 +108,8 @@ def sweep(
     slots : (1 or n_parts, n_queries) array
         The slot that each query (of each part) adds to.
     w : (n_features,) array
+    at_zero : bool
+        Whether w = 0.
     slope, offset, value : (n_slots, n_features), (n_slots,) and (n_slots,) arrays
         Results are added to these arrays.
 
@@ -108,24 +120,18 @@ def sweep(
     """
     n_parts = settings.shape[0]
     n_kinds = slots.shape[0]  # parts that share their slots share one read of X
-    only_auc = graded is None and n_parts == 1 and settings[0, 0] == AUC
-    at_zero = not np.any(w)
     most_docs, most_queries = 0, 0
     for block in range(blocks.shape[0] - 1):
         most_queries = max(most_queries, blocks[block + 1] - blocks[block])
         most_docs = max(most_docs, starts[blocks[block + 1]] - starts[blocks[block]])
     raw = np.empty(most_docs)
     sorted_scores = np.empty(most_docs)
-    workspace = make_workspace(most_docs, order.dtype)
+    workspace = make_workspace(raw.shape[0], order.dtype)
     ranking = np.empty(most_docs, np.int64)  # or, for binary relevance, the interleaving
     if graded is not None:
-        grades, grade_starts, gains = graded
+        grades, grade_starts, gains, lattices = graded
         sorted_grades = np.empty(most_docs, np.int32)
-        longest, most_grades = 0, 2
-        for q in range(blocks[0], blocks[-1]):
-            longest = max(longest, starts[q + 1] - starts[q])
-            most_grades = max(most_grades, grade_starts[q + 1] - grade_starts[q])
-        prepared = [prepare_graded(settings[part], tables[part], longest, most_grades) for part in range(n_parts)]
+        keys = np.empty(most_docs)  # the grades again, as the same type as scores saves compiling another sort
     coefficients = np.empty((n_parts, most_docs))
     by_row = np.empty((n_kinds, most_docs))
     losses = np.empty((n_parts, most_queries))
@@ -144,40 +150,37 @@ def sweep(
         scores(matrix, some_rows, first - base, w, raw[:n_docs])
         if at_zero and first_not_finite(raw[:n_docs]) >= 0:  # 0 times a finite number is 0
             return False
-        sort_queries(raw[:n_docs], here, n_first, places, sorted_scores[:n_docs], workspace, only_auc)
+        call_sort_queries(sorts[0], (raw[:n_docs], here, n_first, places, sorted_scores[:n_docs], workspace, for_pairs))
         if graded is not None:
             for q in range(n_queries):
                 for i in range(here[q], here[q + 1]):
-                    sorted_grades[i] = grades[first + here[q] + places[i]]
-            sort_ties(sorted_scores[:n_docs], here, sorted_grades, places, workspace)
+                    keys[i] = grades[first + here[q] + places[i]]
+            call_sort_ties(sorts[1], (sorted_scores[:n_docs], here, keys, places, workspace))
+            for i in range(n_docs):
+                sorted_grades[i] = np.int32(keys[i])
         for part in range(n_parts):
+            found = coefficients[part, :n_docs], losses[part, :n_queries], values[part, :n_queries]
             if graded is None:
-                find(
-                    settings[part],
-                    tables[part],
-                    sorted_scores[:n_docs],
-                    here,
-                    n_first,
-                    ranking,
-                    coefficients[part, :n_docs],
-                    losses[part, :n_queries],
-                    values[part, :n_queries],
-                )
+                some = Block(settings[part], tables[part], sorted_scores[:n_docs], here, n_first, ranking, *found)
+                for step in steps[part]:
+                    if step != 0:
+                        run(step, (some,))
             else:
-                find_graded(
+                some_graded = GradedBlock(
                     settings[part],
                     tables[part],
-                    prepared[part],
+                    lattices[part],
                     sorted_scores[:n_docs],
                     here,
                     sorted_grades,
                     grade_starts[low : high + 1],
                     gains[part],
                     ranking,
-                    coefficients[part, :n_docs],
-                    losses[part, :n_queries],
-                    values[part, :n_queries],
+                    *found,
                 )
+                for step in steps[part]:
+                    if step != 0:
+                        run_graded(step, (some_graded,))
         collect(
             coefficients,
             losses,

@@ -1,9 +1,10 @@
 """Sorting by decreasing key: stable, O(n log n), without allocation per query."""
 
 import numpy as np
+from numba import types
 
 from structrank._kernels.pairs import are_few
-from structrank._support.compile import kernel
+from structrank._support.compile import caller_of, kernel
 
 _RUN = 192  # counting is faster than merging up to this length
 
@@ -14,7 +15,7 @@ def make_workspace(n, index_type):
     return np.empty(n), np.empty(n, index_type), np.empty(_RUN + 3, np.float32), np.empty(_RUN, np.int32)
 
 
-@kernel
+@kernel(inner=True)
 def _sort_run(keys, index, workspace):
     """Sort a short run by counting the larger keys for each key: many comparisons, but no branch mispredictions.
 
@@ -96,14 +97,14 @@ def sort_descending(keys, index, start, stop, workspace):
         width *= 2
 
 
-@kernel
+@kernel(inner=True)
 def _middle(a, b, c):
     """Return the median of three numbers."""
     low, high = (a, b) if a < b else (b, a)
     return low if c < low else high if c > high else c
 
 
-@kernel
+@kernel(inner=True)
 def _centre(values):
     """Return a central value: the median of three medians of three values.
 
@@ -195,3 +196,11 @@ def sort_ties(scores, starts, labels, order, workspace):
                 if i - first > 1:
                     sort_descending(labels, order, first, i, workspace)
                 first = i
+
+
+_FLOATS, _INTS, _PLACES = types.float64[::1], types.int64[::1], types.int32[::1]
+_WORKSPACE = types.Tuple((_FLOATS, _PLACES, types.float32[::1], _PLACES))
+# `sort_queries` and `sort_ties` as passes call them, by their addresses.
+SORT_QUERIES = types.none(_FLOATS, _INTS, _INTS, _PLACES, _FLOATS, _WORKSPACE, types.boolean)
+SORT_TIES = types.none(_FLOATS, _INTS, _FLOATS, _PLACES, _WORKSPACE)
+call_sort_queries, call_sort_ties = caller_of(SORT_QUERIES), caller_of(SORT_TIES)

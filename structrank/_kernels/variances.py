@@ -5,7 +5,6 @@ large offsets cost no accuracy; a column that varies by rounding errors only is 
 """
 
 import numpy as np
-from numba.extending import overload
 
 from structrank._support.compile import REORDER, kernel
 
@@ -13,7 +12,7 @@ from structrank._support.compile import REORDER, kernel
 _NOISE = 4.0
 
 
-@kernel
+@kernel(inner=True)
 def _variance(square, total, n, origin, eps):
     """Return the variance of n values from sums of their differences to `origin` and of the squares of these; 0 if noise."""
     variance = (square - total * total / n) / n
@@ -69,20 +68,6 @@ def _sparse(data, indices, indptr, base, rows, starts, shares, out):
             stored[j] = 0
 
 
-def _add(matrix, base, rows, starts, shares, out):
-    raise NotImplementedError  # overloaded by `_choose` in compiled code
-
-
-@overload(_add)
-def _choose(matrix, base, rows, starts, shares, out):
-    if len(matrix) == 1:
-        return lambda matrix, base, rows, starts, shares, out: _dense(matrix[0], base, rows, starts, shares, out)
-    return lambda matrix, base, rows, starts, shares, out: _sparse(
-        matrix[0], matrix[1], matrix[2], base, rows, starts, shares, out
-    )
-
-
-@kernel
 def add_variances(matrix, base, rows, starts, shares, out):
     """Add to ``out[j]`` the variance of column j within each query, times the share of the query.
 
@@ -98,4 +83,5 @@ def add_variances(matrix, base, rows, starts, shares, out):
     shares : (n_queries,) array
     out : (n_features,) array
     """
-    _add(matrix, base, rows, starts, shares, out)
+    add = _dense if len(matrix) == 1 else _sparse
+    add(*matrix, base, rows, starts, shares, out)

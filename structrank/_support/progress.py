@@ -18,11 +18,20 @@ class ProgressLine:
 
     def __init__(self):
         self._bar = None
+        # Imported here: reading numba takes as long as many commands.
+        from structrank._support import compile_time
+
+        compile_time.show_on(self)
 
     def update(self, text):
         """Show the text, unless another text was shown just before."""
         self._set(text)
         self._bar.update()
+
+    def announce(self, text):
+        """Show the text at once, whatever was shown just before."""
+        self._set(text)
+        self._bar.refresh()
 
     def finish(self, text):
         """Show the last text and end the line."""

@@ -24,6 +24,7 @@ from structrank.cli.predict import add_predict
 from structrank.cli.reproduce import add_reproduce
 from structrank.cli.train import add_train
 from structrank.cli.train_for import add_train_for
+from structrank.cli.warmup import add_warmup
 
 __all__ = ["main"]
 
@@ -97,7 +98,10 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=f"structrank {structrank.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for add in (add_compare, add_train, add_train_for, add_predict, add_evaluate, add_explain, add_inspect, add_reproduce):
+    for add in (
+        *(add_compare, add_train, add_train_for, add_predict, add_evaluate, add_explain, add_inspect, add_reproduce),
+        add_warmup,
+    ):
         add(commands)
     return parser
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structrank import criteria, metrics
-from structrank._support import checks
+from structrank._support import checks, compile_time
 from structrank._support.progress import ProgressLine
 from structrank.comparison.cells import Cell, cell_files
 from structrank.comparison.table import CriterionTable
@@ -382,14 +382,15 @@ def _run_all(tasks, files, n_jobs, verbose):
 
     cells = [None if file is None else file.load() for file in files]
     missing = [number for number, cell in enumerate(cells) if cell is None]
-    progress = _Progress(len(cells) - len(missing), len(missing)) if verbose else None
+    n_jobs = min(n_jobs, max(1, len(missing)))
+    progress = _Progress(len(cells) - len(missing), len(missing), n_jobs) if verbose else None
     # Writable maps of large arrays: for arrays that are read-only, numba would compile everything anew.
-    parallel = joblib.Parallel(min(n_jobs, max(1, len(missing))), mmap_mode="c", return_as="generator_unordered")
+    parallel = joblib.Parallel(n_jobs, mmap_mode="c", return_as="generator_unordered")
     run = functools.partial(joblib.delayed(_run_one), list(criteria.registered().values()))
-    for number, cell in parallel(run(number, tasks[number], files[number]) for number in missing):
+    for number, cell, compiling in parallel(run(number, tasks[number], files[number]) for number in missing):
         cells[number] = cell
         if progress is not None:
-            progress.advance(cell)
+            progress.advance(cell, compiling)
     if progress is not None:
         progress.finish()
     return cells
@@ -398,21 +399,24 @@ def _run_all(tasks, files, n_jobs, verbose):
 def _run_one(registered, number, task, file):
     for pair in registered:  # perhaps this is another process
         criteria.register(*pair)
-    return number, task.run(file)
+    before = compile_time.seconds()
+    return number, task.run(file), compile_time.seconds() - before
 
 
 class _Progress:
-    """Shows how many cells are done."""
+    """Shows how many cells are done. The estimate of the time left ignores what compiling took, in `n_jobs` processes."""
 
-    def __init__(self, n_kept, n_missing):
+    def __init__(self, n_kept, n_missing, n_jobs):
         self.n_kept, self.n_missing, self.n_done = n_kept, n_missing, 0
+        self.n_jobs, self.compiling = n_jobs, 0.0
         self.line, self.started = ProgressLine(), time.perf_counter()
         self.line.update(self._text("starting"))
 
-    def advance(self, cell):
+    def advance(self, cell, compiling):
         self.n_done += 1
+        self.compiling += compiling / self.n_jobs
         seconds = time.perf_counter() - self.started
-        left = seconds / self.n_done * (self.n_missing - self.n_done)
+        left = max(seconds - self.compiling, 0.0) / self.n_done * (self.n_missing - self.n_done)
         self.line.update(
             self._text(f"{cell.dataset}, fold {cell.fold + 1}: {cell.trainer}  {seconds:.0f} s, {left:.0f} s left")
         )

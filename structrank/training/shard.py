@@ -18,6 +18,7 @@ from structrank import oracles
 from structrank._kernels import linear, passes, sorting
 from structrank._kernels.variances import add_variances
 from structrank._support import checks
+from structrank._support.compile import address_of
 from structrank.training.data import NO_ROWS, kernel_matrix
 from structrank.training.scaling import centre_queries, sample_columns
 
@@ -356,15 +357,26 @@ class Shard:
         if not all(isinstance(oracle, oracles.CompiledOracle) for oracle in made):
             return slots.shape[0], functools.partial(self._sweep_in_python, made, shared, weights, slots)
         settings, tables = np.stack([oracle.settings for oracle in made]), np.stack([oracle.table for oracle in made])
+        addresses = [oracle.addresses() for oracle in made]
+        steps = np.zeros((len(made), max(map(len, addresses))), dtype=np.int64)
+        for own, address in zip(steps, addresses, strict=True):
+            own[: len(address)] = address
+        for_pairs = len(made) == 1 and made[0].for_pairs
         graded = None
         if self._grades is not None:
             gains = np.stack([oracle.gains_of(self._grades) for oracle in made])
-            graded = self._grades.numbers, self._grades.starts, gains
+            lattices = tuple(oracle.lattice_of(self._grades) for oracle in made)
+            graded = self._grades.numbers, self._grades.starts, gains, lattices
 
-        fixed = (self._n_good, self._order, graded, settings, tables, shared, weights, self._factors, slots)
+        sorts = np.zeros(2, dtype=np.int64)
+        sorts[0] = address_of(sorting.sort_queries, sorting.SORT_QUERIES)
+        if self._grades is not None:
+            sorts[1] = address_of(sorting.sort_ties, sorting.SORT_TIES)
+        oracle = sorts, steps, settings, tables, for_pairs
+        fixed = (self._n_good, self._order, graded, *oracle, shared, weights, self._factors, slots)
 
         def sweep(matrix, base, rows, blocks, w, slope, offset, value):
-            return passes.sweep(matrix, base, rows, self._starts, blocks, *fixed, w, slope, offset, value)
+            return passes.sweep(matrix, base, rows, self._starts, blocks, *fixed, w, not w.any(), slope, offset, value)
 
         return slots.shape[0], sweep
 

@@ -1,0 +1,60 @@
+"""The time that compiling takes: said once, and not counted in estimates of time left."""
+
+import logging
+import time
+import weakref
+
+from numba.core import event
+
+_SILENT_SECONDS = 1.0
+MESSAGE = "compiling functions, on first use only (structrank warmup does it ahead)"
+
+_logger = logging.getLogger("structrank")
+_lines = weakref.WeakSet()
+
+
+class _Clock(event.Listener):
+    """Adds up the seconds in which functions of the package are compiled. numba compiles in one thread at a time."""
+
+    def __init__(self):
+        self.total, self._started, self._depth, self._said = 0.0, 0.0, 0, False
+
+    def on_start(self, event):
+        """Begin to compile a function, perhaps for another one that is being compiled."""
+        if self._depth or event.data["dispatcher"].py_func.__module__.startswith("structrank."):
+            if self._depth == 0:
+                self._started = time.perf_counter()
+            self._depth += 1
+            self._announce()
+
+    def on_end(self, event):
+        """End to compile a function."""
+        if self._depth:
+            self._depth -= 1
+            if self._depth == 0:
+                self.total += time.perf_counter() - self._started
+            self._announce()
+
+    def seconds(self):
+        return self.total + (time.perf_counter() - self._started if self._depth else 0.0)
+
+    def _announce(self):
+        if not self._said and self.seconds() > _SILENT_SECONDS:
+            self._said = True
+            _logger.info(MESSAGE)
+            for line in tuple(_lines):
+                line.announce(MESSAGE)
+
+
+_clock = _Clock()
+event.register("numba:compile", _clock)
+
+
+def seconds():
+    """Return the seconds that this process has spent compiling functions of the package."""
+    return _clock.seconds()
+
+
+def show_on(line):
+    """Announce on a progress line that functions are compiled, by ``line.announce(text)``, as long as the line exists."""
+    _lines.add(line)

@@ -336,7 +336,7 @@ def test_a_linear_ranknet_can_be_exported(parts, rng):
 
 @pytest.mark.parametrize("scaler", SCALERS)
 def test_onnxruntime_gives_the_same_scores(scaler, parts, fitted, tmp_path):
-    pytest.importorskip("skl2onnx", reason="skl2onnx (extra 'onnx') is not installed")
+    pytest.importorskip("onnx", reason="onnx (extra 'onnx') is not installed")
     onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime (extra 'onnx') is not installed")
     _, (X, _, qid) = parts
     exports.to_onnx(fitted[scaler], tmp_path / "m.onnx")
@@ -350,7 +350,7 @@ def test_onnxruntime_gives_the_same_scores(scaler, parts, fitted, tmp_path):
 
 
 def test_onnx_models_in_32_bits_accept_32_bits(train, tmp_path):
-    pytest.importorskip("skl2onnx", reason="skl2onnx (extra 'onnx') is not installed")
+    pytest.importorskip("onnx", reason="onnx (extra 'onnx') is not installed")
     onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime (extra 'onnx') is not installed")
     model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
     model.to_onnx(tmp_path / "m.onnx", dtype="float32")

@@ -14,6 +14,7 @@ from structrank._support import checks
 from structrank._support.checks import n_threads
 from structrank.lambdas.training import EarlyStopping, MeasureRanker, Round, RoundReporter, as_validation, validation_evaluator
 from structrank.metrics import Evaluator
+from structrank.models.methods import LightGBMMethods
 from structrank.training.data import RankingData
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from structrank._support.typing import Matrix
 
 
-class BoostedRanker(MeasureRanker):
+class BoostedRanker(LightGBMMethods, MeasureRanker):
     """Base class of rankers with boosted trees: parameter checks, prediction, and the trees in LightGBM's text format.
 
     A subclass has the parameters that `check_parameters` checks. Its ``fit`` creates a `Course`, runs it and passes it to

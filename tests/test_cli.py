@@ -24,7 +24,7 @@ from structrank.models.ranker import Ranker
 from structrank.solvers import CuttingPlanes
 from structrank.training import risk
 
-COMMANDS = ("compare", "train", "predict", "evaluate", "inspect", "reproduce")
+COMMANDS = ("compare", "train", "predict", "evaluate", "inspect", "export", "reproduce")
 pytestmark = pytest.mark.usefixtures("inside")
 
 

@@ -1,8 +1,8 @@
-"""The command line: ``structrank compare | train | predict | evaluate | inspect | reproduce``, a thin layer over the API.
+"""The command line: ``structrank compare | train | predict | evaluate | inspect | export | reproduce``.
 
-Each command has a module of its own, with its options and its run function, and imports slow modules only when it runs.
-Results go to stdout, messages to stderr. Exit codes: 0 done; 1 out of memory; 2 wrong usage or input, reported in one line;
-130 interrupted; 141 stdout was closed by its reader.
+A thin layer over the API. Each command has a module of its own, with its options and its run function, and imports slow
+modules only when it runs. Results go to stdout, messages to stderr. Exit codes: 0 done; 1 out of memory; 2 wrong usage or
+input, reported in one line; 130 interrupted; 141 stdout was closed by its reader.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import warnings
 import structrank
 from structrank.cli.compare import add_compare
 from structrank.cli.evaluate import add_evaluate
+from structrank.cli.export import add_export
 from structrank.cli.inspect import add_inspect
 from structrank.cli.options import Parser, with_options
 from structrank.cli.output import abandon_stdout, keep_stdout_for_results, say
@@ -91,7 +92,7 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=f"structrank {structrank.__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (add_compare, add_train, add_predict, add_evaluate, add_inspect, add_reproduce):
+    for add in (add_compare, add_train, add_predict, add_evaluate, add_inspect, add_export, add_reproduce):
         add(commands)
     return parser
 

@@ -16,7 +16,7 @@ from structrank.lambdas import LambdaMART, McRank, RankNet
 from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
 
 # A quote, a double quote, a letter that is not ASCII, a blank, a dot, a function of Lucene and words of SQL.
-NAMES = ["bm25", "title's \"match\"", "längd", "order by", "doc.age", "max"]
+NAMES = ["bm25", 'title\'s "match"', "längd", "order by", "doc.age", "max"]
 SCALES = np.array([1.0, 100.0, 1e-3, 5.0, 0.2, 3.0])
 OFFSETS = np.array([0.0, 40.0, 3e-3, -7.0, -1.0, 0.0])
 SCALERS = {

@@ -19,14 +19,13 @@ import numpy as np
 import pandas as pd
 
 from structrank.models import exports
-from structrank.models.exports.trees import has_trees
 
 JAVA = pathlib.Path(__file__).parent / "java"
 POSTGRES = pathlib.Path("/usr/lib/postgresql")
 PLAIN = [f"f{number}" for number in range(1, 7)]  # names that every engine accepts as a field
 
 
-class Skipped(Exception):  # noqa: N818
+class Skipped(Exception):
     """An engine that is not installed here."""
 
 
@@ -307,11 +306,7 @@ ENGINES = {
     "Lucene expressions": _library("lucene", "lucene-expressions", _write_lucene, lambda case: "scores"),
     "Vespa ranking expressions": _library("vespa", "searchlib", _write_vespa, lambda case: "scores"),
     "RankLib": _library(
-        "ranklib",
-        "RankyMcRankFace",
-        lambda case, path: exports.to_ranklib(case.model, path),
-        _ranklib_kind,
-        is_sum_of_trees,
+        "ranklib", "RankyMcRankFace", lambda case, path: exports.to_ranklib(case.model, path), _ranklib_kind, is_sum_of_trees
     ),
     "Solr": solr,
     "OpenSearch, Painless": opensearch,

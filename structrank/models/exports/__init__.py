@@ -9,11 +9,13 @@ from structrank.models.exports.elasticsearch import to_elasticsearch
 from structrank.models.exports.expressions import to_expression, to_sql, to_vespa
 from structrank.models.exports.onnx import to_onnx
 from structrank.models.exports.ranklib import to_ranklib
+from structrank.models.exports.shift import positive_shift
 from structrank.models.exports.sklearn import to_sklearn
 from structrank.models.exports.solr import to_solr
 from structrank.models.exports.svmrank import to_svmrank
 
 __all__ = [
+    "positive_shift",
     "to_elasticsearch",
     "to_expression",
     "to_lightgbm",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -195,7 +196,7 @@ class _Language:
             weighted = " + ".join(f"{self.number(grade)} * {power}" for grade, power in zip(grades, powers, strict=True))
             return f"({weighted}) / ({' + '.join(powers)})"
         one = self.number(1.0)
-        steps = [high - low for low, high in zip(grades, grades[1:], strict=False)]
+        steps = [high - low for low, high in itertools.pairwise(grades)]
         shares = [
             f"{self.number(step)} / ({one} + {self.exp}(-({output})))" for step, output in zip(steps, outputs, strict=True)
         ]

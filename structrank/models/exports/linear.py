@@ -97,7 +97,7 @@ class LinearFunction:
             if (self.raw_weights < 0.0).any() or self.constant < 0.0:
                 text = (
                     f"Scores of this model can be negative, and Lucene, on which {engine} is built, rejects negative scores. "
-                    "Pass shift=, a constant to add, such as 1.0 - model.predict(X).min() over documents that will be ranked; "
+                    "Pass shift=, a constant to add, such as exports.positive_shift(model, X) for documents to be ranked; "
                     "shift=0.0 exports the model unchanged."
                 )
                 warnings.warn(text, checks.StructRankWarning, stacklevel=4)

@@ -118,7 +118,7 @@ class Forest:
             if self.constant + sum(float(tree.values[tree.is_leaf].min()) for tree in self.trees) < 0.0:
                 text = (
                     f"Scores of these trees can be negative, and Lucene, on which {engine} is built, rejects negative scores. "
-                    "Pass shift=, a constant to add, such as 1.0 - model.predict(X).min() over documents that will be ranked; "
+                    "Pass shift=, a constant to add, such as exports.positive_shift(model, X) for documents to be ranked; "
                     "shift=0.0 exports the model unchanged."
                 )
                 warnings.warn(text, checks.StructRankWarning, stacklevel=4)

@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: table test bench types fuzz kills audit lowest clean
+.PHONY: table test bench engines types fuzz kills audit lowest clean
 
 table: $(VENV)/.installed
 	@$(BIN)/python -m structrank
@@ -18,6 +18,11 @@ test: $(VENV)/.installed-test
 OUT ?= bench.json
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks --out "$(OUT)" $(if $(FOLDER),--folder "$(FOLDER)") $(ARGS)
+
+# Runs exported models in Solr, OpenSearch, Lucene, Vespa, RankLib, ONNX Runtime and databases, about five minutes; needs a JDK and
+# Maven, which fetches the engines. The table goes into docs/engines.md.
+engines: $(VENV)/.installed-engines
+	$(BIN)/python tests/engines --out build/engines.md $(ARGS)
 
 # Types are checked on the installed wheel, in which solvers and datasets are subpackages of structrank.
 types: $(VENV)/.installed-test
@@ -70,6 +75,10 @@ $(VENV)/.installed-test: setup.cfg pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-bench: setup.cfg pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-engines: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check duckdb
+	@touch $@
 
 $(VENV)/.installed-release: $(VENV)/.installed-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit

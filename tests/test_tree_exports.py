@@ -64,7 +64,8 @@ def borders(model, rng, n=300):
     columns = []
     for feature in range(len(NAMES)):
         found = np.concatenate([tree.thresholds[tree.features == feature] for tree in forest.trees])
-        found = found[(np.abs(found) < 1e30) & (np.abs(found) > 1e-30)]  # LightGBM takes numbers below 1e-35 for 0
+        # Near 0, Solr's slack moves thresholds by 1e-13, and LightGBM takes numbers below 1e-35 for 0.
+        found = found[(np.abs(found) < 1e30) & (np.abs(found) > 1e-6)]
         columns.append(rng.choice(np.concatenate([found, np.nextafter(found, np.inf), [0.0]]), n))
     return np.column_stack(columns)
 

@@ -47,7 +47,9 @@ def main():
     print(table)
     print(f"{time.monotonic() - started:.0f} s in all")
     if arguments.out:
-        pathlib.Path(arguments.out).write_text(table + "\n", encoding="utf-8")
+        out = pathlib.Path(arguments.out)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(table + "\n", encoding="utf-8")
     wrong = [row for row in rows if row.moved or row.error]
     for row in wrong:
         print(f"FAILED {row.engine}, {row.case}: {row.error or f'{row.moved} ranks differ'}")

@@ -539,17 +539,26 @@ def test_the_readme_runs_from_top_to_bottom(tmp_path, monkeypatch):
 
 def test_the_page_on_production_runs_from_top_to_bottom(tmp_path, monkeypatch):
     blocks = python_of("docs/production.md")
-    assert len(blocks) == 8
-    names = run_blocks(blocks, tmp_path, monkeypatch)
-    jsonschema.validate(json.loads((tmp_path / "solr.json").read_text()), SOLR)
+    assert len(blocks) == 7
+    run_blocks(blocks, tmp_path, monkeypatch)
+
+
+def test_the_page_on_engines_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    for library in ("lightgbm", "onnx"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    names = run_blocks(python_of("docs/engines.md"), tmp_path, monkeypatch)
+    jsonschema.validate(json.loads((tmp_path / "linear.json").read_text()), SOLR)
     jsonschema.validate(json.loads((tmp_path / "plugin.json").read_text()), ELASTICSEARCH)
     new, qid = names["X_new"], names["qid_new"]
-    text = (tmp_path / "solr.json").read_text()
-    scores = [score_by_solr(text, document) for document in new.to_dict("records")]
-    assert min(scores) >= -1e-12  # the shift was computed from these documents
-    expected = ranks_of(names["pipeline"].predict(new).tolist(), qid.tolist())
-    assert ranks_of(scores, qid.tolist()) == expected
+    expected = ranks_of(names["linear"].predict(new).tolist(), qid.tolist())
+    for file, score in (("linear.json", score_by_solr), ("plugin.json", score_by_elasticsearch)):
+        text = (tmp_path / file).read_text()
+        scores = [score(text, document) for document in new.to_dict("records")]
+        assert min(scores) > 0.0
+        assert ranks_of(scores, qid.tolist()) == expected
     assert names["moved_over"].rank(new.to_numpy(), qid=qid).tolist() == expected
+    best = names["ranked"][names["ranked"]["rank"] == 1]
+    assert best["score"].max() == pytest.approx(names["trees"].predict(new).max())
 
 
 def test_features_of_large_mean_and_small_spread_warn(rng):

@@ -11,7 +11,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from structrank import StructRankSVM, datasets
+from structrank import StructRankSVM, StructRankWarning, datasets
 from structrank.lambdas import LambdaMART, McRank
 from structrank.lambdas.trees import XGBoostRanker
 from structrank.models import exports
@@ -267,3 +267,13 @@ def test_methods_equal_the_functions(fitted):
     model = fitted["linear, standard"]
     assert model[-1].to_expression("sql", scaler=model[0]) == exports.to_expression(model, "sql")
     assert fitted["LambdaMART"].to_expression("lucene") == exports.to_expression(fitted["LambdaMART"], "lucene")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "message"), [("lucene", "has 2250 splits; Java limits"), ("painless", "bytes; engines accept")]
+)
+def test_formulas_that_engines_reject_for_their_size_warn(dialect, message, rng):
+    X, qid = rng.normal(size=(3000, 3)), np.repeat(np.arange(100), 30)
+    model = LambdaMART(n_estimators=75, num_leaves=31, min_child_samples=1).fit(X, rng.integers(0, 2, 3000), qid=qid)
+    with pytest.warns(StructRankWarning, match=message):
+        model.to_expression(dialect)

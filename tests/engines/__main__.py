@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))  # the folder is no packa
 
 import cases
 import engines
+import page
 import report
 
 
@@ -43,6 +44,9 @@ def main():
                 continue
             rows += [report.compare(suite, name, *result) for result in found]
             print(f"{name}: {len(found)} models in {time.monotonic() - begun:.0f} s", flush=True)
+        if not arguments.only:
+            page.check(suite)
+            print("docs/engines.md: all requests answered as expected", flush=True)
     table = report.table(rows, suite)
     print(table)
     print(f"{time.monotonic() - started:.0f} s in all")

@@ -93,7 +93,7 @@ def _ranklib_kind(case):
 
 
 @contextlib.contextmanager
-def _server(module, home):
+def server(module, home):
     """Start a server; yield its address."""
     log = open(home.parent / f"{module}.log", "w")  # noqa: SIM115
     command = ["java", "-cp", _class_path(module), "Server", str(home)]
@@ -134,7 +134,7 @@ def solr(suite):
     """Solr with its learning-to-rank module: features, models, and re-ranking by HTTP requests."""
     home = suite.folder / "solr"
     shutil.copytree(pathlib.Path(__file__).parent / "solr-home", home)
-    with _server("solr", home) as address:
+    with server("solr", home) as address:
         core = f"{address}/solr/documents"
         request("POST", f"{core}/update?commit=true", _documents(suite))
         for number, case in enumerate(filter(is_sum_of_trees, suite.cases)):
@@ -160,7 +160,7 @@ def solr(suite):
 
 def opensearch(suite):
     """OpenSearch in one process: Painless scripts in script_score queries, by HTTP requests."""
-    with _server("opensearch", suite.folder / "opensearch") as address:
+    with server("opensearch", suite.folder / "opensearch") as address:
         names = list(suite.documents.columns)
         # A dot in the name of a field makes it an object, so that field gets another name.
         fields = [name.replace(".", "_") for name in names]

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from structrank._support import checks
 from structrank.models.exports.linear import check_text, linear_function
 from structrank.models.exports.trees import Forest, forest_of, has_trees
+
+# Lucene 9.12 compiled 70 trees of 30 splits into a method of at most 64 KiB, the limit of Java, and rejected 80.
+_LUCENE_SPLITS = 2100
+_PAINLESS_BYTES = 65_535  # default of script.max_size_in_bytes
 
 
 def to_expression(
@@ -57,7 +62,9 @@ def to_expression(
     checks.check_choice("dialect", dialect, tuple(_DIALECTS))
     language, shift = _DIALECTS[dialect](), checks.check_number("shift", shift)
     if has_trees(model):
-        return language.trees(forest_of(model, scaler, feature_names), shift)
+        text = language.trees(forest_of(model, scaler, feature_names), shift)
+        _warn_of_size(text, dialect)
+        return text
     return language.linear(linear_function(model, scaler, feature_names), shift)
 
 
@@ -134,6 +141,18 @@ def to_vespa(
     formula = to_expression(model, "vespa", scaler=scaler, feature_names=feature_names, shift=shift)
     lines = ["first-phase {", "    expression {", f"        {formula}", "    }", "}"]
     return "\n".join([f"rank-profile {name} inherits default {{", *(f"    {line}" for line in lines), "}"])
+
+
+def _warn_of_size(text, dialect):
+    n_splits, n_bytes = text.count("<="), len(text.encode())
+    if dialect == "lucene" and n_splits > _LUCENE_SPLITS:
+        problem = f"has {n_splits} splits; Java limits the code of an expression to 64 KiB, about {_LUCENE_SPLITS} splits"
+    elif dialect == "painless" and n_bytes > _PAINLESS_BYTES:
+        problem = f"has {n_bytes} bytes; engines accept {_PAINLESS_BYTES}, unless script.max_size_in_bytes is set"
+    else:
+        return
+    text = f"The formula {problem}. Train fewer or smaller trees, or use the learning-to-rank module or plugin of the engine."
+    warnings.warn(text, checks.StructRankWarning, stacklevel=3)
 
 
 # ---- Languages

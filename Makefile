@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: table test docs bench types fuzz kills audit lowest clean
+.PHONY: table test docs engines bench types fuzz kills audit lowest clean
 
 table: $(VENV)/.installed
 	@$(BIN)/python -m structrank
@@ -26,6 +26,11 @@ docs: $(VENV)/.installed-docs
 OUT ?= bench.json
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks --out "$(OUT)" $(if $(FOLDER),--folder "$(FOLDER)") $(ARGS)
+
+# Runs exported models in Solr, OpenSearch, Lucene, Vespa, RankLib, ONNX Runtime and databases, about five minutes; needs a JDK and
+# Maven, which fetches the engines. The table goes into docs/engines.md.
+engines: $(VENV)/.installed-engines
+	$(BIN)/python tests/engines --out build/engines.md $(ARGS)
 
 # Types are checked on the installed wheel, in which solvers and datasets are subpackages of structrank.
 types: $(VENV)/.installed-test
@@ -82,6 +87,10 @@ $(VENV)/.installed-bench: setup.cfg pyproject.toml | $(VENV)/bin/python
 $(VENV)/.installed-docs: setup.cfg pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-engines: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check duckdb
+	@touch $@
 
 $(VENV)/.installed-release: $(VENV)/.installed-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit

@@ -13,19 +13,20 @@ import ir_measures
 import numpy as np
 import pytest
 from ir_measures import AP, RR, P, nDCG
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from structrank import StructRankSVM, cli, datasets, load_model, metrics, train_for
 from structrank.comparison import experiment
 from structrank.comparison.trainers import default_trainers
 from structrank.datasets import load_letor
 from structrank.lambdas.trees import LightGBMRanker
-from structrank.models import files
+from structrank.models import exports, files, imports
 from structrank.models.ranker import Ranker
 from structrank.selection.choosing_c import Choice, score_Cs
 from structrank.solvers import CuttingPlanes
 from structrank.training import risk
 
-COMMANDS = ("compare", "train", "predict", "evaluate", "explain", "inspect", "reproduce")
+COMMANDS = ("compare", "train", "train-for", "predict", "evaluate", "explain", "inspect", "export", "reproduce", "warmup")
 pytestmark = pytest.mark.usefixtures("inside")
 
 
@@ -967,3 +968,72 @@ def test_file_names_that_look_like_parameters_are_not_rewritten_in_errors(run, n
     code, _, err = run(f"train {path} -o {tmp_path}/m")
     assert code == 2
     assert f"{path}:1: found" in err
+
+
+# --- export -----------------------------------------------------------------------------------------------------------
+
+
+def test_exports_to_stdout_are_those_of_the_api(run):
+    model = load_model("map.structrank")
+    X = load_letor("train.txt").X
+    shift = exports.positive_shift(model, X)
+    code, out, err = run("export map.structrank --to solr --name learned --store products --shift auto --data train.txt")
+    assert (code, json.loads(out)) == (0, model.to_solr("learned", "products", shift=shift))
+    assert err == f"structrank export: note: shift={shift!r}, from the lowest score of the {len(X)} documents in train.txt\n"
+    for to in ("elasticsearch", "opensearch"):
+        assert json.loads(run(f"export map.structrank --to {to} --shift 2.5")[1]) == model.to_elasticsearch("map", shift=2.5)
+    for to in ("lucene", "painless"):
+        assert run(f"export map.structrank --to {to} --shift 2.5")[1] == model.to_expression(to, shift=2.5) + "\n"
+    assert run("export map.structrank --to vespa --name learned")[1] == exports.to_vespa(model, "learned") + "\n"
+    assert run("export map.structrank --to sql --table t --query q")[1] == exports.to_sql(model, "t", query="q") + "\n"
+    code, out, _ = run("export map.structrank --to lucene --feature-names a b c d e --json")
+    expected = model.to_expression("lucene", feature_names=list("abcde"))
+    assert (code, json.loads(out)) == (0, {"to": "lucene", "content": expected})
+
+
+def test_the_scaler_of_an_export_is_fitted_to_the_data(run):
+    model, X = load_model("map.structrank"), load_letor("train.txt").X
+    for name, scaler in (("standard", StandardScaler()), ("min-max", MinMaxScaler())):
+        shift = exports.positive_shift(model, X, scaler=scaler.fit(X))
+        code, out, _ = run(f"export map.structrank --to elasticsearch --scaler {name} --shift auto --data train.txt")
+        assert (code, json.loads(out)) == (0, model.to_elasticsearch("map", scaler=scaler, shift=shift))
+
+
+def test_exports_to_files(run, tmp_path):
+    model = load_model("map.structrank")
+    code, out, _ = run(f"export map.structrank --to ranklib -o {tmp_path / 'm.txt'}")
+    assert (code, out) == (0, f"file          {tmp_path / 'm.txt'}, for ranklib\n")
+    assert imports.read_ranklib(tmp_path / "m.txt").coef_.tolist() == model.coef_.tolist()
+    code, out, _ = run(f"export map.structrank --to svmrank --json -o {tmp_path / 'm.dat'}")
+    assert (code, json.loads(out)["file"]) == (0, str(tmp_path / "m.dat"))
+    assert imports.read_svmrank(tmp_path / "m.dat").coef_.tolist() == model.coef_.tolist()
+    assert run(f"export map.structrank --to lucene -o {tmp_path / 'm.lucene'}")[0] == 0
+    assert (tmp_path / "m.lucene").read_text() == model.to_expression("lucene") + "\n"
+    data = load_letor("train.txt")
+    LightGBMRanker(n_estimators=2, min_child_samples=5).fit(data.X, data.y, qid=data.qid).save(tmp_path / "trees.structrank")
+    assert run(f"export {tmp_path / 'trees.structrank'} --to lightgbm -o {tmp_path / 'trees.txt'}")[0] == 0
+    assert (tmp_path / "trees.txt").read_text() == load_model(tmp_path / "trees.structrank").model_text_
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--to onnx", "--to onnx writes a file; name it with -o FILE"),
+        ("--to solr --shift auto", "--shift needs --data FILE"),
+        ("--to solr --scaler standard", "--scaler needs --data FILE"),
+        ("--to solr --data train.txt", "--data is used by --shift auto and --scaler"),
+        ("--to solr --shift much", "'much' is not valid: expected a number, or auto"),
+        ("--to lucene --table t", "--table is an option of sql, not of lucene"),
+        ("--to ranklib --shift 1 -o m.txt", "--shift: ranklib accepts negative scores"),
+        ("--to solr --scale query", "--scale query cannot be exported"),
+        ("--to xgboost -o m.json", "StructRankSVM has no trees"),
+        ("--to lucene -o map.structrank", "map.structrank would be overwritten"),
+        ("--to lucene --feature-names a", "feature_names has 1 entries; the model has 5 features"),
+        ("--to solr --shift auto --data wide.txt", "map.structrank has 5 features"),
+    ],
+)
+def test_wrong_options_of_export_are_reported_in_one_line(run, options, message):
+    code, out, err = run(f"export map.structrank {options}")
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1

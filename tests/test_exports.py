@@ -55,10 +55,10 @@ SOLR = closed(
         "params": closed({"weights": {"type": "object", "minProperties": 1, "additionalProperties": {"type": "number"}}}),
     }
 )
-# From "Uploading a trained model" and "Creating a model with feature normalization" in the plugin's manual.
+# From "Uploading a trained model" and "Creating a model with feature normalization" in the plugin's manual; its normalizer
+# "min_max" rejects a negative minimum, so "standard" stands for both kinds of scaler.
 NUMBER = {"type": "number"}
 STANDARD = closed({"standard": closed({"mean": NUMBER, "standard_deviation": {"type": "number", "exclusiveMinimum": 0}})})
-MIN_MAX = closed({"min_max": closed({"minimum": NUMBER, "maximum": NUMBER})})
 ELASTICSEARCH = closed(
     {
         "model": closed(
@@ -68,11 +68,7 @@ ELASTICSEARCH = closed(
                     {
                         "type": {"const": "model/linear"},
                         "definition": {"type": "string"},
-                        "feature_normalizers": {
-                            "type": "object",
-                            "minProperties": 1,
-                            "additionalProperties": {"oneOf": [STANDARD, MIN_MAX]},
-                        },
+                        "feature_normalizers": {"type": "object", "minProperties": 1, "additionalProperties": STANDARD},
                     },
                     optional=["feature_normalizers"],
                 ),
@@ -107,11 +103,8 @@ def score_by_elasticsearch(text, document):
     score = 0.0
     for name, weight in json.loads(model["definition"]).items():
         value = document[name]
-        for kind, numbers in model.get("feature_normalizers", {}).get(name, {}).items():
-            if kind == "standard":
-                value = (value - numbers["mean"]) / numbers["standard_deviation"]
-            else:
-                value = (value - numbers["minimum"]) / (numbers["maximum"] - numbers["minimum"])
+        for numbers in model.get("feature_normalizers", {}).get(name, {}).values():
+            value = (value - numbers["mean"]) / numbers["standard_deviation"]
         score += weight * value
     return score
 
@@ -197,10 +190,6 @@ def test_exports_match_the_documented_schemas(scaler, shift, fitted):
     if scaler == "none" and shift == 0.0:
         assert not any("norm" in feature for feature in solr["features"])
         assert "feature_normalizers" not in plugin["model"]["model"]
-    for normalizer in plugin["model"]["model"].get("feature_normalizers", {}).values():
-        if "min_max" in normalizer:  # the plugin requires minimum < maximum, and checks it while reading, in this order
-            assert normalizer["min_max"]["minimum"] < normalizer["min_max"]["maximum"]
-            assert list(normalizer["min_max"]) == ["minimum", "maximum"]
 
 
 @pytest.mark.parametrize("scaler", SCALERS)
@@ -335,7 +324,7 @@ def test_a_linear_ranknet_can_be_exported(parts, rng):
 
 @pytest.mark.parametrize("scaler", SCALERS)
 def test_onnxruntime_gives_the_same_scores(scaler, parts, fitted, tmp_path):
-    pytest.importorskip("skl2onnx", reason="skl2onnx (extra 'onnx') is not installed")
+    pytest.importorskip("onnx", reason="onnx (extra 'onnx') is not installed")
     onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime (extra 'onnx') is not installed")
     _, (X, _, qid) = parts
     exports.to_onnx(fitted[scaler], tmp_path / "m.onnx")
@@ -349,7 +338,7 @@ def test_onnxruntime_gives_the_same_scores(scaler, parts, fitted, tmp_path):
 
 
 def test_onnx_models_in_32_bits_accept_32_bits(train, tmp_path):
-    pytest.importorskip("skl2onnx", reason="skl2onnx (extra 'onnx') is not installed")
+    pytest.importorskip("onnx", reason="onnx (extra 'onnx') is not installed")
     onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime (extra 'onnx') is not installed")
     model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
     model.to_onnx(tmp_path / "m.onnx", dtype="float32")
@@ -539,17 +528,26 @@ def run_blocks(blocks, folder, monkeypatch):
 
 def test_the_page_on_production_runs_from_top_to_bottom(tmp_path, monkeypatch):
     blocks = python_of("docs/production.md")
-    assert len(blocks) == 8
-    names = run_blocks(blocks, tmp_path, monkeypatch)
-    jsonschema.validate(json.loads((tmp_path / "solr.json").read_text()), SOLR)
+    assert len(blocks) == 7
+    run_blocks(blocks, tmp_path, monkeypatch)
+
+
+def test_the_page_on_engines_runs_from_top_to_bottom(tmp_path, monkeypatch):
+    for library in ("lightgbm", "onnx"):
+        pytest.importorskip(library, reason=f"{library} is not installed")
+    names = run_blocks(python_of("docs/engines.md"), tmp_path, monkeypatch)
+    jsonschema.validate(json.loads((tmp_path / "linear.json").read_text()), SOLR)
     jsonschema.validate(json.loads((tmp_path / "plugin.json").read_text()), ELASTICSEARCH)
     new, qid = names["X_new"], names["qid_new"]
-    text = (tmp_path / "solr.json").read_text()
-    scores = [score_by_solr(text, document) for document in new.to_dict("records")]
-    assert min(scores) >= -1e-12  # the shift was computed from these documents
-    expected = ranks_of(names["pipeline"].predict(new).tolist(), qid.tolist())
-    assert ranks_of(scores, qid.tolist()) == expected
+    expected = ranks_of(names["linear"].predict(new).tolist(), qid.tolist())
+    for file, score in (("linear.json", score_by_solr), ("plugin.json", score_by_elasticsearch)):
+        text = (tmp_path / file).read_text()
+        scores = [score(text, document) for document in new.to_dict("records")]
+        assert min(scores) > 0.0
+        assert ranks_of(scores, qid.tolist()) == expected
     assert names["moved_over"].rank(new.to_numpy(), qid=qid).tolist() == expected
+    best = names["ranked"][names["ranked"]["rank"] == 1]
+    assert best["score"].max() == pytest.approx(names["trees"].predict(new).max())
 
 
 def test_features_of_large_mean_and_small_spread_warn(rng):

@@ -26,6 +26,7 @@ from structrank.lambdas.training import (
 )
 from structrank.lambdas.tree_texts import check_lightgbm_text
 from structrank.metrics import Evaluator
+from structrank.models.methods import LightGBMMethods
 from structrank.training.checkpoint import KeptState
 from structrank.training.data import RankingData
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 _UNREACHABLE = 1e300
 
 
-class BoostedRanker(MeasureRanker):
+class BoostedRanker(LightGBMMethods, MeasureRanker):
     """Base class of rankers with boosted trees: parameter checks, prediction, and the trees in LightGBM's text format.
 
     A subclass has the parameters that `check_parameters` checks. Its ``fit`` creates a `Course`, runs it and passes it to

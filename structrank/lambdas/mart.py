@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._kernels.lambdas import add_lambdas, scale_by_deviation
 from structrank._support import checks
-from structrank._support.files import replace_file
 from structrank.lambdas.boosting import BoostedRanker, Course
 from structrank.lambdas.objectives import parse_objective
 from structrank.training.data import score_rows
@@ -232,17 +231,6 @@ class LambdaMART(BoostedRanker):
         for number in range(self.best_round_):
             scores = scores + self._scores(self._outputs(X, start_iteration=number, num_iteration=1))
             yield scores
-
-    def to_lightgbm(self, path: Path) -> None:
-        """Write the trees to a file in LightGBM's format, for ``lightgbm.Booster(model_file=path)``.
-
-        Parameters
-        ----------
-        path : path-like
-            An existing file is replaced.
-        """
-        check_is_fitted(self)
-        replace_file(path, self.trees_[0].encode(), "the trees")
 
     def _scores(self, outputs):
         return outputs[0]

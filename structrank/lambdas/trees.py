@@ -15,6 +15,8 @@ from structrank._kernels import linear
 from structrank._support import checks
 from structrank.lambdas.training import as_validation, shares
 from structrank.lambdas.tree_texts import check_lightgbm_text, check_xgboost_text
+from structrank.models import exports
+from structrank.models.methods import ExportMethods, LightGBMMethods
 from structrank.models.ranker import Ranker
 from structrank.training.data import RankingData
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from structrank._support.typing import Matrix
+    from structrank._support.typing import Matrix, Path
     from structrank.datasets import Dataset
 
 __all__ = ["LightGBMRanker", "TreeRanker", "XGBoostRanker"]
@@ -31,7 +33,7 @@ __all__ = ["LightGBMRanker", "TreeRanker", "XGBoostRanker"]
 _LARGEST_GRADE = 30  # both libraries tabulate the gain 2 ** grade - 1, up to grade 30 or 31
 
 
-class TreeRanker(Ranker):
+class TreeRanker(ExportMethods, Ranker):
     """Base class of both rankers: input, labels, and the text of a trained model.
 
     Subclasses define `_library` (display name and module name), ``_error(library)``, the library's error class,
@@ -206,7 +208,7 @@ class _Part:
         return np.repeat(np.arange(self.sizes.shape[0]), self.sizes)
 
 
-class LightGBMRanker(TreeRanker):
+class LightGBMRanker(LightGBMMethods, TreeRanker):
     """Boosted trees of LightGBM, trained by its lambdarank.
 
     ``lightgbm.LGBMRanker`` with the interface of this package: queries in any order, bit-identical results for any `n_jobs`,
@@ -344,6 +346,10 @@ class XGBoostRanker(TreeRanker):
 
     def _predict(self, library, model, X):
         return model.predict(library.DMatrix(_dense(X), nthread=self._settings()["n_jobs"]))
+
+    def to_xgboost(self, path: Path) -> None:
+        """Write the trees for ``xgboost.Booster(model_file=path)``; see `structrank.models.exports.to_xgboost`."""
+        exports.to_xgboost(self, path)
 
 
 def _first_line(error):

@@ -1,4 +1,4 @@
-"""The Learning to Rank plugin of Elasticsearch and OpenSearch: a linear model with its feature normalizers."""
+"""The Learning to Rank plugin of Elasticsearch and OpenSearch: a linear model with its feature normalizers, or trees."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from structrank.models.exports.linear import check_text, linear_function
+from structrank.models.exports.trees import forest_of, has_trees
 
 
 def to_elasticsearch(
     model: Any, name: str, *, scaler: Any = None, feature_names: Sequence[str] | None = None, shift: float | None = None
 ) -> dict[str, Any]:
-    """Return a linear model as JSON for the Learning to Rank plugin of Elasticsearch and OpenSearch.
+    """Return a linear model or boosted trees as JSON for the Learning to Rank plugin of Elasticsearch and OpenSearch.
 
-    The plugin computes in 32 bits; see `to_solr` for the consequences.
+    The plugin computes in 32 bits; see `to_solr` for the consequences. A linear model with a scaler or a shift needs a plugin
+    for version 7.7 of Elasticsearch or later, or for OpenSearch, because of its `feature_normalizers`. Both kinds of scaler
+    are written as "standard" with mean and standard deviation: the plugin rejects "min_max" with a negative minimum, and the
+    two compute the same function. Trees have the type "model/xgboost+json", whichever library grew them.
 
     Parameters
     ----------
@@ -27,7 +33,7 @@ def to_elasticsearch(
     -------
     dict
         Content for ``json.dump`` and ``POST /_ltr/_featureset/<set>/_createmodel``. The definition is a text, as the plugin
-        requires: the JSON of a dict from features to weights.
+        requires: the JSON of a dict from features to weights, or of a list of trees.
 
     Examples
     --------
@@ -38,11 +44,19 @@ def to_elasticsearch(
     ('model/linear', ['bm25'])
     """
     check_text("name", name)
-    function = linear_function(model, scaler, feature_names).for_engine("the plugin", shift)
+    if has_trees(model):
+        forest = forest_of(model, scaler, feature_names).sum_of_trees("the plugin").for_engine("the plugin", shift)
+        content = {"type": "model/xgboost+json", "definition": json.dumps(_trees(forest), allow_nan=False)}
+    else:
+        content = _linear(linear_function(model, scaler, feature_names).for_engine("the plugin", shift))
+    return {"model": {"name": name, "model": content}}
+
+
+def _linear(function):
     definition = dict(zip(function.names, function.weights.tolist(), strict=True))
     content: dict[str, Any] = {"type": "model/linear", "definition": json.dumps(definition)}
     normalizers = {
-        name: _normalizer(function.kind, float(centre), float(spread))
+        name: {"standard": {"mean": float(centre), "standard_deviation": float(spread)}}
         for name, centre, spread, changed in zip(
             function.names, function.centres, function.spreads, function.is_normalised, strict=True
         )
@@ -50,10 +64,26 @@ def to_elasticsearch(
     }
     if normalizers:
         content["feature_normalizers"] = normalizers
-    return {"model": {"name": name, "model": content}}
+    return content
 
 
-def _normalizer(kind, centre, spread):
-    if kind == "standard":
-        return {"standard": {"mean": centre, "standard_deviation": spread}}
-    return {"min_max": {"minimum": centre, "maximum": centre + spread}}
+def _trees(forest):
+    trees = [_tree(tree, forest.names) for tree in forest.trees]
+    return [*trees, {"nodeid": 0, "leaf": forest.constant}] if forest.constant else trees
+
+
+def _tree(tree, names):
+    # The plugin compares x < threshold, in 32 bits.
+    limits = np.minimum(np.nextafter(tree.thresholds, np.float32(np.inf)), np.finfo(np.float32).max).tolist()
+    depths = [0] * len(limits)
+    for node in np.flatnonzero(~tree.is_leaf):
+        depths[tree.left[node]] = depths[tree.right[node]] = depths[node] + 1
+    values = tree.values.tolist()
+
+    def split(node, left, right):
+        yes, no = left["nodeid"], right["nodeid"]
+        content = {"nodeid": node, "depth": depths[node], "split": names[tree.features[node]], "split_condition": limits[node]}
+        # Documents have all features; "missing" is required by later versions of the plugin.
+        return {**content, "yes": yes, "no": no, "missing": yes if limits[node] > 0.0 else no, "children": [left, right]}
+
+    return tree.render(lambda node: {"nodeid": node, "leaf": values[node]}, split)

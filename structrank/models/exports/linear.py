@@ -97,7 +97,7 @@ class LinearFunction:
             if (self.raw_weights < 0.0).any() or self.constant < 0.0:
                 text = (
                     f"Scores of this model can be negative, and Lucene, on which {engine} is built, rejects negative scores. "
-                    "Pass shift=, a constant to add, such as 1.0 - model.predict(X).min() over documents that will be ranked; "
+                    "Pass shift=, a constant to add, such as exports.positive_shift(model, X) for documents to be ranked; "
                     "shift=0.0 exports the model unchanged."
                 )
                 warnings.warn(text, checks.StructRankWarning, stacklevel=4)
@@ -158,9 +158,14 @@ def linear_function(model, scaler=None, feature_names=None):
     else:
         centres, spreads, kind = _normaliser(scaler, weights.shape[0])
     centres, spreads = (np.full(weights.shape, values, dtype=np.float64) for values in (centres, spreads))
+    return LinearFunction(feature_names_of(model, scaler, feature_names), weights, centres, spreads, kind)
+
+
+def feature_names_of(model, scaler=None, feature_names=None):
+    """Return the names of the features of a fitted model: the given ones, those seen in training, or f1, f2, ..."""
     if feature_names is None:
-        feature_names = _known_names(scaler, model, weights.shape[0])
-    return LinearFunction(_checked_names(feature_names, weights.shape[0]), weights, centres, spreads, kind)
+        feature_names = _known_names(scaler, model, model.n_features_in_)
+    return _checked_names(feature_names, model.n_features_in_)
 
 
 def split_pipeline(model, scaler=None):
@@ -199,6 +204,27 @@ def _weights_of(model):
 
 
 def _normaliser(scaler, n_features):
+    from sklearn.preprocessing import StandardScaler
+
+    _check_scaler(scaler, n_features)
+    if isinstance(scaler, StandardScaler):
+        return scaler.mean_ if scaler.with_mean else 0.0, scaler.scale_ if scaler.with_std else 1.0, "standard"
+    return scaler.data_min_ - scaler.feature_range[0] / scaler.scale_, 1.0 / scaler.scale_, "min_max"
+
+
+def column_scaling(scaler, n_features):
+    """Return a function ``scale(values, columns)`` that scales values of columns bit for bit as the scaler does."""
+    from sklearn.preprocessing import StandardScaler
+
+    _check_scaler(scaler, n_features)
+    if isinstance(scaler, StandardScaler):
+        mean = scaler.mean_ if scaler.with_mean else np.zeros(n_features)
+        deviation = scaler.scale_ if scaler.with_std else np.ones(n_features)
+        return lambda values, columns: (values - mean[columns]) / deviation[columns]
+    return lambda values, columns: values * scaler.scale_[columns] + scaler.min_[columns]
+
+
+def _check_scaler(scaler, n_features):
     from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
     if not isinstance(scaler, (StandardScaler, MinMaxScaler)):
@@ -209,11 +235,8 @@ def _normaliser(scaler, n_features):
     check_is_fitted(scaler)
     if scaler.n_features_in_ != n_features:
         raise ValueError(f"the scaler has {scaler.n_features_in_} features, the model {n_features}.")
-    if isinstance(scaler, StandardScaler):
-        return scaler.mean_ if scaler.with_mean else 0.0, scaler.scale_ if scaler.with_std else 1.0, "standard"
-    if scaler.clip:
+    if getattr(scaler, "clip", False):
         raise ValueError("the scaler is a MinMaxScaler with clip=True, which is not linear; fit one with clip=False.")
-    return scaler.data_min_ - scaler.feature_range[0] / scaler.scale_, 1.0 / scaler.scale_, "min_max"
 
 
 def _known_names(scaler, model, n_features):

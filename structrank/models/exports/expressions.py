@@ -1,0 +1,296 @@
+"""Models as formulas: Lucene expressions, Vespa ranking expressions, SQL and Painless."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from structrank._support import checks
+from structrank.models.exports.linear import check_text, linear_function
+from structrank.models.exports.trees import Forest, forest_of, has_trees
+
+# Lucene 9.12 compiled 70 trees of 30 splits into a method of at most 64 KiB, the limit of Java, and rejected 80.
+_LUCENE_SPLITS = 2100
+_PAINLESS_BYTES = 65_535  # default of script.max_size_in_bytes
+
+
+def to_expression(
+    model: Any, dialect: str, *, scaler: Any = None, feature_names: Sequence[str] | None = None, shift: float = 0.0
+) -> str:
+    r"""Return the score of a document as a formula in the language of an engine.
+
+    The scaler is part of the formula, :math:`\sum_i (w_i / d_i) (x_i - c_i)`. Numbers have the digits to read back as the same
+    64-bit numbers, and splits of trees send each 64-bit value to the side to which `predict` sends it.
+
+    Parameters
+    ----------
+    model : linear model, tree model or Pipeline
+        As for `to_solr`; `McRank` with any number of grades.
+    dialect : {"lucene", "vespa", "sql", "painless"}
+        "lucene"
+            Lucene expression, for ``JavascriptCompiler``. A feature is a variable of its name, such as ``bm25``; one whose name
+            is not an identifier is written ``doc['title match']``, which is the name to bind.
+        "vespa"
+            Ranking expression of Vespa. A feature ``bm25`` is ``attribute(bm25)``; a name that is a rank feature, such as
+            ``bm25(title)`` or ``query(age)``, is used as it is.
+        "sql"
+            Standard SQL, a number of type DOUBLE PRECISION. A feature is a column, always in double quotes.
+        "painless"
+            Script of Elasticsearch and OpenSearch. A feature is a numeric field, ``doc['bm25'].value``.
+    scaler, feature_names
+        As for `to_solr`.
+    shift : float, default 0.0
+        Constant to add to all scores, as Lucene and its engines reject negative scores.
+
+    See Also
+    --------
+    to_sql : A complete query, with ranks.
+    to_vespa : A complete rank profile.
+
+    Examples
+    --------
+    >>> from structrank import StructRankSVM
+    >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+    >>> to_expression(model, "lucene", feature_names=["bm25", "title match"], shift=1.0)
+    "1.0 + 0.5 * bm25 - 0.5 * doc['title match']"
+    >>> to_expression(model, "sql")
+    '0.5E0 * "f1" - 0.5E0 * "f2"'
+    """
+    checks.check_choice("dialect", dialect, tuple(_DIALECTS))
+    language, shift = _DIALECTS[dialect](), checks.check_number("shift", shift)
+    if has_trees(model):
+        text = language.trees(forest_of(model, scaler, feature_names), shift)
+        _warn_of_size(text, dialect)
+        return text
+    return language.linear(linear_function(model, scaler, feature_names), shift)
+
+
+def to_sql(
+    model: Any,
+    table: str,
+    *,
+    query: str = "qid",
+    scaler: Any = None,
+    feature_names: Sequence[str] | None = None,
+    shift: float = 0.0,
+) -> str:
+    """Return a SQL query that scores and ranks the documents of a table within their queries.
+
+    Standard SQL with a window function: it runs in PostgreSQL, DuckDB, SQLite (3.25 or later) and others. The result has the
+    columns of the table and the columns ``score`` and ``rank``; documents of equal scores have equal ranks.
+
+    Parameters
+    ----------
+    model, scaler, feature_names, shift
+        As for `to_expression`; names of columns.
+    table : str
+        Name of the table.
+    query : str, default "qid"
+        Column with the query of a document.
+
+    Examples
+    --------
+    >>> from structrank import StructRankSVM
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> print(to_sql(model, "documents"))
+    SELECT scored.*, RANK() OVER (PARTITION BY "qid" ORDER BY "score" DESC) AS "rank"
+    FROM (
+      SELECT "documents".*,
+        1.0E0 * "f1" AS "score"
+      FROM "documents"
+    ) AS scored
+    """
+    formula = to_expression(model, "sql", scaler=scaler, feature_names=feature_names, shift=shift)
+    table, query = _quoted(check_text("table", table)), _quoted(check_text("query", query))
+    return (
+        f'SELECT scored.*, RANK() OVER (PARTITION BY {query} ORDER BY "score" DESC) AS "rank"\n'
+        f'FROM (\n  SELECT {table}.*,\n    {formula} AS "score"\n  FROM {table}\n) AS scored'
+    )
+
+
+def to_vespa(
+    model: Any, name: str, *, scaler: Any = None, feature_names: Sequence[str] | None = None, shift: float = 0.0
+) -> str:
+    """Return a rank profile for a schema of Vespa.
+
+    Parameters
+    ----------
+    model, scaler, feature_names, shift
+        As for `to_expression`.
+    name : str
+        Name of the rank profile, an identifier.
+
+    Examples
+    --------
+    >>> from structrank import StructRankSVM
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> print(to_vespa(model, "learned", feature_names=["bm25(title)"]))
+    rank-profile learned inherits default {
+        first-phase {
+            expression {
+                1.0 * bm25(title)
+            }
+        }
+    }
+    """
+    if not _IDENTIFIER.fullmatch(check_text("name", name)):
+        raise ValueError(f"name={name!r} is not valid: expected an identifier, such as 'learned'.")
+    formula = to_expression(model, "vespa", scaler=scaler, feature_names=feature_names, shift=shift)
+    lines = ["first-phase {", "    expression {", f"        {formula}", "    }", "}"]
+    return "\n".join([f"rank-profile {name} inherits default {{", *(f"    {line}" for line in lines), "}"])
+
+
+def _warn_of_size(text, dialect):
+    n_splits, n_bytes = text.count("<="), len(text.encode())
+    if dialect == "lucene" and n_splits > _LUCENE_SPLITS:
+        problem = f"has {n_splits} splits; Java limits the code of an expression to 64 KiB, about {_LUCENE_SPLITS} splits"
+    elif dialect == "painless" and n_bytes > _PAINLESS_BYTES:
+        problem = f"has {n_bytes} bytes; engines accept {_PAINLESS_BYTES}, unless script.max_size_in_bytes is set"
+    else:
+        return
+    text = f"The formula {problem}. Train fewer or smaller trees, or use the learning-to-rank module or plugin of the engine."
+    warnings.warn(text, checks.StructRankWarning, stacklevel=3)
+
+
+# ---- Languages
+
+
+class _Language:
+    """Lucene's expressions; other languages override what they write differently."""
+
+    exp = "exp"
+
+    def number(self, value):
+        return repr(value)
+
+    def signed(self, value):
+        return f"{'-' if value < 0.0 else '+'} {self.number(abs(value))}"
+
+    def variable(self, name):
+        return name if _LUCENE_VARIABLE.fullmatch(name) else f"doc[{_in_quotes(name)}]"
+
+    def choice(self, variable, threshold, yes, no):
+        return f"({variable} <= {threshold} ? {yes} : {no})"
+
+    def linear(self, function, shift):
+        """Return the formula of a `LinearFunction`."""
+        terms = [(shift, "")] if shift else []
+        for name, weight, centre in zip(function.names, function.raw_weights.tolist(), function.centres.tolist(), strict=True):
+            if weight:
+                variable = self.variable(name)
+                terms.append((weight, f" * ({variable} {self.signed(-centre)})" if centre else f" * {variable}"))
+        if not terms:
+            return self.number(0.0)
+        (first, text), *others = terms
+        return self.number(first) + text + "".join(f" {self.signed(number)}{text}" for number, text in others)
+
+    def trees(self, function, shift):
+        """Return the formula of a `Forest` or of `GradeForests`."""
+        if isinstance(function, Forest):
+            formula = self.forest(function)
+        else:
+            formula = self.expected_grade([self.forest(forest) for forest in function.forests], function)
+        return f"{self.number(shift)} + {formula}" if shift else formula
+
+    def forest(self, forest):
+        variables = [self.variable(name) for name in forest.names]
+        trees = [self.tree(tree, variables) for tree in forest.trees]
+        constant = [self.number(forest.constant)] if forest.constant or not trees else []
+        return " + ".join(constant + trees)
+
+    def tree(self, tree, variables):
+        thresholds, values = tree.thresholds.tolist(), tree.values.tolist()
+        return tree.render(
+            lambda node: self.number(values[node]),
+            lambda node, yes, no: self.choice(variables[tree.features[node]], self.number(thresholds[node]), yes, no),
+        )
+
+    def expected_grade(self, outputs, function):
+        grades = function.grades.tolist()
+        if function.softmax:
+            powers = [f"{self.exp}({output})" for output in outputs]
+            weighted = " + ".join(f"{self.number(grade)} * {power}" for grade, power in zip(grades, powers, strict=True))
+            return f"({weighted}) / ({' + '.join(powers)})"
+        one = self.number(1.0)
+        steps = [high - low for low, high in itertools.pairwise(grades)]
+        shares = [
+            f"{self.number(step)} / ({one} + {self.exp}(-({output})))" for step, output in zip(steps, outputs, strict=True)
+        ]
+        return " + ".join([self.number(grades[0]), *shares])
+
+
+class _Vespa(_Language):
+    def variable(self, name):
+        if _IDENTIFIER.fullmatch(name):
+            return f"attribute({name})"
+        if _RANK_FEATURE.fullmatch(name):
+            return name
+        raise ValueError(
+            f"feature {name!r} cannot be a field or a rank feature of Vespa; pass feature_names= with names such as 'age', "
+            "'bm25(title)' or 'query(age)'."
+        )
+
+    def choice(self, variable, threshold, yes, no):
+        return f"if ({variable} <= {threshold}, {yes}, {no})"
+
+
+class _SQL(_Language):
+    exp = "EXP"
+
+    def number(self, value):
+        # With an exponent, a literal is a DOUBLE in standard SQL; without one, it is a DECIMAL.
+        text = repr(value).upper()
+        return text if "E" in text else f"{text}E0"
+
+    def variable(self, name):
+        return _quoted(name)
+
+    def choice(self, variable, threshold, yes, no):
+        return f"CASE WHEN {variable} <= {threshold} THEN {yes} ELSE {no} END"
+
+
+class _Painless(_Language):
+    """Painless: each tree is a function, as the code of a method of the Java virtual machine has at most 64 KiB."""
+
+    exp = "Math.exp"
+
+    def __init__(self):
+        self.functions, self.loads = [], {}
+
+    def variable(self, name):
+        return f"doc[{_in_quotes(name)}].value"
+
+    def trees(self, function, shift):
+        formula = super().trees(function, shift)
+        return "\n".join([*self.functions, *self.loads.values(), f"return {formula};"])
+
+    def tree(self, tree, variables):
+        columns = sorted(set(tree.features[~tree.is_leaf].tolist()))
+        for column in columns:
+            self.loads[column] = f"double x{column + 1} = {variables[column]};"
+        name = f"tree{len(self.functions) + 1}"
+        parameters = ", ".join(f"double x{column + 1}" for column in columns)
+        formula = super().tree(tree, [f"x{column + 1}" for column in range(len(variables))])
+        self.functions.append(f"double {name}({parameters}) {{ return {formula}; }}")
+        return f"{name}({parameters.replace('double ', '')})"
+
+
+def _in_quotes(name):
+    """Quote a text as JavaScript and Painless do."""
+    escaped = name.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _quoted(name):
+    """Quote an identifier of SQL."""
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LUCENE_VARIABLE = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*(\.[A-Za-z_$][A-Za-z0-9_$]*)*")
+_RANK_FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\([A-Za-z0-9_.,\s]*\))?(\.[A-Za-z_][A-Za-z0-9_.]*)?")
+_DIALECTS = {"lucene": _Language, "vespa": _Vespa, "sql": _SQL, "painless": _Painless}

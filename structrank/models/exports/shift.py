@@ -1,0 +1,49 @@
+"""The constant that makes scores positive, for engines that reject negative scores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from structrank._support import checks
+from structrank.models.exports.linear import linear_function
+from structrank.models.exports.trees import GradeForests, forest_of, has_trees
+
+if TYPE_CHECKING:
+    from structrank._support.typing import Matrix
+
+
+def positive_shift(model: Any, X: Matrix, *, scaler: Any = None) -> float:
+    """Return a `shift` with which exported scores of the documents are at least 1, up to rounding; at least 0.
+
+    The margin of 1 is for documents that are not in X; add more if these may score much lower.
+
+    Parameters
+    ----------
+    model, scaler
+        As for `to_solr`.
+    X : array-like or sparse matrix of shape (n_docs, n_features)
+        Documents like those that will be ranked, before scaling.
+
+    Examples
+    --------
+    >>> from structrank import StructRankSVM
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> positive_shift(model, [[-2.0], [0.5]])
+    3.0
+    """
+    matrix = checks.as_matrix(X)
+    if not has_trees(model):
+        function = linear_function(model, scaler)
+        checks.check_width(matrix.shape[1], len(function.names), type(model).__name__)
+        scores = matrix @ function.raw_weights + function.constant
+    else:
+        function = forest_of(model, scaler)
+        checks.check_width(matrix.shape[1], len(function.names), type(model).__name__)
+        dense = np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix, dtype=np.float64)
+        scores = function.predict(dense)
+        if isinstance(function, GradeForests) and function.grades.shape[0] == 2:
+            scores = np.minimum(scores, function.sum_of_trees("an engine").predict(dense))  # exported as log-odds by some
+    return max(0.0, 1.0 - float(np.min(scores)))

@@ -62,7 +62,7 @@ def write_shards(
     if (folder / _INDEX).exists() or any(folder.glob("X-*.npy")):
         raise ValueError(f"folder={str(folder)!r} already holds shards; name another folder, or delete the shards first.")
     # The index comes first: if writing is interrupted, opening the folder names the missing files.
-    listed = [{"number": f"{i:05d}", "n_docs": len(shard.y)} for i, shard in enumerate(shards)]
+    listed: list[dict[str, Any]] = [{"number": f"{i:05d}", "n_docs": len(shard.y)} for i, shard in enumerate(shards)]
     index = {"format": _FORMAT, "n_features": shards.n_features, "weighted": sample_weight is not None, "shards": listed}
     if shards.columns is not None:
         index["columns"] = shards.columns
@@ -71,11 +71,10 @@ def write_shards(
         arrays = {"X": shard.X, "y": shard.y, "qid": ids}
         if sample_weight is not None:
             arrays["weight"] = shard.sample_weight
-        entry["crc32"] = {}
+        paths = {kind: folder / f"{kind}-{entry['number']}.npy" for kind in arrays}
         for kind, array in arrays.items():
-            path = folder / f"{kind}-{entry['number']}.npy"
-            np.save(path, array, allow_pickle=False)
-            entry["crc32"][kind] = _checksum(path)
+            np.save(paths[kind], array, allow_pickle=False)
+        entry["crc32"] = {kind: _checksum(path) for kind, path in paths.items()}
     index["crc32"] = _checksum_of_index(index)
     replace_file(folder / _INDEX, json.dumps(index).encode(), "the list of shards")
     return open_shards(folder)

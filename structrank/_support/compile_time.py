@@ -10,7 +10,7 @@ _SILENT_SECONDS = 1.0
 MESSAGE = "compiling functions, on first use only (structrank warmup does it ahead)"
 
 _logger = logging.getLogger("structrank")
-_lines = weakref.WeakSet()
+_lines: weakref.WeakSet = weakref.WeakSet()
 
 
 class _Clock(event.Listener):

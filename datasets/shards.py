@@ -62,7 +62,7 @@ def write_shards(
     if (folder / _INDEX).exists() or any(folder.glob("X-*.npy")):
         raise ValueError(f"folder={str(folder)!r} already holds shards; name another folder, or delete the shards first.")
     # The index comes first: if writing is interrupted, opening the folder names the missing files.
-    listed = [{"number": f"{i:05d}", "n_docs": len(shard.y)} for i, shard in enumerate(shards)]
+    listed: list[dict[str, Any]] = [{"number": f"{i:05d}", "n_docs": len(shard.y)} for i, shard in enumerate(shards)]
     index = {"format": _FORMAT, "n_features": shards.n_features, "weighted": sample_weight is not None, "shards": listed}
     if shards.columns is not None:
         index["columns"] = shards.columns

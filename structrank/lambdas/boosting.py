@@ -58,9 +58,10 @@ class BoostedRanker(MeasureRanker):
         """Raise unless the trees of a loaded model can be evaluated; see `structrank.lambdas.tree_texts`."""
         super().check_loaded()
         n_threads(self.n_jobs)
-        best, n_rounds = (checks.check_fitted_attribute(self, *each) for each in (("best_round_", int), ("history_", Sequence)))
-        checks.check_number("best_round_", best, at_least=0, at_most=len(n_rounds), integer=True)
-        texts, n_texts, n_outputs = checks.check_fitted_attribute(self, "trees_", list), *self._loaded_outputs()
+        best, history = (checks.check_fitted_attribute(self, *each) for each in (("best_round_", int), ("history_", Sequence)))
+        checks.check_number("best_round_", best, at_least=0, at_most=len(history), integer=True)
+        texts = checks.check_fitted_attribute(self, "trees_", list)
+        n_texts, n_outputs = self._loaded_outputs()
         if len(texts) != n_texts:
             raise ValueError(f"trees_ has {len(texts)} texts; expected {n_texts}")
         for text in texts:

@@ -17,17 +17,18 @@ _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|inf|nan)"
 _NUMBERS = re.compile(rf" *(?:{_NUMBER}(?: +{_NUMBER})*)? *")
 
 # Arrays of LightGBM's trees: with one entry per split, and per leaf.
-_OF_SPLITS = ("split_feature", "split_gain", "threshold", "decision_type", "left_child", "right_child")
-_OF_SPLITS += ("internal_value", "internal_weight", "internal_count")
+_OF_SPLITS = (
+    *("split_feature", "split_gain", "threshold", "decision_type", "left_child", "right_child"),
+    *("internal_value", "internal_weight", "internal_count"),
+)
 _OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
 _OF_LINEAR_LEAVES = ("leaf_const", "num_features", "leaf_features", "leaf_coeff")
 _TREE_KEYS = {*_OF_SPLITS, *_OF_LEAVES, *_OF_LINEAR_LEAVES, "num_leaves", "num_cat", "cat_boundaries", "cat_threshold"}
 _TREE_KEYS |= {"is_linear", "shrinkage"}
 
 # Arrays of XGBoost's trees with one entry per node.
-_OF_NODES = ("left_children", "right_children", "parents", "split_indices", "split_type", "default_left")
-_OF_NODES += ("split_conditions", "base_weights", "loss_changes", "sum_hessian")
-_INTEGERS_OF_NODES = _OF_NODES[:6]
+_INTEGERS_OF_NODES = ("left_children", "right_children", "parents", "split_indices", "split_type", "default_left")
+_OF_NODES = (*_INTEGERS_OF_NODES, "split_conditions", "base_weights", "loss_changes", "sum_hessian")
 _MOST_CATEGORY_BITS = 2**31  # XGBoost allocates a bit for each category up to the largest of a split
 
 

@@ -129,6 +129,17 @@ def test_combo_reaches_the_optimum_over_all_rankings(slack, Cs, formulation):
     assert best <= model.certificate_.primal * (1 + 1e-8)
 
 
+def test_an_offset_of_a_single_query_is_found():
+    rng = np.random.default_rng(0)
+    X, qid = rng.standard_normal((4000, 3)), np.repeat(np.arange(400), 10)
+    y = (X[:, 0] + rng.standard_normal(4000) > 0.5).astype(int)
+    X[qid == 150] += 2.0**30
+    differences = X - X[np.searchsorted(qid, qid)]
+    found, expected = (StructRankSVM("map", C=1e4).fit(data, y, qid=qid) for data in (X, differences))
+    assert np.allclose(found.coef_, expected.coef_, rtol=1e-9)
+    assert found.certificate_.primal == pytest.approx(expected.certificate_.primal, rel=1e-9)
+
+
 def beside_zeros(X):
     """Return a sparse matrix with columns of zeros, so that it is mostly empty."""
     return scipy.sparse.csr_matrix(np.hstack([X, np.zeros((X.shape[0], 4 * X.shape[1]))]))

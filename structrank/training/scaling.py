@@ -21,6 +21,7 @@ _SAMPLED_QUERIES, _SAMPLED_DOCS = 100, 20
 # Ratio of a column's values to its differences from which documents are measured from another document of their query. The
 # rounding errors of a score are then up to 1e-13 of the differences; a pass over such data takes up to twice the time.
 _LARGE_OFFSET = 1e3
+_ROWS_AT_A_TIME = 2**10
 # Columns whose scales differ by more than this deserve a note.
 _FAR_APART = 1e3
 
@@ -60,7 +61,7 @@ def scale_by_deviation(risk):
 
 
 def sample_columns(X, rows, starts):
-    """Look at a small sample of documents of X; a shard looks at its own.
+    """Look at a small sample of the documents of X, and at the first document of each query.
 
     Parameters
     ----------
@@ -98,11 +99,22 @@ def sample_columns(X, rows, starts):
     matrix = kernel_matrix(block) or (np.ascontiguousarray(block, dtype=np.float64),)
     bounds = np.concatenate([[0], np.cumsum([some.shape[0] for some in docs])])
     add_variances(matrix, 0, NO_ROWS, bounds, np.full(len(docs), 1.0 / len(docs)), out)
-    largest = abs(block).max(axis=0)
-    largest = largest.toarray().ravel() if scipy.sparse.issparse(largest) else largest
+    # An offset may be that of a few queries, so all are looked at.
+    firsts = rows[starts[:-1]] if rows.size else starts[:-1]
+    largest = np.maximum(_largest(block), _largest(X, firsts))
     with np.errstate(invalid="ignore"):
         deviations = np.sqrt(out)
         return out, largest > _LARGE_OFFSET * np.where(deviations > 0.0, deviations, deviations.max())
+
+
+def _largest(X, rows=None):
+    """Return the largest absolute value of each column, in some rows; a few rows at a time are copied."""
+    largest = np.zeros(X.shape[1])
+    for start in range(0, X.shape[0] if rows is None else rows.shape[0], _ROWS_AT_A_TIME):
+        part = slice(start, start + _ROWS_AT_A_TIME)
+        found = abs(X[part if rows is None else rows[part]]).max(axis=0)
+        np.maximum(largest, found.toarray().ravel() if scipy.sparse.issparse(found) else found, out=largest)
+    return largest
 
 
 def centre_queries(block, starts, columns):

@@ -1,0 +1,17 @@
+"""The command that compiles ahead."""
+
+import json
+
+from structrank import cli
+
+
+def test_warmup_compiles_what_a_fit_needs(capsys):
+    assert cli.main(["warmup", "auc", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert set(json.loads(out)["compiled"]) == {"LETOR files", "auc"}
+    assert err.splitlines()[-1].startswith("structrank warmup: auc: ")
+
+
+def test_an_unknown_criterion_is_an_error_before_any_work(capsys):
+    assert cli.main(["warmup", "auc", "maps"]) == 2
+    assert capsys.readouterr().err.startswith("structrank warmup: error: criterion='maps' is not known")

@@ -122,13 +122,15 @@ def run(arguments, report):
             export = exports.to_elasticsearch if to == "opensearch" else getattr(exports, f"to_{to}")
             content = export(model, **settings)
     text = content if isinstance(content, str) else json.dumps(content, indent=1, allow_nan=False)
-    if arguments.output is None:
-        print_json({"to": to, "content": content}) if arguments.json else print(text)
-        return
-    from structrank._support.files import replace_file
+    if arguments.output is not None:
+        from structrank._support.files import replace_file
 
-    replace_file(arguments.output, f"{text}\n".encode(), "the export")
-    _report_file(arguments, shift)
+        replace_file(arguments.output, f"{text}\n".encode(), "the export")
+        _report_file(arguments, shift)
+    elif arguments.json:
+        print_json({"to": to, "content": content})
+    else:
+        print(text)
 
 
 def _check_options(arguments):

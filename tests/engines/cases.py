@@ -14,6 +14,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from structrank import StructRankSVM, datasets
 from structrank.lambdas import LambdaMART, McRank, RankNet
 from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
+from structrank.models import exports
 
 # A quote, a double quote, a letter that is not ASCII, a blank, a dot, a function of Lucene and words of SQL.
 NAMES = ["bm25", 'title\'s "match"', "längd", "order by", "doc.age", "max"]
@@ -52,7 +53,7 @@ class Suite:
 
     def __init__(self, folder):
         self.folder = folder
-        fold = datasets.make_ranking(n_queries=150, n_docs=60, n_features=6, n_grades=3, noise=0.5, random_state=0)
+        fold = datasets.make_ranking(n_queries=170, n_docs=90, n_features=6, n_grades=3, noise=0.5, random_state=0)
         train, test = fold.train, fold.test
         X, self.documents, self.qid = _features(train.X), _features(test.X), test.qid
         self.cases = []
@@ -64,7 +65,7 @@ class Suite:
 
     def _add(self, name, model):
         scores = model.predict(self.documents)
-        shift = float(np.ceil(1.0 - scores.min()))  # engines on Lucene reject negative scores
+        shift = exports.positive_shift(model, self.documents)  # engines on Lucene reject negative scores
         self.cases.append(Case(name, model, shift, scores + shift))
 
 

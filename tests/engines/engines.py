@@ -1,4 +1,4 @@
-"""The engines: each function runs the models of a suite and yields (version, case, scores, kind)."""
+"""The engines: each function runs the models of a suite and yields the arguments of `report.compare`."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ def is_sum_of_trees(case):
     return not case.name.startswith("McRank, three")
 
 
-def _kind(case):
-    """McRank with two grades is exported as log-odds where the format is a sum of trees."""
-    return "ranks" if case.name.startswith("McRank, two") else "scores"
+def _comparable(case, scores, shift):
+    """Return scores that equal those of `predict`, where a sum of trees holds the log-odds of McRank with two grades."""
+    if not case.name.startswith("McRank, two") or isinstance(scores, str):
+        return scores
+    return 1.0 / (1.0 + np.exp(shift - scores)) + case.shift
 
 
 @functools.cache
@@ -57,7 +59,7 @@ def _version(module, artifact):
 # ---- Libraries on the Java virtual machine
 
 
-def _library(suffix, artifact, write, kind, chosen=lambda case: True):
+def _library(suffix, artifact, write, chosen=lambda case: True):
     """Return an engine whose models `write(case, path)` writes to files."""
 
     def run(suite):
@@ -72,7 +74,12 @@ def _library(suffix, artifact, write, kind, chosen=lambda case: True):
         for number, case in enumerate(cases):
             error = folder / f"{number}.{suffix}.error"
             scores = error.read_text() if error.exists() else np.loadtxt(folder / f"{number}.{suffix}.scores")
-            yield _version("others", artifact), case, scores, kind(case)
+            if suffix == "ranklib":  # has no shift, and no constant in linear models
+                scores = _comparable(case, scores, 0.0)
+                constant = not case.name.startswith("McRank")
+            else:
+                constant = False
+            yield _version("others", artifact), case, scores, constant
 
     return run
 
@@ -83,10 +90,6 @@ def _write_lucene(case, path):
 
 def _write_vespa(case, path):
     path.write_text(exports.to_expression(case.model, "vespa", feature_names=PLAIN, shift=case.shift))
-
-
-def _ranklib_kind(case):
-    return "constant" if _kind(case) == "scores" else "ranks"  # no shift, and no constant in linear models
 
 
 # ---- Servers
@@ -155,7 +158,7 @@ def solr(suite):
                 asked = f"q=qid:{query}&rq=%7B!ltr%20model={name}%20reRankDocs=1000%7D&fl=id,score&rows=1000"
                 for document in request("GET", f"{core}/select?{asked}")["response"]["docs"]:
                     scores[int(document["id"])] = document["score"]
-            yield _version("solr", "solr-ltr"), case, scores, _kind(case)
+            yield _version("solr", "solr-ltr"), case, _comparable(case, scores, case.shift), False
 
 
 def opensearch(suite):
@@ -185,7 +188,7 @@ def opensearch(suite):
                         scores[int(hit["_id"])] = hit["_score"]
             except RuntimeError as error:
                 scores = str(error)
-            yield version, case, scores, "scores"
+            yield version, case, scores, False
 
 
 # ---- ONNX Runtime, LightGBM, XGBoost
@@ -199,7 +202,7 @@ def _onnx(dtype):
             exports.to_onnx(case.model, path, dtype=dtype)
             session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
             (scores,) = session.run(["score"], {"X": suite.documents.to_numpy().astype(dtype)})
-            yield onnxruntime.__version__, case, scores[:, 0].astype(np.float64) + case.shift, "scores"
+            yield onnxruntime.__version__, case, scores[:, 0].astype(np.float64) + case.shift, False
 
     return run
 
@@ -218,7 +221,7 @@ def _booster(name, class_name, write, read):
             if type(case.model).__name__ in class_name:
                 path = suite.folder / f"{number}.{name}.json"
                 write(case.model, path)
-                yield library.__version__, case, read(library, path, suite.documents.to_numpy()) + case.shift, "scores"
+                yield library.__version__, case, read(library, path, suite.documents.to_numpy()) + case.shift, False
 
     return run
 
@@ -248,9 +251,9 @@ def sqlite(suite):
             try:
                 frame = pd.read_sql(exports.to_sql(case.model, "my documents", shift=case.shift), database)
             except pd.errors.DatabaseError as error:
-                yield sqlite3.sqlite_version, case, str(error)[-200:], "scores"
+                yield sqlite3.sqlite_version, case, str(error)[-200:], False
             else:
-                yield sqlite3.sqlite_version, case, _ranked(case, frame), "scores"
+                yield sqlite3.sqlite_version, case, _ranked(case, frame), False
 
 
 def duckdb(suite):
@@ -261,7 +264,7 @@ def duckdb(suite):
         database.execute('CREATE TABLE "my documents" AS SELECT * FROM frame')
         for case in suite.cases:
             frame = database.execute(exports.to_sql(case.model, "my documents", shift=case.shift)).df()
-            yield library.__version__, case, _ranked(case, frame), "scores"
+            yield library.__version__, case, _ranked(case, frame), False
 
 
 def postgresql(suite):
@@ -297,17 +300,15 @@ def postgresql(suite):
             path.write_text(exports.to_sql(case.model, "my documents", shift=case.shift))
             answer = query("-f", path)
             frame = pd.read_csv(pd.io.common.StringIO(answer), float_precision="round_trip")
-            yield version, case, _ranked(case, frame), "scores"
+            yield version, case, _ranked(case, frame), False
     finally:
         run("pg_ctl", "-D", home / "data", "-m", "immediate", "stop")
 
 
 ENGINES = {
-    "Lucene expressions": _library("lucene", "lucene-expressions", _write_lucene, lambda case: "scores"),
-    "Vespa ranking expressions": _library("vespa", "searchlib", _write_vespa, lambda case: "scores"),
-    "RankLib": _library(
-        "ranklib", "RankyMcRankFace", lambda case, path: exports.to_ranklib(case.model, path), _ranklib_kind, is_sum_of_trees
-    ),
+    "Lucene expressions": _library("lucene", "lucene-expressions", _write_lucene),
+    "Vespa ranking expressions": _library("vespa", "searchlib", _write_vespa),
+    "RankLib": _library("ranklib", "RankyMcRankFace", lambda case, path: exports.to_ranklib(case.model, path), is_sum_of_trees),
     "Solr": solr,
     "OpenSearch, Painless": opensearch,
     "ONNX Runtime, float64": _onnx("float64"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import pathlib
 import re
 import runpy
@@ -26,12 +26,8 @@ def check(suite):
     python, shell = (re.findall(rf"^```{kind}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE) for kind in ("python", "sh"))
     solr, search = shell
     (folder / "page.py").write_text("\n".join(python), encoding="utf-8")
-    before = os.getcwd()
-    os.chdir(folder)
-    try:
+    with contextlib.chdir(folder), contextlib.redirect_stdout(None):
         names = runpy.run_path("page.py")
-    finally:
-        os.chdir(before)
     new = names["X_new"][names["qid_new"] == 80]
     expected = new.index[np.argsort(-names["linear"].predict(new), kind="stable")].astype(str).tolist()
     home = suite.folder / "page-solr"

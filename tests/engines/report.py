@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
+TOLERANCE = 1e-5  # of the largest score; 32 bits have seven digits
+
 
 @dataclass(frozen=True)
 class Row:
@@ -22,23 +24,24 @@ class Row:
     error: str | None
 
 
-def compare(suite, engine, version, case, scores, kind="scores"):
+def compare(suite, engine, version, case, scores, constant):
     """Return the `Row` of a result.
 
     Parameters
     ----------
     scores : (n_docs,) array or str
         Scores by the engine, or its error.
-    kind : {"scores", "constant", "ranks"}
-        Whether the scores equal those of `predict`, differ from them by a constant, or only rank as they do.
+    constant : bool
+        Whether the scores may differ from those of `predict` by a constant.
     """
     if isinstance(scores, str):
         return Row(engine, version, case.name, None, 0, scores)
     expected = case.expected
-    if kind == "constant":
+    if constant:
         scores = scores + (expected[0] - scores[0])
-    difference = None if kind == "ranks" else float(np.abs(scores - expected).max())
-    return Row(engine, version, case.name, difference, ranks_that_differ(expected, scores, suite.qid), None)
+    difference = float(np.abs(scores - expected).max())
+    error = None if difference <= TOLERANCE * np.abs(expected).max() else f"a score differs by {difference:g}"
+    return Row(engine, version, case.name, difference, ranks_that_differ(expected, scores, suite.qid), error)
 
 
 def ranks_that_differ(expected, scores, qid):
@@ -75,4 +78,4 @@ def table(rows, suite):
 def _largest(rows, is_linear):
     differences = [row.difference for row in rows if row.case.startswith(("Struct", "RankNet")) == is_linear]
     differences = [difference for difference in differences if difference is not None]
-    return f"{max(differences):.0e}" if differences else ""
+    return f"{max(differences):.0e}".replace("0e+00", "0") if differences else ""

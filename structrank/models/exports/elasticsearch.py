@@ -54,7 +54,7 @@ def to_elasticsearch(
 
 def _linear(function):
     definition = dict(zip(function.names, function.weights.tolist(), strict=True))
-    content: dict[str, Any] = {"type": "model/linear", "definition": json.dumps(definition)}
+    content = {"type": "model/linear", "definition": json.dumps(definition)}
     normalizers = {
         name: {"standard": {"mean": float(centre), "standard_deviation": float(spread)}}
         for name, centre, spread, changed in zip(

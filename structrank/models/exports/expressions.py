@@ -52,8 +52,10 @@ def to_expression(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from structrank import StructRankSVM
     >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+    >>> model.coef_ = np.array([0.5, -0.5])
     >>> to_expression(model, "lucene", feature_names=["bm25", "title match"], shift=1.0)
     "1.0 + 0.5 * bm25 - 0.5 * doc['title match']"
     >>> to_expression(model, "sql")
@@ -93,8 +95,10 @@ def to_sql(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from structrank import StructRankSVM
     >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> model.coef_ = np.array([1.0])
     >>> print(to_sql(model, "documents"))
     SELECT scored.*, RANK() OVER (PARTITION BY "qid" ORDER BY "score" DESC) AS "rank"
     FROM (
@@ -125,8 +129,10 @@ def to_vespa(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from structrank import StructRankSVM
     >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> model.coef_ = np.array([1.0])
     >>> print(to_vespa(model, "learned", feature_names=["bm25(title)"]))
     rank-profile learned inherits default {
         first-phase {

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 def positive_shift(model: Any, X: Matrix, *, scaler: Any = None) -> float:
-    """Return a `shift` with which exported scores of the documents are at least 1, up to rounding; at least 0.
+    """Return a `shift` with which exported scores of the documents are positive; at least 0.
 
-    The margin of 1 is for documents that are not in X; add more if these may score much lower.
+    The lowest score becomes the difference between the highest and the lowest, a margin for documents that are not in X. A
+    larger shift costs digits in 32 bits.
 
     Parameters
     ----------
@@ -31,8 +32,9 @@ def positive_shift(model: Any, X: Matrix, *, scaler: Any = None) -> float:
     --------
     >>> from structrank import StructRankSVM
     >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> model.coef_ = np.array([1.0])
     >>> positive_shift(model, [[-2.0], [0.5]])
-    3.0
+    4.5
     """
     matrix = checks.as_matrix(X)
     if not has_trees(model):
@@ -43,7 +45,8 @@ def positive_shift(model: Any, X: Matrix, *, scaler: Any = None) -> float:
         function = forest_of(model, scaler)
         checks.check_width(matrix.shape[1], len(function.names), type(model).__name__)
         dense = np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix, dtype=np.float64)
-        scores = function.predict(dense)
         if isinstance(function, GradeForests) and function.grades.shape[0] == 2:
-            scores = np.minimum(scores, function.sum_of_trees("an engine").predict(dense))  # exported as log-odds by some
-    return max(0.0, 1.0 - float(np.min(scores)))
+            function = function.sum_of_trees("an engine")  # log-odds; expected grades are not negative
+        scores = function.predict(dense)
+    lowest, spread = float(np.min(scores)), float(np.ptp(scores))
+    return max(0.0, (spread or 1.0) - lowest)

@@ -439,7 +439,8 @@ class MeasureMatched(Ranker):
         self.selection_, self.health_ = self.model_.selection_, self.model_.health_
         (chosen,) = (trial for trial in self.selection_.trials if trial.name == self.selection_.winner)
         polished = getattr(self.model_, "polish_", None)
-        steps = f", polished by {polished.steps} steps" if polished is not None and polished.steps else ""
+        n_steps = 0 if polished is None else polished.steps
+        steps = f", polished by {n_steps} step{'s' * (n_steps > 1)}" if n_steps else ""
         # Commas come after what the notes of several folds share.
         name = chosen.name.replace(", ramp", " with the ramp bound")
         self.notes_ = (f"Chose {name}, C = {chosen.C:g}{steps}.", *self.model_.notes_)

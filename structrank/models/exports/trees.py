@@ -304,7 +304,7 @@ def _number_at(places):
 
 def _read_lightgbm(text, names):
     """Return the forests of a model in LightGBM's text format, one for each output."""
-    header, *blocks = text.split("\nTree=")
+    header, *blocks = text.split("\nend of trees")[0].split("\nTree=")
     known = dict(line.split("=", 1) for line in header.splitlines() if "=" in line)
     trees = [_read_lightgbm_tree(block) for block in blocks]
     n_outputs = int(known["num_tree_per_iteration"])

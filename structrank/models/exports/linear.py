@@ -168,6 +168,11 @@ def feature_names_of(model, scaler=None, feature_names=None):
     return _checked_names(feature_names, model.n_features_in_)
 
 
+def last_step(model):
+    """Return the last step of a Pipeline; any other object itself."""
+    return getattr(model, "steps", [(None, model)])[-1][1]
+
+
 def split_pipeline(model, scaler=None):
     """Return the model and the scaler (or None) of a Pipeline; any other object is the model itself."""
     from sklearn.pipeline import Pipeline

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
-from structrank.models.exports.linear import column_scaling, feature_names_of, split_pipeline
+from structrank.models.exports.linear import column_scaling, feature_names_of, last_step, split_pipeline
 
 _MISSING_IS_ZERO = 1  # LightGBM's zero_as_missing, in bits 2 and 3 of decision_type
 _LIGHTGBM_ZERO = 1.0000000180025095e-35  # LightGBM's threshold between 0 and positive numbers
@@ -203,7 +203,7 @@ def has_trees(model):
     >>> has_trees(StructRankSVM())
     False
     """
-    last = getattr(model, "steps", [(None, model)])[-1][1]
+    last = last_step(model)
     return hasattr(last, "trees_") or hasattr(last, "model_text_")
 
 

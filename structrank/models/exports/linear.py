@@ -166,8 +166,8 @@ def feature_names_of(model, scaler=None, feature_names=None):
 def warn_of_negative_scores(engine):
     """Warn the caller of an export that Lucene rejects negative scores."""
     text = (
-        f"Scores of this model can be negative, and Lucene, on which {engine} is built, rejects negative scores. Pass shift=, a "
-        "constant to add, such as exports.positive_shift(model, X) for documents to be ranked; shift=0.0 exports the model "
+        f"Scores of this model can be negative, and Lucene, on which {engine} is built, rejects negative scores. Pass shift=, "
+        "a constant to add, such as exports.positive_shift(model, X) for documents to be ranked; shift=0.0 exports the model "
         "unchanged."
     )
     warnings.warn(text, checks.StructRankWarning, stacklevel=5)

@@ -27,8 +27,8 @@ OUT ?= bench.json
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m benchmarks --out "$(OUT)" $(if $(FOLDER),--folder "$(FOLDER)") $(ARGS)
 
-# Runs exported models in Solr, OpenSearch, Lucene, Vespa, RankLib, ONNX Runtime and databases, about five minutes; needs a JDK and
-# Maven, which fetches the engines. The table goes into docs/engines.md.
+# Runs exported models in Solr, OpenSearch, Lucene, Vespa, RankLib, ONNX Runtime and databases, two to eight minutes; needs a
+# JDK and Maven, which fetches the engines. Its table, build/engines.md, belongs into docs/engines.md.
 engines: $(VENV)/.installed-engines
 	$(BIN)/python tests/engines --out build/engines.md $(ARGS)
 

@@ -63,7 +63,8 @@ def table(rows, suite):
     """Return the results as Markdown, one line for each engine."""
     lines = [
         f"{datetime.date.today().isoformat()}, Python {platform.python_version()}: {len(suite.cases)} models, "
-        f"{len(suite.documents)} documents of {np.unique(suite.qid).size} queries.",
+        f"{len(suite.documents)} documents of {np.unique(suite.qid).size} queries, scores up to "
+        f"{max(case.expected.max() for case in suite.cases):.0f}.",
         "",
         "| engine | version | models | largest difference of scores, linear | trees | ranks that differ |",
         "|---|---|---|---|---|---|",

@@ -95,12 +95,7 @@ class LinearFunction:
             function = self
             # Engines compute features of at least 0.
             if (self.raw_weights < 0.0).any() or self.constant < 0.0:
-                text = (
-                    f"Scores of this model can be negative, and Lucene, on which {engine} is built, rejects negative scores. "
-                    "Pass shift=, a constant to add, such as exports.positive_shift(model, X) for documents to be ranked; "
-                    "shift=0.0 exports the model unchanged."
-                )
-                warnings.warn(text, checks.StructRankWarning, stacklevel=4)
+                warn_of_negative_scores(engine)
         function._check_single_precision(engine)
         self._warn_of_offsets(engine)
         return function
@@ -166,6 +161,21 @@ def feature_names_of(model, scaler=None, feature_names=None):
     if feature_names is None:
         feature_names = _known_names(scaler, model, model.n_features_in_)
     return _checked_names(feature_names, model.n_features_in_)
+
+
+def warn_of_negative_scores(engine):
+    """Warn the caller of an export that Lucene rejects negative scores."""
+    text = (
+        f"Scores of this model can be negative, and Lucene, on which {engine} is built, rejects negative scores. Pass shift=, "
+        "a constant to add, such as exports.positive_shift(model, X) for documents to be ranked; shift=0.0 exports the model "
+        "unchanged."
+    )
+    warnings.warn(text, checks.StructRankWarning, stacklevel=5)
+
+
+def last_step(model):
+    """Return the last step of a Pipeline; any other object itself."""
+    return getattr(model, "steps", [(None, model)])[-1][1]
 
 
 def split_pipeline(model, scaler=None):

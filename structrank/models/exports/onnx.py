@@ -10,7 +10,7 @@ import numpy as np
 import structrank
 from structrank._support import checks
 from structrank._support.files import replace_file
-from structrank.models.exports.linear import linear_function
+from structrank.models.exports.linear import last_step, linear_function
 from structrank.models.exports.trees import Forest, forest_of, has_trees
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def to_onnx(
     content = graph.finish(len(function.names), output_type)
     metadata = {
         "feature_names": json.dumps(list(function.names)),
-        "model": type(getattr(model, "steps", [(None, model)])[-1][1]).__name__,
+        "model": type(last_step(model)).__name__,
         "score": "higher is better; compare documents of one query",
         "structrank": structrank.__version__,
     }

@@ -10,7 +10,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
-from structrank.models.exports.linear import column_scaling, feature_names_of, split_pipeline
+from structrank.models.exports.linear import (
+    column_scaling,
+    feature_names_of,
+    last_step,
+    split_pipeline,
+    warn_of_negative_scores,
+)
 
 _MISSING_IS_ZERO = 1  # LightGBM's zero_as_missing, in bits 2 and 3 of decision_type
 _LIGHTGBM_ZERO = 1.0000000180025095e-35  # LightGBM's threshold between 0 and positive numbers
@@ -116,12 +122,7 @@ class Forest:
         else:
             forest = self
             if self.constant + sum(float(tree.values[tree.is_leaf].min()) for tree in self.trees) < 0.0:
-                text = (
-                    f"Scores of these trees can be negative, and Lucene, on which {engine} is built, rejects negative scores. "
-                    "Pass shift=, a constant to add, such as exports.positive_shift(model, X) for documents to be ranked; "
-                    "shift=0.0 exports the model unchanged."
-                )
-                warnings.warn(text, checks.StructRankWarning, stacklevel=4)
+                warn_of_negative_scores(engine)
         return forest.in_single_precision(engine)
 
     def in_single_precision(self, engine):
@@ -203,7 +204,7 @@ def has_trees(model):
     >>> has_trees(StructRankSVM())
     False
     """
-    last = getattr(model, "steps", [(None, model)])[-1][1]
+    last = last_step(model)
     return hasattr(last, "trees_") or hasattr(last, "model_text_")
 
 
@@ -304,7 +305,7 @@ def _number_at(places):
 
 def _read_lightgbm(text, names):
     """Return the forests of a model in LightGBM's text format, one for each output."""
-    header, *blocks = text.split("\nTree=")
+    header, *blocks = text.split("\nend of trees")[0].split("\nTree=")
     known = dict(line.split("=", 1) for line in header.splitlines() if "=" in line)
     trees = [_read_lightgbm_tree(block) for block in blocks]
     n_outputs = int(known["num_tree_per_iteration"])

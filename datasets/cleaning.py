@@ -238,8 +238,8 @@ def _each_part(data: Any, change: Callable[[Dataset], Dataset]) -> Any:
 def _checked(X, y, qid):
     X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
     y = column_or_1d(y)
+    check_consistent_length(X, y)
     qid = column_or_1d(checks.as_query_ids(qid, len(y)))
-    check_consistent_length(X, y, qid)
     return X, y, qid
 
 

@@ -385,6 +385,7 @@ def prediction(criterion, feature_map, longest, of_grades=False):
         loss = graded.pair_losses if gaining is None else graded.top_losses
         kernels = (graded.predicted, loss, _weigh_grades(feature_map), graded.share_ties)
         return CompiledOracle.of_grades(kernels, feature_map, longest, gaining, predicts=True)
+    requirements.check(feature_map, "feature map of compiled oracles and the ramp bound")
     discounted = criterion if hasattr(criterion, "discounts") else None
     loss = interleavings.pair_losses if discounted is None else interleavings.discounted_losses
     # The prediction of phi_mrr is not the order by score, which the loss is of.

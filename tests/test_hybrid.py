@@ -239,7 +239,7 @@ def test_logs_without_usable_pairs_are_rejected(log):
 
 def test_unknown_ids_are_nan(log, model):
     with pytest.warns(StructRankWarning, match="1 of 1 entries"):
-        assert np.isnan(model.predict(["none"], [log.urls.values[0]])).all()
+        assert np.isnan(model.predict([max(log.queries.values) + 1], [log.urls.values[0]])).all()
 
 
 def test_a_loaded_model_predicts_the_same(log, model, tmp_path):

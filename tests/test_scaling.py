@@ -49,7 +49,7 @@ def test_variances_within_queries_are_those_of_numpy(rng, form, in_order):
     X[:, 0] += 1e5  # which must not cost accuracy
     X[:, 3] = 7.0 * (1 + qid % 3)
     y, weights = rng.integers(0, 2, qid.size), rng.integers(1, 4, 40).astype(float)
-    part = StructRankSVM("auc")._parts([1.0])
+    part = StructRankSVM("auc")._make_parts([1.0])
     for data, given in (
         ((form(X), y, qid, weights[qid]), weights[list(dict.fromkeys(qid.tolist()))]),
         ((form(X), y, qid), None),

@@ -280,7 +280,9 @@ def test_the_bounds_in_the_history_tighten(train):
 def test_vacuous_training_warns_and_suggests_alternatives(rng):
     X = rng.normal(size=(1200, 3))
     y = (rng.random(1200) < 0.1).astype(int)
-    with pytest.warns(StructRankWarning, match=r"ndcg@10 \(po\) is vacuous.*300 documents.*Try bound='auto', criterion='auc'"):
+    with pytest.warns(
+        StructRankWarning, match=r"ndcg@10 \(phi_po\) is vacuous.*300 documents.*Try bound='auto', criterion='auc'"
+    ):
         model = StructRankSVM("ndcg", C=10.0).fit(X, y, qid=np.repeat(range(4), 300))
     assert model.health_.vacuous
     assert model.health_.objective_ratio > 0.999
@@ -311,7 +313,7 @@ def test_health_reports_the_quantities_of_the_paper(train):
 def test_a_dominant_criterion_is_reported(train, rng):
     healthy = StructRankSVM(["map", "mrr"], C=10.0).fit(train.X, train.y, qid=train.qid)
     assert sum(healthy.health_.parts.values()) == pytest.approx(1.0)
-    assert healthy.health_.dominant == "mrr@10 (mrr)"  # phi_mrr is not normalised; harmless on short lists
+    assert healthy.health_.dominant == "mrr@10 (phi_mrr)"  # phi_mrr is not normalised; harmless on short lists
     balanced = StructRankSVM(["map", "mrr"], C=10.0, feature_map="po").fit(train.X, train.y, qid=train.qid)
     assert balanced.health_.dominant is None
     X = rng.normal(size=(1200, 3))
@@ -356,7 +358,7 @@ INVALID_INPUT = {
     "X is a data set": (wrong(MADE.train), r"X is a Dataset; expected a table.*fit\(train.X, train.y, qid=train.qid\)"),
     "X is a fold": (wrong(MADE), r"X is a Fold; expected a table.*fit\(fold.train.X, fold.train.y, qid=fold.train.qid\)"),
     "y is a data set": (wrong(y=MADE.train), r"y is a Dataset; expected one value per row of X"),
-    "qid is the name of a column": (wrong(qid="qid"), r"qid='qid' is a text; expected one value per row of X.*frame\['qid'\]"),
+    "qid is the name of a column": (wrong(qid="qid"), r"qid is the text 'qid'; expected the query of each row.*frame\['qid'\]"),
     "qid is a list": (wrong(qid=[[1], [1], [1], [2], [2], [2]]), r"qid contains \[1\]; an id must be hashable"),
     "qid is NA": (wrong(qid=pd.array(["a", "a", None, "b", "b", "b"], dtype="string")), r"qid contains .* at row 2"),
     "unused discount": (wrong(criterion="map", discount="ln"), r"discount='ln' is not known"),

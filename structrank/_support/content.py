@@ -17,6 +17,7 @@ def add_content(digest, values):
         return
     values = np.asarray(values)
     digest.update(f"{values.dtype.str}{values.shape}".encode())
+    values = np.atleast_1d(values)  # a single query may be declared by a number
     step = max(1, 2**20 // max(1, values[:1].size))
     for start in range(0, values.shape[0], step):
         block = values[start : start + step]

@@ -1,8 +1,9 @@
 """The cache of compiled functions on disk: a damaged file is replaced, never an error."""
 
+import contextlib
 import hashlib
+import io
 import logging
-import pickle
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
@@ -20,15 +21,17 @@ class CheckedCache(FunctionCache):
 
 
 class _CheckedFiles(IndexDataCacheFile):
-    """Files of pickles that end with their SHA-256; numba ignores what follows a pickle. A damaged file counts as missing."""
+    """Files that end with the SHA-256 of the rest, which numba does not read. A damaged file counts as missing."""
 
-    def _dump(self, obj):
-        data = super()._dump(obj)
-        return data + hashlib.sha256(data).digest()
+    @contextlib.contextmanager
+    def _open_for_write(self, path):
+        with super()._open_for_write(path) as file:
+            content = io.BytesIO()
+            yield content
+            file.write(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
 
     def _load_index(self):
-        version = pickle.dumps(self._version, protocol=-1)
-        return super()._load_index() if self._is_whole(self._index_path, version) else {}
+        return super()._load_index() if self._is_whole(self._index_path) else {}
 
     def _load_data(self, name):
         # numba takes an OSError for a missing file, and compiles anew
@@ -36,15 +39,14 @@ class _CheckedFiles(IndexDataCacheFile):
             raise FileNotFoundError(name)
         return super()._load_data(name)
 
-    def _is_whole(self, path, prefix=b""):
-        """Return whether a file has a prefix, content and the digest of the content; log a file that has not."""
+    def _is_whole(self, path):
+        """Return whether a file ends with the digest of its content; log a file that does not."""
         try:
             with open(path, "rb") as file:
                 content = file.read()
         except OSError:  # there is no cache yet
             return False
-        data, digest = content[len(prefix) : -_DIGEST_SIZE], content[-_DIGEST_SIZE:]
-        if content.startswith(prefix) and hashlib.sha256(data).digest() == digest:
+        if hashlib.sha256(content[:-_DIGEST_SIZE]).digest() == content[-_DIGEST_SIZE:]:
             return True
-        _logger.info("%s is damaged or of another version; its function is compiled anew", path)
+        _logger.info("%s is damaged; its function is compiled anew", path)
         return False

@@ -285,7 +285,7 @@ class ScoreRisk:
     Examples
     --------
     >>> from structrank import StructRankTrees
-    >>> data = RankingData([[0.0], [0.0]], [0, 1])
+    >>> data = RankingData([[0.0], [0.0]], [0, 1], qid=0)
     >>> risk = ScoreRisk(data, StructRankTrees("auc")._objective())
     >>> risk(np.array([0.25, 0.0]))
     (1.5, array([ 2., -2.]))

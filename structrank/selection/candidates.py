@@ -69,9 +69,9 @@ def graded_candidates(measure, data, relevant_from):
     --------
     >>> from structrank import metrics
     >>> from structrank.training.data import RankingData
-    >>> list(graded_candidates(metrics.NDCG(k=10), RankingData([[1.0], [2.0], [3.0]], [0, 1, 2]), 1))
+    >>> list(graded_candidates(metrics.NDCG(k=10), RankingData([[1.0], [2.0], [3.0]], [0, 1, 2], 0), 1))
     ['graded AUC', 'graded DORM@10', 'graded NDCG@10', 'graded NDCG@10, ramp']
-    >>> graded_candidates(metrics.NDCG(k=10), RankingData([[1.0], [2.0]], [0, 1]), 1)
+    >>> graded_candidates(metrics.NDCG(k=10), RankingData([[1.0], [2.0]], [0, 1], 0), 1)
     {}
     """
     own, name = matched_criterion(measure), measure.name.upper()

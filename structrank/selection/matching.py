@@ -265,7 +265,7 @@ def train_for(
     if not graded and relevant_from == 1 and isinstance(measure, metrics.NDCG) and np.unique(train.y).size > 2:
         model.notes_ += (
             f"{BINARISED}{measure.name} with gain='binary' uses binary relevance (label >= 1); "
-            f"metrics.NDCG(k={measure.k}, gain='exp2') uses grades.",
+            f"with gain='exp2', as of metrics.NDCG(k={measure.k}), it uses grades.",
         )
     if all(one.trial.vacuous for one in tried):  # otherwise validation queries have confirmed the winner
         warnings.warn(" ".join(model.notes_), checks.StructRankWarning, stacklevel=2)

@@ -54,7 +54,7 @@ def to_expression(
     --------
     >>> import numpy as np
     >>> from structrank import StructRankSVM
-    >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 0.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 0.0]], [0, 1], qid=0)
     >>> model.coef_ = np.array([0.5, -0.5])
     >>> to_expression(model, "lucene", feature_names=["bm25", "title match"], shift=1.0)
     "1.0 + 0.5 * bm25 - 0.5 * doc['title match']"
@@ -97,7 +97,7 @@ def to_sql(
     --------
     >>> import numpy as np
     >>> from structrank import StructRankSVM
-    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0)
     >>> model.coef_ = np.array([1.0])
     >>> print(to_sql(model, "documents"))
     SELECT scored.*, RANK() OVER (PARTITION BY "qid" ORDER BY "score" DESC) AS "rank"
@@ -131,7 +131,7 @@ def to_vespa(
     --------
     >>> import numpy as np
     >>> from structrank import StructRankSVM
-    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0)
     >>> model.coef_ = np.array([1.0])
     >>> print(to_vespa(model, "learned", feature_names=["bm25(title)"]))
     rank-profile learned inherits default {

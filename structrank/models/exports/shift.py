@@ -31,7 +31,7 @@ def positive_shift(model: Any, X: Matrix, *, scaler: Any = None) -> float:
     Examples
     --------
     >>> from structrank import StructRankSVM
-    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1])
+    >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0)
     >>> model.coef_ = np.array([1.0])
     >>> positive_shift(model, [[-2.0], [0.5]])
     4.5

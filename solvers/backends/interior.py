@@ -106,7 +106,7 @@ def _solve(slopes, offsets, n, weights, scale, accuracy, multipliers):
     return v, n_steps
 
 
-@kernel
+@kernel(inner=True)
 def _evaluate(slopes, offsets, weights, scale, v, multipliers, gradient):
     """Write b - scale a.v of all planes to `gradient`; return objective minus dual value."""
     objective = 0.5 * dot(v, v)
@@ -124,7 +124,7 @@ def _evaluate(slopes, offsets, weights, scale, v, multipliers, gradient):
     return objective - dual + 0.5 * dot(combined, combined)
 
 
-@kernel
+@kernel(inner=True)
 def _choose(weights, gradient, multipliers, chosen, n_best):
     """Choose the planes in use and the `n_best` next best of each slack; return whether any is new."""
     any_new = False
@@ -143,12 +143,12 @@ def _choose(weights, gradient, multipliers, chosen, n_best):
     return any_new
 
 
-@kernel(error_model="numpy")
+@kernel(inner=True, error_model="numpy")
 def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers, gradient):
     """Solve the QP over the chosen planes, from v and the multipliers on, which are changed; return the number of steps."""
     n_slacks, n_features = weights.shape[0], v.shape[0]
     first = np.zeros(n_slacks + 1, np.int64)
-    planes = np.empty(chosen.sum(), np.int64)
+    planes = np.empty(chosen.size, np.int64)
     n = 0
     for s in range(n_slacks):
         for t in range(chosen.shape[1]):
@@ -189,27 +189,28 @@ def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers,
     return n_steps
 
 
-@kernel(error_model="numpy")
+@kernel(inner=True, error_model="numpy")
 def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, margin):
     """Take predictor and corrector steps until the products of the pairs are small; changes the unknowns."""
     n, (n_slacks, n_features) = alpha.shape[0], (weights.shape[0], v.shape[0])
     matrix = np.empty((n_features, n_features))
     # The matrix is the product of the columns, of planes and of slacks, with the same columns times their stiffness.
-    stiff_columns, stiffness = np.empty_like(columns), np.empty(n + n_slacks)
+    stiff_columns, stiffness = np.empty((n_features, n + n_slacks)), np.empty(n + n_slacks)
     spare_stiffness, own = np.empty(n_slacks), np.empty(n_slacks)
     rhs, spare_rhs = np.empty(n), np.empty(n_slacks)
     d_v, d_slacks, d_spare = np.empty(n_features), np.empty(n_slacks), np.empty(n_slacks)
     d_alpha, d_margin = np.empty(n), np.empty(n)
     # Residuals of the two linear equations.
-    off_v, off_sum = np.empty(n_features), weights - spare
+    off_v, off_sum = np.empty(n_features), np.empty(n_slacks)
     for i in range(n_features):
         off_v[i] = dot(columns[i, :n], alpha) - v[i]
     for s in range(n_slacks):
+        off_sum[s] = weights[s] - spare[s]
         for m in range(first[s], first[s + 1]):
             off_sum[s] -= alpha[m]
     for n_steps in range(_MOST_STEPS):
         products = dot(spare, slacks) + dot(alpha, margin)
-        if products <= accuracy and 0.5 * dot(off_v, off_v) <= accuracy and np.abs(off_sum).max() <= 1e-9:
+        if products <= accuracy and 0.5 * dot(off_v, off_v) <= accuracy and _are_small(off_sum):
             return n_steps
         for s in range(n_slacks):
             own[s] = spare_stiffness[s] = spare[s] / slacks[s]
@@ -222,7 +223,10 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ma
             for m in range(n):
                 stiff_column[m] = stiffness[m] * column[m]
             for s in range(n_slacks):
-                column[n + s] = stiff_column[first[s] : first[s + 1]].sum()
+                total = 0.0
+                for m in range(first[s], first[s + 1]):
+                    total += stiff_column[m]
+                column[n + s] = total
                 stiff_column[n + s] = stiffness[n + s] * column[n + s]
         _multiply(stiff_columns, columns, matrix)
         if not _factor(matrix):
@@ -242,8 +246,10 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ma
                 for s in range(n_slacks):
                     spare_rhs[s] = (target - d_spare[s] * d_slacks[s]) / slacks[s] - spare[s]
             else:
-                rhs[:] = -alpha
-                spare_rhs[:] = -spare
+                for m in range(n):
+                    rhs[m] = -alpha[m]
+                for s in range(n_slacks):
+                    spare_rhs[s] = -spare[s]
             # The multipliers are to change by rhs - stiffness * (change of margin).
             for s in range(n_slacks):
                 d_slacks[s] = spare_rhs[s] - off_sum[s]
@@ -271,11 +277,21 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ma
         add(spare, dual, d_spare)
         for i in range(n_features):
             off_v[i] = (1.0 - dual) * off_v[i] + (dual - primal) * d_v[i]
-        off_sum *= 1.0 - dual
+        for s in range(n_slacks):
+            off_sum[s] *= 1.0 - dual
     return _MOST_STEPS
 
 
-@kernel(fastmath=REORDER, error_model="numpy")
+@kernel(inner=True)
+def _are_small(residuals):
+    """Return whether all residuals are at most 1e-9, and none is nan."""
+    for s in range(residuals.shape[0]):  # noqa: SIM110 (compiled code has no generators)
+        if not abs(residuals[s]) <= 1e-9:
+            return False
+    return True
+
+
+@kernel(inner=True, fastmath=REORDER, error_model="numpy")
 def _longest_step(values, changes):
     """Return the longest step, up to 1/0.995, that leaves all values at least 0."""
     shrinks = _TO_THE_BOUNDARY
@@ -284,7 +300,7 @@ def _longest_step(values, changes):
     return 1.0 / shrinks
 
 
-@kernel(fastmath=REORDER)
+@kernel(inner=True, fastmath=REORDER)
 def _multiply(left, right, matrix):
     """Put the lower half of I + left right^T into the matrix, three rows by four at a time."""
     n_rows, n = left.shape
@@ -316,7 +332,7 @@ def _multiply(left, right, matrix):
         matrix[i, i] += 1.0
 
 
-@kernel(error_model="numpy")
+@kernel(inner=True, error_model="numpy")
 def _factor(matrix):
     """Replace the lower half by the Cholesky factor; return whether there is one."""
     for i in range(matrix.shape[0]):
@@ -329,7 +345,7 @@ def _factor(matrix):
     return True
 
 
-@kernel(error_model="numpy")
+@kernel(inner=True, error_model="numpy")
 def _substitute(factor, x):
     """Solve factor factor^T x = x."""
     n = x.shape[0]

@@ -82,8 +82,8 @@ def _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, whole,
         planes = everything if whole else live[s, : n_live[s]]
         read += planes.shape[0]
         # Unassigned weight belongs to a plane of slope and offset 0, numbered -1.
-        to, most = -1, 0.0
-        source, least = -1, np.inf
+        to, most = np.int64(-1), 0.0  # a literal as argument would compile `_move` twice
+        source, least = np.int64(-1), np.inf
         used, spare = 0.0, limits[s]
         for i in range(planes.shape[0]):
             t = planes[i]
@@ -96,7 +96,7 @@ def _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, whole,
             if weight > 0.0 and value < least:
                 source, least = t, value
         if spare > 1e-12 * limits[s] and least > 0.0:  # less is rounding
-            source, least = -1, 0.0
+            source, least = np.int64(-1), 0.0
         slack_gap = limits[s] * most - used
         gap += slack_gap
         if slack_gap > 0.1 * accuracy / n_slacks and most > least:

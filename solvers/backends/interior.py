@@ -78,7 +78,7 @@ def _blas():
     return ThreadpoolController()
 
 
-@kernel
+# The kernels are called from Python one by one: compiled into one another, each would be compiled again in its callers.
 def _solve(slopes, offsets, n, weights, scale, accuracy, multipliers):
     """Solve min 1/2 |v|^2 + weights.xi, xi_s >= b - scale a.v, from `multipliers`, which are changed.
 
@@ -88,12 +88,9 @@ def _solve(slopes, offsets, n, weights, scale, accuracy, multipliers):
     n_steps : int
     """
     n_slacks, n_features = weights.shape[0], slopes.shape[2]
-    gradient, chosen = np.empty((n_slacks, n)), np.zeros((n_slacks, n), np.bool_)
+    gradient, chosen = np.empty((n_slacks, n)), np.zeros((n_slacks, n), dtype=bool)
     v = np.zeros(n_features)
-    for s in range(n_slacks):
-        for t in range(n):
-            if multipliers[s, t] > 0.0:
-                add(v, scale * multipliers[s, t], slopes[s, t])
+    _combine_planes(slopes, n, scale, multipliers, v)
     gap = _evaluate(slopes, offsets, weights, scale, v, multipliers, gradient)
     n_steps = 0
     for number in range(_MOST_ROUNDS):
@@ -106,7 +103,35 @@ def _solve(slopes, offsets, n, weights, scale, accuracy, multipliers):
     return v, n_steps
 
 
-@kernel(inner=True)
+def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers, gradient):
+    """Solve the QP over the chosen planes, from v and the multipliers on, which are changed; return the number of steps."""
+    (n_slacks, n_planes), n_features = chosen.shape, v.shape[0]
+    planes = np.nonzero(chosen)[1]
+    first = np.append(0, np.cumsum(chosen.sum(axis=1)))
+    # The slopes as columns, in the order of their slacks: with many more planes than features, loops along rows are long and
+    # fast. The last columns, one for each slack, are filled in every step.
+    columns = np.empty((n_features, planes.shape[0] + n_slacks))
+    alpha, margin = np.empty(planes.shape[0]), np.empty(planes.shape[0])
+    slacks, spare = np.empty(n_slacks), np.empty(n_slacks)
+    _begin(
+        slopes, weights, scale, max(gap, accuracy), planes, first, multipliers, gradient, columns, slacks, alpha, spare, margin
+    )
+    n_steps = _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, margin)
+    multipliers[:, :n_planes] = 0.0
+    multipliers[:, :n_planes][chosen] = alpha
+    return n_steps
+
+
+@kernel
+def _combine_planes(slopes, n, scale, multipliers, v):
+    """Add the slopes to v, times `scale` and their multipliers."""
+    for s in range(slopes.shape[0]):
+        for t in range(n):
+            if multipliers[s, t] > 0.0:
+                add(v, scale * multipliers[s, t], slopes[s, t])
+
+
+@kernel
 def _evaluate(slopes, offsets, weights, scale, v, multipliers, gradient):
     """Write b - scale a.v of all planes to `gradient`; return objective minus dual value."""
     objective = 0.5 * dot(v, v)
@@ -124,7 +149,7 @@ def _evaluate(slopes, offsets, weights, scale, v, multipliers, gradient):
     return objective - dual + 0.5 * dot(combined, combined)
 
 
-@kernel(inner=True)
+@kernel
 def _choose(weights, gradient, multipliers, chosen, n_best):
     """Choose the planes in use and the `n_best` next best of each slack; return whether any is new."""
     any_new = False
@@ -143,34 +168,17 @@ def _choose(weights, gradient, multipliers, chosen, n_best):
     return any_new
 
 
-@kernel(inner=True, error_model="numpy")
-def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers, gradient):
-    """Solve the QP over the chosen planes, from v and the multipliers on, which are changed; return the number of steps."""
-    n_slacks, n_features = weights.shape[0], v.shape[0]
-    first = np.zeros(n_slacks + 1, np.int64)
-    planes = np.empty(chosen.size, np.int64)
-    n = 0
-    for s in range(n_slacks):
-        for t in range(chosen.shape[1]):
-            if chosen[s, t]:
-                planes[n] = t
-                n += 1
-            else:
-                multipliers[s, t] = 0.0
-        first[s + 1] = n
-    # The slopes as columns, in the order of their slacks: with many more planes than features, loops along rows are long and
-    # fast. The last columns, one for each slack, are filled in every step.
-    columns = np.empty((n_features, n + n_slacks))
-    alpha, margin = np.empty(n), np.empty(n)
-    slacks, spare = np.empty(n_slacks), np.empty(n_slacks)
-    for s in range(n_slacks):
+@kernel(error_model="numpy")
+def _begin(slopes, weights, scale, more_slack, planes, first, multipliers, gradient, columns, slacks, alpha, spare, margin):
+    """Fill the columns with the slopes of the chosen planes, and the unknowns with initial values inside their bounds."""
+    for s in range(weights.shape[0]):
         slacks[s] = 0.0
         for m in range(first[s], first[s + 1]):
             slacks[s] = max(slacks[s], gradient[s, planes[m]])
             slope = slopes[s, planes[m]]
-            for i in range(n_features):
+            for i in range(columns.shape[0]):
                 columns[i, m] = scale * slope[i]
-        slacks[s] += max(gap, accuracy)
+        slacks[s] += more_slack
         inverses = 1.0 / slacks[s]
         for m in range(first[s], first[s + 1]):
             margin[m] = slacks[s] - gradient[s, planes[m]]
@@ -182,14 +190,9 @@ def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers,
             alpha[m] = (1.0 - _BALANCED) * multipliers[s, planes[m]] + balanced / margin[m]
             spare[s] -= alpha[m]
         spare[s] = max(spare[s], balanced / slacks[s])
-    n_steps = _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, margin)
-    for s in range(n_slacks):
-        for m in range(first[s], first[s + 1]):
-            multipliers[s, planes[m]] = alpha[m]
-    return n_steps
 
 
-@kernel(inner=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, margin):
     """Take predictor and corrector steps until the products of the pairs are small; changes the unknowns."""
     n, (n_slacks, n_features) = alpha.shape[0], (weights.shape[0], v.shape[0])

@@ -244,7 +244,7 @@ def _fill_cells(documents, by_grade, depth, cells, powers, tails, by_cell, casca
                 step_chances[g, cell] = chances[sources[g, cell]]
 
 
-@kernel
+@kernel(by_address=True)
 def find(block):
     """Find the most violated ranking of each query of a `structrank._kernels.oracles.GradedBlock`.
 

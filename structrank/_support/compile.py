@@ -31,7 +31,8 @@ def kernel(function=None, *, inner=False, by_address=False, **options):
     compiled = numba.njit(nogil=True, **entry, **options)(function)
     if compiled is not function and not inner:  # with NUMBA_DISABLE_JIT the function is unchanged
         compiled._cache = CheckedCache(function)
-        _forget_old(_part_of(function.__code__.co_filename), compiled.stats.cache_path)
+        if not _forget_old(_part_of(function.__code__.co_filename), compiled.stats.cache_path):
+            compiled._cache.disable()
     return compiled
 
 
@@ -46,7 +47,7 @@ def _part_of(path):
 
 @functools.cache
 def _forget_old(folder, kept):
-    """Remove cached functions that were compiled from other sources than those in the folder."""
+    """Remove cached functions that were compiled from other sources than those in the folder; return whether none is left."""
     import hashlib
 
     with contextlib.suppress(OSError):  # without read or write access there is no cache
@@ -59,12 +60,14 @@ def _forget_old(folder, kept):
         mark = os.path.join(kept, "structrank.sha256")
         with contextlib.suppress(FileNotFoundError), open(mark, "rb") as file:
             if file.read() == digest.hexdigest().encode():
-                return
+                return True
         for name in os.listdir(kept):
             if name.endswith(".nbi"):
                 os.remove(os.path.join(kept, name))
         with open(mark, "w") as file:
             file.write(digest.hexdigest())
+        return True
+    return False
 
 
 def address_of(function, signature):

@@ -35,7 +35,7 @@ def _leading_bits(power):
 _POWERS = np.array([_leading_bits(p) for p in range(-_LARGEST_POWER, _LARGEST_POWER + 1)], dtype=np.uint64)
 
 
-@kernel
+@kernel(inner=True)
 def _product(a, b):
     """Return the high and the low 64 bits of a product of two 64-bit words."""
     half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
@@ -45,7 +45,7 @@ def _product(a, b):
     return a_high * b_high + (cross >> half) + (other >> half) + (carry >> half), a * b
 
 
-@kernel
+@kernel(inner=True)
 def _eisel_lemire(digits, power):
     """Return (True, the double nearest to digits x 10^power), or (False, 0) if 128 bits do not determine it."""
     word, shift = np.uint64(digits), 0

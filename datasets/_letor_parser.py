@@ -85,12 +85,12 @@ def rows_for(n_bytes):
     )
 
 
-@kernel
+@kernel(inner=True)
 def _wrong(problem, position):
     return Outcome(problem, position, 0, 0, 0, 0, 0)
 
 
-@kernel
+@kernel(inner=True)
 def _skip_blanks(text, i):
     """Return the position of the next non-blank byte; the return of a return-newline is a blank."""
     while text[i] == _SPACE or text[i] == _TAB or (text[i] == _RETURN and text[i + 1] == _NEWLINE):
@@ -98,12 +98,12 @@ def _skip_blanks(text, i):
     return i
 
 
-@kernel
+@kernel(inner=True)
 def _ends_token(text, i):
     return text[i] in (_SPACE, _NEWLINE, _TAB, _HASH) or (text[i] == _RETURN and text[i + 1] == _NEWLINE)
 
 
-@kernel
+@kernel(inner=True)
 def _starts_with(text, i, word):
     """Return whether `word` is at `i`; the newline that ends the text differs from any word."""
     for j in range(word.shape[0]):  # noqa: SIM110 (compiled code has no generators)
@@ -112,7 +112,7 @@ def _starts_with(text, i, word):
     return True
 
 
-@kernel
+@kernel(inner=True)
 def _read_value(text, i, null, largest):
     """Return (problem, status, value, stop) of a feature's value, which may be NULL."""
     status, value, stop = read_number(text, i)
@@ -127,7 +127,7 @@ def _read_value(text, i, null, largest):
     return GOOD, status, value, stop
 
 
-@kernel
+@kernel(inner=True)
 def _add_run(text, start, stop, row, n_runs, rows):
     """Add `row` to the last run if the query id is the same, otherwise start a new run."""
     if n_runs > 0:
@@ -144,13 +144,13 @@ def _add_run(text, start, stop, row, n_runs, rows):
     return n_runs + 1
 
 
-@kernel
+@kernel(inner=True)
 def _add_hard(place, start, stop, n_hard, rows):
     rows.hard_places[n_hard], rows.hard_starts[n_hard], rows.hard_stops[n_hard] = place, start, stop
     return n_hard + 1
 
 
-@kernel
+@kernel(inner=True)
 def _add_name(text, start, stop, row, rows):
     end = rows.name_ends[row - 1] if row > 0 else 0
     for j in range(start, stop):
@@ -159,7 +159,7 @@ def _add_name(text, start, stop, row, rows):
     rows.name_ends[row] = end
 
 
-@kernel
+@kernel(inner=True)
 def _name_in_comment(text, i):
     """Return start and stop of the name in a comment, X of "docid = X ..." or all of it, and the line's end."""
     start = _skip_blanks(text, i)
@@ -181,12 +181,32 @@ def _name_in_comment(text, i):
     return start, stop, newline
 
 
-@kernel
+@kernel(inner=True)
 def _repeated(columns):
     """Return whether a column appears twice."""
-    # Not np.sort: numba's quicksort takes quadratic time for columns of which all but one are in order.
-    ordered = columns[np.argsort(columns, kind="mergesort")]
-    return np.any(ordered[1:] == ordered[:-1])
+    # A merge sort: numba's quicksort takes quadratic time for columns of which all but one are in order, and its merge sort
+    # two seconds to compile.
+    n, width = columns.shape[0], 1
+    ordered, merged = np.empty(n, columns.dtype), np.empty(n, columns.dtype)
+    for j in range(n):
+        ordered[j] = columns[j]
+    while width < n:
+        for low in range(0, n, 2 * width):
+            left, right = low, low + width
+            middle, high = min(low + width, n), min(low + 2 * width, n)
+            for target in range(low, high):
+                if right >= high or (left < middle and ordered[left] <= ordered[right]):
+                    merged[target] = ordered[left]
+                    left += 1
+                else:
+                    merged[target] = ordered[right]
+                    right += 1
+        ordered, merged = merged, ordered
+        width *= 2
+    for j in range(1, n):
+        if ordered[j] == ordered[j - 1]:
+            return True
+    return False
 
 
 @kernel
@@ -214,9 +234,8 @@ def read_letor(text, size, has_qid, first_id, last_id, null, largest, rows):
     Outcome
         With `TWICE` the position is that of the line, otherwise that of the wrong token.
     """
-    row, n_values, n_runs, n_hard = 0, 0, 0, 0
+    row = n_values = n_runs = n_hard = i = np.int64(0)  # a literal as argument would compile functions of its own
     top, top_at = -1, 0
-    i = 0
     while i < size:
         i = _skip_blanks(text, i)
         line = i
@@ -289,7 +308,7 @@ def read_letor(text, size, has_qid, first_id, last_id, null, largest, rows):
     return Outcome(GOOD, 0, row, n_runs, n_hard, top, top_at)
 
 
-@kernel
+@kernel(inner=True)
 def _read_field(text, i):
     """Return start and stop of a text field, without surrounding blanks, and of its tab; start = stop if it is malformed."""
     while text[i] == _SPACE:
@@ -311,9 +330,8 @@ def read_table(text, size, n_columns, null, largest, rows):
 
     Parameters and result are those of `read_letor`. Every line must have all columns, and labels are integers.
     """
-    row, n_values, n_runs, n_hard = 0, 0, 0, 0
+    row = n_values = n_runs = n_hard = i = np.int64(0)  # a literal as argument would compile functions of its own
     top, top_at = n_columns - 1, 0
-    i = 0
     while i < size:
         line = _skip_blanks(text, i)
         if text[line] == _NEWLINE:

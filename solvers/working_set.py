@@ -69,7 +69,7 @@ class WorkingSet:
 
     def primal(self, C, w):
         """Return the objective at w."""
-        return _primal(self.slopes, self.offsets, self.n, self.weights, C, w)
+        return 0.5 * dot(w, w) + C * dot(self.weights, self.slacks(w))
 
     def feasible_dual(self, C, multipliers):
         """Turn any multipliers into a feasible dual point; return it, its value, a lower bound on the optimum, and its w.
@@ -77,11 +77,22 @@ class WorkingSet:
         Multipliers are clipped at 0 and scaled down per slack until they sum to at most C pi_s; then all are scaled together
         to where the bound is largest.
         """
-        return _feasible_dual(self.slopes, self.offsets, self.n, C * self.weights, multipliers)
+        feasible, w = np.zeros(multipliers.shape), np.zeros(self.slopes.shape[2])
+        linear, largest_scale = _scale_down(self.slopes, self.offsets, self.n, C * self.weights, multipliers, feasible, w)
+        if linear <= 0.0:
+            return np.zeros_like(feasible), 0.0, np.zeros_like(w)
+        quadratic = dot(w, w)
+        scale = min(linear / quadratic, largest_scale) if quadratic > 0.0 else largest_scale
+        return scale * feasible, scale * linear - 0.5 * scale * scale * quadratic, scale * w
 
     def certify(self, C, w, multipliers):
         """Return the better of w and the w of the dual point, the dual point, its value and the duality gap."""
-        return _certify(self.slopes, self.offsets, self.n, self.weights, C, np.ascontiguousarray(w), multipliers)
+        w = np.ascontiguousarray(w)
+        feasible, dual, own_w = self.feasible_dual(C, multipliers)
+        primal, own_primal = self.primal(C, w), self.primal(C, own_w)
+        if own_primal < primal or np.isnan(primal):
+            return own_w, feasible, dual, own_primal - dual
+        return w, feasible, dual, primal - dual
 
 
 @kernel
@@ -96,15 +107,17 @@ def _slacks(slopes, offsets, n, w):
 
 
 @kernel
-def _primal(slopes, offsets, n, weights, C, w):
-    return 0.5 * dot(w, w) + C * dot(weights, _slacks(slopes, offsets, n, w))
+def _scale_down(slopes, offsets, n, limits, multipliers, feasible, w):
+    """Write multipliers within the limits to `feasible`, and add their combination of the slopes to w.
 
-
-@kernel
-def _feasible_dual(slopes, offsets, n, limits, multipliers):
-    feasible = np.zeros_like(multipliers)
+    Returns
+    -------
+    linear : float
+        Sum of offset times multiplier.
+    largest_scale : float
+        Factor by which all multipliers can grow and remain within the limits.
+    """
     linear, largest_scale = 0.0, np.inf
-    w = np.zeros(slopes.shape[2])
     for s in range(slopes.shape[0]):
         total = 0.0
         for t in range(n):
@@ -117,18 +130,4 @@ def _feasible_dual(slopes, offsets, n, limits, multipliers):
                     feasible[s, t] = scale * multipliers[s, t]
                     linear += feasible[s, t] * offsets[s, t]
                     add(w, feasible[s, t], slopes[s, t])
-    if linear <= 0.0:
-        return np.zeros_like(feasible), 0.0, np.zeros_like(w)
-    quadratic = dot(w, w)
-    scale = min(linear / quadratic, largest_scale) if quadratic > 0.0 else largest_scale
-    return scale * feasible, scale * linear - 0.5 * scale**2 * quadratic, scale * w
-
-
-@kernel
-def _certify(slopes, offsets, n, weights, C, w, multipliers):
-    feasible, dual, own_w = _feasible_dual(slopes, offsets, n, C * weights, multipliers)
-    primal = _primal(slopes, offsets, n, weights, C, w)
-    own_primal = _primal(slopes, offsets, n, weights, C, own_w)
-    if own_primal < primal or np.isnan(primal):
-        return own_w, feasible, dual, own_primal - dual
-    return w, feasible, dual, primal - dual
+    return linear, largest_scale

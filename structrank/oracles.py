@@ -165,8 +165,7 @@ class CompiledOracle:
             block = compiled.Block(
                 self.settings, self.table, queries.scores, queries.starts, queries.n_good, found.before, *out
             )
-        for kernel in self.kernels:
-            kernel(block)
+        compiled.call(self.kernels, block)
         if self.graded and self.kernels[0] is not graded.auc:
             found.ranks = np.empty(n_docs, dtype=np.int64)
             first = np.repeat(queries.starts[:-1], np.diff(queries.starts))
@@ -489,9 +488,10 @@ def _assignment(criterion, feature_map, longest, labels_and_credits):
         coefficients = np.empty(scores.shape[0])
         coefficients[alike] = (np.bincount(group, (decay[ranks] - c_ideal)[alike]) / size)[group]
         result = Violated(coefficients, losses, np.empty_like(losses), ranks=ranks)
-        maps.values(
-            compiled.make_block(scores=scores, starts=starts, coefficients=coefficients, losses=losses, values=result.values)
+        block = compiled.make_block(
+            scores=scores, starts=starts, coefficients=coefficients, losses=losses, values=result.values
         )
+        compiled.call((maps.values,), block)
         return result
 
     return oracle

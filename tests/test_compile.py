@@ -1,6 +1,5 @@
 """The cache of compiled functions: reused while all sources are unchanged, and recompiled after a change."""
 
-import itertools
 import os
 import pickle
 import subprocess
@@ -77,7 +76,7 @@ def test_a_damaged_cache_is_compiled_anew_once(tmp_path):
     (tmp_path / "caller.py").write_text(CALLER)
     (tmp_path / "callee.py").write_text(CALLEE.format(factor=2))
     assert call(tmp_path) == [21, 0]
-    for kind, damage in itertools.product(["nbi", "nbc"], DAMAGES):
+    for kind, damage in (("nbi", "another pickle"), ("nbi", "empty"), ("nbc", "truncated"), ("nbc", "one bit")):
         files = list(tmp_path.rglob(f"*.{kind}"))
         assert files
         for path in files:
@@ -87,6 +86,22 @@ def test_a_damaged_cache_is_compiled_anew_once(tmp_path):
     (mark,) = tmp_path.rglob("*.sha256")
     mark.write_bytes(b"\xff")
     assert call(tmp_path) == [21, 0]
+
+
+def test_a_read_only_folder_is_read_and_what_is_missing_is_compiled(tmp_path):
+    (tmp_path / "callee.py").write_text(CALLEE.format(factor=2))
+    code = "from callee import f; print(f(10), sum(f.stats.cache_hits.values()), int(f(1.5)))"
+    cache = tmp_path / "cache"
+    assert run(code.replace("int(f(1.5))", "0"), tmp_path, NUMBA_CACHE_DIR=str(cache)) == [20, 0, 0]
+    folders = [cache, *(path for path in cache.rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o500)
+    if os.access(cache, os.W_OK):  # as root all folders can be written
+        code = "import tempfile; tempfile.TemporaryFile = tempfile.mkdtemp = lambda **_: open('/no/such/file')\n" + code
+        code = "import builtins, os; o = open\n" + REFUSING + code
+    assert run(code, tmp_path, NUMBA_CACHE_DIR=str(cache)) == [20, 1, 3]
+    for folder in folders:
+        folder.chmod(0o700)
 
 
 ADDRESS = """

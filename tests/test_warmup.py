@@ -5,7 +5,7 @@ import json
 from structrank import cli
 
 
-def test_warmup_compiles_what_a_fit_needs(capsys):
+def test_warmup_reports_what_it_compiled(capsys):
     assert cli.main(["warmup", "auc", "--json"]) == 0
     out, err = capsys.readouterr()
     assert set(json.loads(out)["compiled"]) == {"LETOR files", "auc"}

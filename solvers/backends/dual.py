@@ -40,11 +40,14 @@ def _ascend(slopes, offsets, n, limits, multipliers, w, accuracy):
     n_slacks = limits.shape[0]
     # Live planes of each slack, see `_sweep`, and the gradients of the slack being visited.
     live, n_live, gradient = np.empty((n_slacks, n), np.int64), np.zeros(n_slacks, np.int64), np.empty(n)
-    everything = np.arange(n)
+    everything = np.empty(n, np.int64)
+    for t in range(n):
+        everything[t] = t
+    whole, partial = n >= 0, n < 0  # True and False, which as literals would compile `_sweep` twice
     n_planes = max(n_slacks * n, 1)
     read, looked, gap_then = 0, 0, np.inf
     while read < _MOST_WORK * n_planes:
-        gap, seen = _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, True, live, n_live, gradient)
+        gap, seen = _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, whole, live, n_live, gradient)
         read += seen
         if gap <= accuracy:
             # This gap was summed while w moved; recompute it at the final w.
@@ -58,14 +61,14 @@ def _ascend(slopes, offsets, n, limits, multipliers, w, accuracy):
             looked, gap_then = read, gap
         aim = 0.3 * min(gap, accuracy) if gap < 3.0 * accuracy else 0.1 * gap
         for _ in range(_LIVE_SWEEPS):
-            gap, seen = _sweep(slopes, offsets, everything, limits, multipliers, w, aim, False, live, n_live, gradient)
+            gap, seen = _sweep(slopes, offsets, everything, limits, multipliers, w, aim, partial, live, n_live, gradient)
             read += seen
             if gap <= aim:
                 break
     return read / n_planes
 
 
-@kernel
+@kernel(inner=True)
 def _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, whole, live, n_live, gradient):
     """Visit every slack once; return the gap, summed during the sweep, and the number of planes read.
 
@@ -79,8 +82,8 @@ def _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, whole,
         planes = everything if whole else live[s, : n_live[s]]
         read += planes.shape[0]
         # Unassigned weight belongs to a plane of slope and offset 0, numbered -1.
-        to, most = -1, 0.0
-        source, least = -1, np.inf
+        to, most = np.int64(-1), 0.0  # a literal as argument would compile `_move` twice
+        source, least = np.int64(-1), np.inf
         used, spare = 0.0, limits[s]
         for i in range(planes.shape[0]):
             t = planes[i]
@@ -93,7 +96,7 @@ def _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, whole,
             if weight > 0.0 and value < least:
                 source, least = t, value
         if spare > 1e-12 * limits[s] and least > 0.0:  # less is rounding
-            source, least = -1, 0.0
+            source, least = np.int64(-1), 0.0
         slack_gap = limits[s] * most - used
         gap += slack_gap
         if slack_gap > 0.1 * accuracy / n_slacks and most > least:
@@ -103,7 +106,7 @@ def _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, whole,
     return gap, read
 
 
-@kernel
+@kernel(inner=True)
 def _move(slopes, multipliers, w, to, source, available, difference):
     """Move the best amount of weight from one plane of a slack to another; -1 stands for the plane of slope 0."""
     if to >= 0 and source >= 0:
@@ -120,7 +123,7 @@ def _move(slopes, multipliers, w, to, source, available, difference):
         add(w, -step, slopes[source])
 
 
-@kernel
+@kernel(inner=True)
 def _choose_live(multipliers, gradient, live):
     """Write the planes of a slack that are in use and the two best others; return their number."""
     n_live = 0
@@ -140,7 +143,7 @@ def _choose_live(multipliers, gradient, live):
     return n_live
 
 
-@kernel
+@kernel(inner=True)
 def _gap(slopes, offsets, n, limits, multipliers, w):
     """Compute objective minus dual value, as the sum over slacks of the largest possible gain at w."""
     gap = 0.0

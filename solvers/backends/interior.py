@@ -78,7 +78,7 @@ def _blas():
     return ThreadpoolController()
 
 
-@kernel
+# The kernels are called from Python one by one: compiled into one another, each would be compiled again in its callers.
 def _solve(slopes, offsets, n, weights, scale, accuracy, multipliers):
     """Solve min 1/2 |v|^2 + weights.xi, xi_s >= b - scale a.v, from `multipliers`, which are changed.
 
@@ -88,12 +88,9 @@ def _solve(slopes, offsets, n, weights, scale, accuracy, multipliers):
     n_steps : int
     """
     n_slacks, n_features = weights.shape[0], slopes.shape[2]
-    gradient, chosen = np.empty((n_slacks, n)), np.zeros((n_slacks, n), np.bool_)
+    gradient, chosen = np.empty((n_slacks, n)), np.zeros((n_slacks, n), dtype=bool)
     v = np.zeros(n_features)
-    for s in range(n_slacks):
-        for t in range(n):
-            if multipliers[s, t] > 0.0:
-                add(v, scale * multipliers[s, t], slopes[s, t])
+    _combine_planes(slopes, n, scale, multipliers, v)
     gap = _evaluate(slopes, offsets, weights, scale, v, multipliers, gradient)
     n_steps = 0
     for number in range(_MOST_ROUNDS):
@@ -104,6 +101,34 @@ def _solve(slopes, offsets, n, weights, scale, accuracy, multipliers):
         if gap <= 0.9 * accuracy:
             break
     return v, n_steps
+
+
+def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers, gradient):
+    """Solve the QP over the chosen planes, from v and the multipliers on, which are changed; return the number of steps."""
+    (n_slacks, n_planes), n_features = chosen.shape, v.shape[0]
+    planes = np.nonzero(chosen)[1]
+    first = np.append(0, np.cumsum(chosen.sum(axis=1)))
+    # The slopes as columns, in the order of their slacks: with many more planes than features, loops along rows are long and
+    # fast. The last columns, one for each slack, are filled in every step.
+    columns = np.empty((n_features, planes.shape[0] + n_slacks))
+    alpha, margin = np.empty(planes.shape[0]), np.empty(planes.shape[0])
+    slacks, spare = np.empty(n_slacks), np.empty(n_slacks)
+    _begin(
+        slopes, weights, scale, max(gap, accuracy), planes, first, multipliers, gradient, columns, slacks, alpha, spare, margin
+    )
+    n_steps = _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, margin)
+    multipliers[:, :n_planes] = 0.0
+    multipliers[:, :n_planes][chosen] = alpha
+    return n_steps
+
+
+@kernel
+def _combine_planes(slopes, n, scale, multipliers, v):
+    """Add the slopes to v, times `scale` and their multipliers."""
+    for s in range(slopes.shape[0]):
+        for t in range(n):
+            if multipliers[s, t] > 0.0:
+                add(v, scale * multipliers[s, t], slopes[s, t])
 
 
 @kernel
@@ -144,33 +169,16 @@ def _choose(weights, gradient, multipliers, chosen, n_best):
 
 
 @kernel(error_model="numpy")
-def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers, gradient):
-    """Solve the QP over the chosen planes, from v and the multipliers on, which are changed; return the number of steps."""
-    n_slacks, n_features = weights.shape[0], v.shape[0]
-    first = np.zeros(n_slacks + 1, np.int64)
-    planes = np.empty(chosen.sum(), np.int64)
-    n = 0
-    for s in range(n_slacks):
-        for t in range(chosen.shape[1]):
-            if chosen[s, t]:
-                planes[n] = t
-                n += 1
-            else:
-                multipliers[s, t] = 0.0
-        first[s + 1] = n
-    # The slopes as columns, in the order of their slacks: with many more planes than features, loops along rows are long and
-    # fast. The last columns, one for each slack, are filled in every step.
-    columns = np.empty((n_features, n + n_slacks))
-    alpha, margin = np.empty(n), np.empty(n)
-    slacks, spare = np.empty(n_slacks), np.empty(n_slacks)
-    for s in range(n_slacks):
+def _begin(slopes, weights, scale, more_slack, planes, first, multipliers, gradient, columns, slacks, alpha, spare, margin):
+    """Fill the columns with the slopes of the chosen planes, and the unknowns with initial values inside their bounds."""
+    for s in range(weights.shape[0]):
         slacks[s] = 0.0
         for m in range(first[s], first[s + 1]):
             slacks[s] = max(slacks[s], gradient[s, planes[m]])
             slope = slopes[s, planes[m]]
-            for i in range(n_features):
+            for i in range(columns.shape[0]):
                 columns[i, m] = scale * slope[i]
-        slacks[s] += max(gap, accuracy)
+        slacks[s] += more_slack
         inverses = 1.0 / slacks[s]
         for m in range(first[s], first[s + 1]):
             margin[m] = slacks[s] - gradient[s, planes[m]]
@@ -182,11 +190,6 @@ def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers,
             alpha[m] = (1.0 - _BALANCED) * multipliers[s, planes[m]] + balanced / margin[m]
             spare[s] -= alpha[m]
         spare[s] = max(spare[s], balanced / slacks[s])
-    n_steps = _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, margin)
-    for s in range(n_slacks):
-        for m in range(first[s], first[s + 1]):
-            multipliers[s, planes[m]] = alpha[m]
-    return n_steps
 
 
 @kernel(error_model="numpy")
@@ -195,21 +198,22 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ma
     n, (n_slacks, n_features) = alpha.shape[0], (weights.shape[0], v.shape[0])
     matrix = np.empty((n_features, n_features))
     # The matrix is the product of the columns, of planes and of slacks, with the same columns times their stiffness.
-    stiff_columns, stiffness = np.empty_like(columns), np.empty(n + n_slacks)
+    stiff_columns, stiffness = np.empty((n_features, n + n_slacks)), np.empty(n + n_slacks)
     spare_stiffness, own = np.empty(n_slacks), np.empty(n_slacks)
     rhs, spare_rhs = np.empty(n), np.empty(n_slacks)
     d_v, d_slacks, d_spare = np.empty(n_features), np.empty(n_slacks), np.empty(n_slacks)
     d_alpha, d_margin = np.empty(n), np.empty(n)
     # Residuals of the two linear equations.
-    off_v, off_sum = np.empty(n_features), weights - spare
+    off_v, off_sum = np.empty(n_features), np.empty(n_slacks)
     for i in range(n_features):
         off_v[i] = dot(columns[i, :n], alpha) - v[i]
     for s in range(n_slacks):
+        off_sum[s] = weights[s] - spare[s]
         for m in range(first[s], first[s + 1]):
             off_sum[s] -= alpha[m]
     for n_steps in range(_MOST_STEPS):
         products = dot(spare, slacks) + dot(alpha, margin)
-        if products <= accuracy and 0.5 * dot(off_v, off_v) <= accuracy and np.abs(off_sum).max() <= 1e-9:
+        if products <= accuracy and 0.5 * dot(off_v, off_v) <= accuracy and _are_small(off_sum):
             return n_steps
         for s in range(n_slacks):
             own[s] = spare_stiffness[s] = spare[s] / slacks[s]
@@ -222,7 +226,10 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ma
             for m in range(n):
                 stiff_column[m] = stiffness[m] * column[m]
             for s in range(n_slacks):
-                column[n + s] = stiff_column[first[s] : first[s + 1]].sum()
+                total = 0.0
+                for m in range(first[s], first[s + 1]):
+                    total += stiff_column[m]
+                column[n + s] = total
                 stiff_column[n + s] = stiffness[n + s] * column[n + s]
         _multiply(stiff_columns, columns, matrix)
         if not _factor(matrix):
@@ -242,8 +249,10 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ma
                 for s in range(n_slacks):
                     spare_rhs[s] = (target - d_spare[s] * d_slacks[s]) / slacks[s] - spare[s]
             else:
-                rhs[:] = -alpha
-                spare_rhs[:] = -spare
+                for m in range(n):
+                    rhs[m] = -alpha[m]
+                for s in range(n_slacks):
+                    spare_rhs[s] = -spare[s]
             # The multipliers are to change by rhs - stiffness * (change of margin).
             for s in range(n_slacks):
                 d_slacks[s] = spare_rhs[s] - off_sum[s]
@@ -271,11 +280,21 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ma
         add(spare, dual, d_spare)
         for i in range(n_features):
             off_v[i] = (1.0 - dual) * off_v[i] + (dual - primal) * d_v[i]
-        off_sum *= 1.0 - dual
+        for s in range(n_slacks):
+            off_sum[s] *= 1.0 - dual
     return _MOST_STEPS
 
 
-@kernel(fastmath=REORDER, error_model="numpy")
+@kernel(inner=True)
+def _are_small(residuals):
+    """Return whether all residuals are at most 1e-9, and none is nan."""
+    for s in range(residuals.shape[0]):  # noqa: SIM110 (compiled code has no generators)
+        if not abs(residuals[s]) <= 1e-9:
+            return False
+    return True
+
+
+@kernel(inner=True, fastmath=REORDER, error_model="numpy")
 def _longest_step(values, changes):
     """Return the longest step, up to 1/0.995, that leaves all values at least 0."""
     shrinks = _TO_THE_BOUNDARY
@@ -284,7 +303,7 @@ def _longest_step(values, changes):
     return 1.0 / shrinks
 
 
-@kernel(fastmath=REORDER)
+@kernel(inner=True, fastmath=REORDER)
 def _multiply(left, right, matrix):
     """Put the lower half of I + left right^T into the matrix, three rows by four at a time."""
     n_rows, n = left.shape
@@ -316,7 +335,7 @@ def _multiply(left, right, matrix):
         matrix[i, i] += 1.0
 
 
-@kernel(error_model="numpy")
+@kernel(inner=True, error_model="numpy")
 def _factor(matrix):
     """Replace the lower half by the Cholesky factor; return whether there is one."""
     for i in range(matrix.shape[0]):
@@ -329,7 +348,7 @@ def _factor(matrix):
     return True
 
 
-@kernel(error_model="numpy")
+@kernel(inner=True, error_model="numpy")
 def _substitute(factor, x):
     """Solve factor factor^T x = x."""
     n = x.shape[0]

@@ -191,7 +191,7 @@ class IdTable(NamedTuple):
     count: np.ndarray
 
 
-@kernel
+@kernel(inner=True)
 def _key(text, start, stop, seed):
     """Return the value of an integer, which is unique, or the hash (FNV-1a) of another text, with the top bit set."""
     if 0 < stop - start <= _LONGEST_INTEGER and (text[start] != _ZERO or stop - start == 1):
@@ -207,7 +207,7 @@ def _key(text, start, stop, seed):
     return value | _IS_HASH
 
 
-@kernel
+@kernel(inner=True)
 def _first_slot(key, seed):
     # Multiply-shift hashing: two keys share one of m slots with a probability of at most 2 / m. The steps before it, which are
     # invertible, prevent that keys in an arithmetic progression cluster.
@@ -225,7 +225,7 @@ def fill_slots(seed, slots, keys, count):
         slots[slot] = number
 
 
-@kernel
+@kernel(inner=True)
 def _is_text(table, number, text, start, stop):
     known = table.ends[number - 1] if number else 0
     if table.ends[number] - known != stop - start:
@@ -236,7 +236,7 @@ def _is_text(table, number, text, start, stop):
     return True
 
 
-@kernel
+@kernel(inner=True)
 def _number_of(table, text, start, stop):
     """Return the number of a text; a new text is added, for which the table must have capacity."""
     key, mask = _key(text, start, stop, table.seed), np.uint64(table.slots.shape[0] - 1)
@@ -270,33 +270,33 @@ def as_integers(ends, text, out):
     return True
 
 
-@kernel
+@kernel(inner=True)
 def _skip_blanks(text, i, stop):
     while i < stop and (text[i] == _SPACE or text[i] == _TAB):
         i += 1
     return i
 
 
-@kernel
+@kernel(inner=True)
 def _token_end(text, i, stop):
     while i < stop and text[i] != _SPACE and text[i] != _TAB:
         i += 1
     return i
 
 
-@kernel
+@kernel(inner=True)
 def _find(text, i, stop, byte):
     while i < stop and text[i] != byte:
         i += 1
     return i
 
 
-@kernel
+@kernel(inner=True)
 def _line_end(text, newline, start):
     return newline - 1 if newline > start and text[newline - 1] == _RETURN else newline
 
 
-@kernel
+@kernel(inner=True)
 def _integer(text, start, stop):
     """Return (whether the text is an int64 other than the smallest, its value)."""
     first = start + 1 if text[start] == _MINUS else start
@@ -484,7 +484,7 @@ def read_yandex(text, size, queries, urls, lines, session):
     return n, n_shown, n_clicks, n_wrong
 
 
-@kernel
+@kernel(inner=True)
 def _attach_sorted(q, q_stop, c, c_stop, time, indptr, shown, click_time, click_url, owner, position):
     """Do what `attach_clicks` does for one session, by sorting its urls; return the number of clicks without a query."""
     n = indptr[q_stop] - indptr[q]

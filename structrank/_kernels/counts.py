@@ -33,9 +33,8 @@ from structrank._support.compile import kernel
 _INNER = 3  # grades whose counts are a cell
 
 
-@kernel
 def make_lattice(n_grades, k, discount):
-    """Enumerate blocks and cells, once for all queries.
+    """Enumerate blocks and cells, once for all queries; in Python, as compiling takes longer than the largest lattice.
 
     Parameters
     ----------
@@ -76,14 +75,13 @@ def make_lattice(n_grades, k, discount):
                 sources[1, cell] = number[c_0, c_1 - 1, c_2] if c_1 > 0 else cell
                 sources[2, cell] = number[c_0, c_1, c_2 - 1] if c_2 > 0 else cell
     discounts = np.zeros((k + 1 if n_grades > _INNER else 1, n_cells))
+    last = counts.sum(axis=0) - 1
     for placed in range(discounts.shape[0]):
-        for cell in range(ends[k - placed]):
-            rank = placed + counts[0, cell] + counts[1, cell] + counts[2, cell] - 1
-            discounts[placed, cell] = discount[rank] if rank >= 0 else 0.0
+        ranks = placed + last[: ends[k - placed]]
+        discounts[placed, : ranks.shape[0]] = np.where(ranks >= 0, discount[ranks], 0.0)
     return _make_blocks(n_grades, k, ends), (ends, counts, sources, discounts)
 
 
-@kernel(inner=True)
 def _make_blocks(n_grades, k, ends):
     sizes = np.ones((max(n_grades, _INNER), k + 2), np.int64)
     for g in range(_INNER, n_grades):
@@ -246,7 +244,7 @@ def _fill_cells(documents, by_grade, depth, cells, powers, tails, by_cell, casca
                 step_chances[g, cell] = chances[sources[g, cell]]
 
 
-@kernel
+@kernel(by_address=True)
 def find(block):
     """Find the most violated ranking of each query of a `structrank._kernels.oracles.GradedBlock`.
 

@@ -10,7 +10,7 @@ from structrank._support.compile import REORDER, kernel
 PARTIAL_ORDER, FIRST_RELEVANT, PERMUTATION = range(3)
 
 
-@kernel
+@kernel(by_address=True)
 def partial_order(block):
     """Weight each wrong pair of a relevant and an irrelevant document by 2 / (n+ n-)."""
     starts, n_relevant, before, coefficients = block.starts, block.n_relevant, block.before, block.coefficients
@@ -33,7 +33,7 @@ def partial_order(block):
             of_irrelevant[b] = scale * (n_relevant[q] - passed[b])
 
 
-@kernel
+@kernel(by_address=True)
 def first_relevant(block):
     """Weight the pairs of the first relevant document, that of lowest score, and the irrelevant ones before it by 1."""
     starts, n_relevant, before, coefficients = block.starts, block.n_relevant, block.before, block.coefficients
@@ -47,7 +47,7 @@ def first_relevant(block):
             coefficients[i] = 1.0 if i - first_irrelevant < ahead else 0.0
 
 
-@kernel
+@kernel(by_address=True)
 def permutation(block):
     """Weight each document by A(rank) minus the mean of A over the ideal ranks of its relevance."""
     starts, n_relevant, before, coefficients = block.starts, block.n_relevant, block.before, block.coefficients
@@ -67,7 +67,7 @@ def permutation(block):
             g += 1
 
 
-@kernel
+@kernel(by_address=True)
 def share_ties(block):
     """Replace the coefficients of tied documents (within each part of a query) by their mean.
 
@@ -97,7 +97,7 @@ def share_ties(block):
                 start = end
 
 
-@kernel(fastmath=REORDER)
+@kernel(by_address=True, fastmath=REORDER)
 def values(block):
     """Compute w.(phi(y) - phi(y*)) + loss (none for predictions) of each query; never negative, as y* itself has 0."""
     scores, starts, coefficients, losses = block.scores, block.starts, block.coefficients, block.losses

@@ -36,7 +36,7 @@ def _count_below(tree, grade):
     return total
 
 
-@kernel
+@kernel(by_address=True)
 def auc(block):
     """Find the most violated pair assignment: a pair is wrong if its scores are less than 1/2 apart.
 
@@ -85,7 +85,7 @@ def auc(block):
         losses[q] = wrong / pairs
 
 
-@kernel
+@kernel(by_address=True)
 def predicted(block):
     """Rank by score; of tied documents the lowest grade comes first, so that a w that ties all documents earns no credit."""
     scores, starts, ranking = block.scores, block.starts, block.ranking
@@ -124,7 +124,7 @@ def _count_grades(grades, counts, higher):
     return pairs
 
 
-@kernel
+@kernel(by_address=True)
 def top_losses(block):
     """Compute the loss of each ranking: 1 - credit in the top k / credit of the ideal ranking.
 
@@ -148,7 +148,7 @@ def top_losses(block):
         losses[q] = 1.0 - credit / ideal_credit(counts, gain, discount, depth, cascade)
 
 
-@kernel
+@kernel(by_address=True)
 def pair_losses(block):
     """Compute the fraction of wrong pairs of different grades of each ranking."""
     starts, grades, grade_starts, ranking = block.starts, block.grades, block.grade_starts, block.ranking
@@ -167,7 +167,7 @@ def pair_losses(block):
         losses[q] = wrong / pairs
 
 
-@kernel
+@kernel(by_address=True)
 def partial_order(block):
     """Weight each wrong pair of different grades by 2 / N, with N the number of such pairs.
 
@@ -189,7 +189,7 @@ def partial_order(block):
             higher[some_grades[i]] += 1  # a document of the same grade does not count
 
 
-@kernel
+@kernel(by_address=True)
 def permutation(block):
     """Weight each document by A(rank) minus the mean of A over the ideal ranks of its grade."""
     starts, grades, grade_starts, ranking = block.starts, block.grades, block.grade_starts, block.ranking
@@ -206,7 +206,7 @@ def permutation(block):
             coefficients[starts[q] + chosen[rank]] = decay[rank] - mean
 
 
-@kernel
+@kernel(by_address=True)
 def share_ties(block):
     """Replace the coefficients of documents of equal score and grade by their mean, see `feature_maps.share_ties`."""
     scores, starts, grades, coefficients = block.scores, block.starts, block.grades, block.coefficients

@@ -21,7 +21,7 @@ import numpy as np
 from structrank._support.compile import REORDER, kernel
 
 
-@kernel
+@kernel(by_address=True)
 def discounted_losses(block):
     """Compute the loss of each query's interleaving."""
     starts, n_relevant, before, losses = block.starts, block.n_relevant, block.before, block.losses
@@ -35,7 +35,7 @@ def discounted_losses(block):
         losses[q] = 1.0 - reached / ideal
 
 
-@kernel
+@kernel(by_address=True)
 def pair_losses(block):
     """Compute the fraction of wrong pairs of each query's interleaving."""
     starts, n_relevant, before, losses = block.starts, block.n_relevant, block.before, block.losses
@@ -133,7 +133,7 @@ def _gain(relevant, irrelevant_sums, worth, discount, before):
     return gain
 
 
-@kernel
+@kernel(by_address=True)
 def unclipped(block):
     """Find the best interleaving for MAP and NDCG-NC, whose discount is convex from rank `convex_from` (0 or 1) on.
 
@@ -203,7 +203,7 @@ def _sums_and_score_order(relevant, irrelevant, scale, irrelevant_sums, relevant
         after_gain[g] = after_gain[g + 1] + scale * (irrelevant_sums[by_score[g]] - by_score[g] * relevant[g])
 
 
-@kernel
+@kernel(by_address=True)
 def ndcg(block):
     """Find the best interleaving for NDCG@k.
 
@@ -274,7 +274,7 @@ def ndcg(block):
             chosen[g] = max(by_score[g], k - best_m)
 
 
-@kernel
+@kernel(by_address=True)
 def mrr_partial_order(block):
     """Find the best interleaving for MRR@k with phi_po.
 
@@ -316,7 +316,7 @@ def mrr_partial_order(block):
             before[starts[q]] = best_r
 
 
-@kernel
+@kernel(by_address=True)
 def mrr_first(block):
     """Find the most violated ranking for MRR@k with phi_mrr.
 
@@ -340,7 +340,7 @@ def mrr_first(block):
             before[starts[q] + g] = best_r
 
 
-@kernel
+@kernel(by_address=True)
 def permutation(block):
     """Find the best ranking for phi_dorm, `depth` ranks deep (below, decay and discount are 0).
 
@@ -395,7 +395,7 @@ def permutation(block):
                 b -= 1
 
 
-@kernel
+@kernel(by_address=True)
 def predicted(block):
     """Find the interleaving by score, the prediction of phi_po and phi_dorm.
 
@@ -411,7 +411,7 @@ def predicted(block):
             before[g] = b - first_irrelevant
 
 
-@kernel
+@kernel(by_address=True)
 def predicted_first(block):
     """Find the ranking that maximises w.phi_mrr: it is not the sorted order.
 

@@ -10,7 +10,7 @@ from collections import namedtuple
 import numpy as np
 from numba import types
 
-from structrank._support.compile import address_of, caller_of
+from structrank._support.compile import address_of, caller_of, kernel
 
 Block = namedtuple("Block", "settings table scores starts n_relevant before coefficients losses values")
 Block.__doc__ = """Queries with binary relevance.
@@ -76,7 +76,25 @@ run_graded = caller_of(types.none(_GRADED))
 
 def addresses(kernels, graded):
     """Return the addresses of the kernels of an oracle as an array, compiled if necessary."""
-    return np.array([address_of(kernel, types.none(_GRADED if graded else _BLOCK)) for kernel in kernels])
+    return np.array([address_of(function, types.none(_GRADED if graded else _BLOCK)) for function in kernels])
+
+
+def call(kernels, block):
+    """Call kernels of an oracle from Python."""
+    is_graded = isinstance(block, GradedBlock)
+    (_call_graded if is_graded else _call)(addresses(kernels, is_graded), block)
+
+
+@kernel
+def _call(steps, block):
+    for step in steps:
+        run(step, (block,))
+
+
+@kernel
+def _call_graded(steps, block):
+    for step in steps:
+        run_graded(step, (block,))
 
 
 def make_block(**known):

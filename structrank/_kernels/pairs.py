@@ -86,7 +86,7 @@ def _search(relevant, irrelevant, first, of_relevant, of_irrelevant):
     return total
 
 
-@kernel
+@kernel(by_address=True)
 def auc(block):
     """Find the most violated interleaving for AUC, with its coefficients in phi_po.
 

@@ -9,27 +9,30 @@ import sys
 REORDER = {"reassoc", "contract", "nsz"}
 
 
-def kernel(function=None, *, inner=False, **options):
+def kernel(function=None, *, inner=False, by_address=False, **options):
     """Compile a function of plain arrays with numba; it releases the GIL and is cached on disk for other processes.
 
     An `inner` function is called by other kernels alone, never from Python: it gets no entry from Python and no cache of its
-    own, which saves a third of the time to compile it.
+    own, which saves a third of the time to compile it. A function that is called `by_address`, see `address_of`, gets no entry
+    from Python either. A call of such functions from Python ends the process.
 
     numba reuses a cached function while its source file is the same. But the functions that it calls are compiled into it, and
     may have changed in another file. So any change of a source file invalidates the whole cache of its part of the package:
     solvers, datasets or _kernels. Kernels therefore call no kernels of other parts.
     """
     if function is None:
-        return functools.partial(kernel, inner=inner, **options)
+        return functools.partial(kernel, inner=inner, by_address=by_address, **options)
     import numba
 
     from structrank._support import compile_time  # noqa: F401  listens from the first kernel on
     from structrank._support.kernel_cache import CheckedCache
 
-    compiled = numba.njit(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=inner, **options)(function)
+    entry = {"no_cfunc_wrapper": True, "no_cpython_wrapper": inner or by_address}
+    compiled = numba.njit(nogil=True, **entry, **options)(function)
     if compiled is not function and not inner:  # with NUMBA_DISABLE_JIT the function is unchanged
         compiled._cache = CheckedCache(function)
-        _forget_old(_part_of(function.__code__.co_filename), compiled.stats.cache_path)
+        if not _forget_old(_part_of(function.__code__.co_filename), compiled.stats.cache_path):
+            compiled._cache.disable()
     return compiled
 
 
@@ -44,7 +47,7 @@ def _part_of(path):
 
 @functools.cache
 def _forget_old(folder, kept):
-    """Remove cached functions that were compiled from other sources than those in the folder."""
+    """Remove cached functions that were compiled from other sources than those in the folder; return whether none is left."""
     import hashlib
 
     with contextlib.suppress(OSError):  # without read or write access there is no cache
@@ -57,12 +60,14 @@ def _forget_old(folder, kept):
         mark = os.path.join(kept, "structrank.sha256")
         with contextlib.suppress(FileNotFoundError), open(mark, "rb") as file:
             if file.read() == digest.hexdigest().encode():
-                return
+                return True
         for name in os.listdir(kept):
             if name.endswith(".nbi"):
                 os.remove(os.path.join(kept, name))
         with open(mark, "w") as file:
             file.write(digest.hexdigest())
+        return True
+    return False
 
 
 def address_of(function, signature):

@@ -1,5 +1,6 @@
 """The time that compiling takes: said once, and not counted in estimates of time left."""
 
+import gc
 import logging
 import time
 import weakref
@@ -14,16 +15,20 @@ _lines: weakref.WeakSet = weakref.WeakSet()
 
 
 class _Clock(event.Listener):
-    """Adds up the seconds in which functions of the package are compiled. numba compiles in one thread at a time."""
+    """Adds up the seconds in which functions of the package are compiled. numba compiles in one thread at a time.
+
+    Meanwhile the garbage collector pauses: it would search numba's many new objects again and again, for a tenth of the time.
+    """
 
     def __init__(self):
-        self.total, self._started, self._depth, self._said = 0.0, 0.0, 0, False
+        self.total, self._started, self._depth, self._said, self._collects = 0.0, 0.0, 0, False, False
 
     def on_start(self, event):
         """Begin to compile a function, perhaps for another one that is being compiled."""
         if self._depth or event.data["dispatcher"].py_func.__module__.startswith("structrank."):
             if self._depth == 0:
-                self._started = time.perf_counter()
+                self._started, self._collects = time.perf_counter(), gc.isenabled()
+                gc.disable()
             self._depth += 1
             self._announce()
 
@@ -33,6 +38,8 @@ class _Clock(event.Listener):
             self._depth -= 1
             if self._depth == 0:
                 self.total += time.perf_counter() - self._started
+                if self._collects:
+                    gc.enable()
             self._announce()
 
     def seconds(self):

@@ -4,20 +4,40 @@ import contextlib
 import hashlib
 import io
 import logging
+import os
 
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, UserProvidedCacheLocator
 
 _logger = logging.getLogger("structrank")
 _DIGEST_SIZE = hashlib.sha256().digest_size
 
 
+class _ProvidedFolder(UserProvidedCacheLocator):
+    """The folder NUMBA_CACHE_DIR, which may be read-only; numba would skip it then."""
+
+    def ensure_cache_path(self):
+        if not os.path.isdir(self.get_cache_path()):
+            super().ensure_cache_path()
+
+
+class _Functions(CompileResultCacheImpl):
+    _locator_classes = (_ProvidedFolder, *CompileResultCacheImpl._locator_classes)
+
+
 class CheckedCache(FunctionCache):
     """numba's cache with checksums: machine code with a wrong bit would run."""
+
+    _impl_class = _Functions
 
     def __init__(self, function):
         super().__init__(function)
         stamp = self._impl.locator.get_source_stamp()
         self._cache_file = _CheckedFiles(self._cache_path, self._impl.filename_base, stamp)
+
+    def save_overload(self, sig, data):
+        """Save a compiled function, if the folder can be written."""
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)
 
 
 class _CheckedFiles(IndexDataCacheFile):

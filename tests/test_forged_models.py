@@ -83,8 +83,11 @@ GRAPH = [
     (replaced("indptr", lambda a: np.append(a, a[-1])), "graph_.indptr is an array"),
     (replaced("indptr", lambda a: a + np.arange(a.size) * 1000), "indptr|index"),
     (replaced("indptr", lambda a: a.astype(float)), "graph_.indptr is an array of float64"),
-    (replaced("url", lambda a: a + 1000), "indices"),
-    (replaced("url", lambda a: a - 1000), "indices|negative"),
+    (replaced("indptr", lambda a: np.where(np.arange(a.size) == 1, 10**12, 0)), "graph_.indptr is broken"),  # no edges at all
+    (replaced("indptr", lambda a: np.where(np.arange(a.size) == 1, -5, a)), "graph_.indptr is broken"),
+    (replaced("url", lambda a: a + 1000), "graph_ has the column index"),
+    (replaced("url", lambda a: a - 1000), "graph_ has the column index"),
+    (replaced("clicks", lambda a: a.astype(np.float16)), "graph_.clicks has the type float16; expected float64"),
     (replaced("clicks", lambda a: a[:-1]), "graph_.url is an array"),
     (replaced("clicks", lambda a: a * np.nan), "an edge without clicks"),
     (replaced("clicks", lambda a: -a), "an edge without clicks"),
@@ -96,6 +99,22 @@ GRAPH = [
 @pytest.mark.parametrize(("change", "message"), GRAPH)
 def test_the_graph_of_a_walk_fits_its_ids(log, tmp_path, change, message):
     rejected(clicks.RandomWalkRanker(steps=3).fit(log), tmp_path / "m", change, message)
+
+
+def test_an_indptr_whose_differences_overflow_is_rejected(tmp_path):
+    log = clicks.ClickLog.from_sessions([("q", ["a", "b"], [0]), ("r", ["b", "c"], [1]), ("s", ["c"], [])])
+    change = replaced("indptr", lambda a: np.array([0, 2**63 - 1, -2, a[-1]]))
+    rejected(clicks.RandomWalkRanker(steps=3).fit(log), tmp_path / "m", change, "graph_.indptr is broken")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("format", {}), ("format", 1), ("versions", {}), ("versions", []), ("versions", {"structrank": [1]}), ("versions", None)],
+)
+def test_the_header_names_format_and_versions(log, tmp_path, name, value):
+    forge(clicks.MeanPosition().fit(log), tmp_path / "m", lambda header, arrays: header.update({name: value}))
+    with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path))}/m is a model file whose content"):
+        files.read_header(tmp_path / "m")
 
 
 @pytest.mark.parametrize(
@@ -121,6 +140,7 @@ def test_parameters_and_ids_of_a_walk_are_checked(log, tmp_path, change, message
         (replaced("url_factors_", lambda a: a[:, :1]), r"url_factors_ is an array of float32, shape \(3, 1\)"),
         (replaced("url_factors_", lambda a: a.ravel()), "url_factors_ is an array"),
         (without("urls_"), "url_factors_ is an array"),
+        (parameter("query_sd", "1"), "query_sd='1' is not valid"),
     ],
 )
 def test_factors_fit_their_ids(log, tmp_path, change, message):
@@ -160,8 +180,9 @@ def test_the_models_of_a_hybrid_have_the_same_ids(log, tmp_path):
     ("change", "message"),
     [
         (without("queries"), "clicks has shape"),
-        (replaced("indices", lambda a: a + 1000), "indices"),
+        (replaced("indices", lambda a: a + 1000), "a sparse matrix has the column index"),
         (replaced("indptr", lambda a: a[::-1]), "index|indptr"),
+        (replaced("indptr", lambda a: np.where(np.arange(a.size) == 1, 10**6, 0)), "indptr is broken"),  # no entries at all
     ],
 )
 def test_counts_fit_their_ids(log, tmp_path, model, change, message):

@@ -32,6 +32,7 @@ import scipy.sparse
 
 import structrank
 from structrank import criteria, metrics
+from structrank._support.checks import check_sparse
 from structrank._support.files import replace_file
 
 if TYPE_CHECKING:
@@ -230,7 +231,14 @@ def read_header(path: Path) -> dict[str, Any]:
     >>> header["format"], header["parameters"]["criterion"]
     ({'name': 'structrank-model', 'version': 1}, 'auc')
     """
-    return _read(path)[0]
+    header = _read(path)[0]
+    with _errors_named(path, header):
+        if header["format"] != {"name": _MAGIC.decode().strip(), "version": _VERSION}:
+            raise ValueError(f"format is {header['format']!r}")
+        versions = header["versions"]
+        if "structrank" not in versions or not all(isinstance(text, str) for text in versions.values()):
+            raise ValueError(f"versions is {versions!r}")
+    return header
 
 
 def is_model_file(path: Path) -> bool:
@@ -386,7 +394,7 @@ def _decode(value, arrays):
     if kind == "csr":
         parts = _decode(content, arrays)
         matrix = scipy.sparse.csr_matrix((parts["data"], parts["indices"], parts["indptr"]), shape=parts["shape"])
-        matrix.check_format(full_check=True)
+        check_sparse(matrix, "a sparse matrix")
         return matrix
     if kind == "History":
         return _class_named(kind)(_decode(content, arrays))

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from structrank import StructRankSVM, clicks, datasets, lambdas, load_model
+from structrank import StructRankSVM, cli, clicks, datasets, lambdas, load_model
 from structrank.lambdas import tree_texts
 from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
 from structrank.models import files
@@ -216,6 +216,20 @@ def test_weights_fit_the_features(tmp_path, model, new, message):
     rejected(fitted(model), tmp_path / "m", lambda header, _: header["fitted"].pop(name), f"{name} is missing")
 
 
+def test_names_of_features_are_texts(tmp_path):
+    change = attribute("feature_names_in_", {"objects": ["a", 1, "c"]})
+    rejected(fitted(StructRankSVM("auc")), tmp_path / "m", change, "feature_names_in_ has a name that is not a text")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("certificate_", 1), ("certificate_", {"Certificate": {}}), ("health_", {"names": ["x"]}), ("history_", 7)]
+)
+def test_inspect_rejects_attributes_that_it_cannot_show(tmp_path, capsys, name, value):
+    forge(fitted(StructRankSVM("auc")), tmp_path / "m", attribute(name, value))
+    assert cli.main(["inspect", str(tmp_path / "m")]) == 2
+    assert f"{tmp_path}/m is a model file whose content" in capsys.readouterr().err
+
+
 # ---- Trees
 
 
@@ -265,6 +279,9 @@ LIGHTGBM = [
     (lambda text: text.replace("end of trees", "no end", 1), "does not end where tree_sizes says"),
     (lambda text: "", "has no header"),
     (lambda text: text[:50] + "\0" + text[50:], "has a zero byte"),
+    (lambda text: text[:50] + "\r" + text[50:], "has a return"),
+    (lambda text: text.replace("[boosting: gbdt]", "[boosting]", 1), r"have the line '\[boosting\]'; expected \[name: value\]"),
+    (lambda text: text.replace("\nend of parameters", "\nx", 1), "have the line 'x'; expected"),
 ]
 
 
@@ -299,6 +316,21 @@ def test_the_objective_of_lightgbm_has_the_number_of_outputs(tmp_path, objective
         header["fitted"]["trees_"] = [with_objective(header["fitted"]["trees_"][0], objective)]
 
     rejected(model, tmp_path / "m", change, "does not compute 1 value")
+
+
+@pytest.mark.parametrize("model", [LightGBMRanker, lambdas.LambdaMART])
+def test_texts_that_lightgbm_itself_rejects_raise_a_value_error(tmp_path, model):
+    pytest.importorskip("lightgbm")
+    name = "model_text_" if model is LightGBMRanker else "trees_"
+
+    def change(header, arrays):
+        text = header["fitted"][name]
+        forged = with_objective(text if isinstance(text, str) else text[0], "made-up")
+        header["fitted"][name] = forged if isinstance(text, str) else [forged]
+
+    forge(fitted(model(n_estimators=2, num_leaves=3)), tmp_path / "m", change)
+    with pytest.raises(ValueError, match=f"LightGBM cannot read {name}: Unknown objective"):
+        load_model(tmp_path / "m").predict(TRAIN.X)
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def load_model(path: Path) -> Any:
     header, values = _read(path)
     if isinstance(header, dict) and "kind" in header:
         raise ValueError(f"{path} holds a {header['kind']}, not a model; repeat the call that started training to resume it.")
-    with _errors_named(path, header):
+    with errors_named(path, header):
         arrays = _split(values, header["arrays"])
         return _decode_learner(_class_named(header["class"]), header, arrays, must_be_fitted=True)
 
@@ -201,7 +201,7 @@ def save_values(kind, values, path):
 def load_values(kind, path):
     """Read values written by `save_values`; raise if the file is of another kind."""
     header, values = _read(path)
-    with _errors_named(path, header):
+    with errors_named(path, header):
         found = header.get("kind") or header.get("class")
         content = dict(_decode(header["values"], _split(values, header["arrays"]))) if found == kind else None
     if content is None:
@@ -232,7 +232,7 @@ def read_header(path: Path) -> dict[str, Any]:
     ({'name': 'structrank-model', 'version': 1}, 'auc')
     """
     header = _read(path)[0]
-    with _errors_named(path, header):
+    with errors_named(path, header):
         if header["format"] != {"name": _MAGIC.decode().strip(), "version": _VERSION}:
             raise ValueError(f"format is {header['format']!r}")
         versions = header["versions"]
@@ -256,7 +256,7 @@ def is_model_file(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _errors_named(path, header):
+def errors_named(path, header):
     """Re-raise any error as a ValueError that names the file."""
     try:
         yield

@@ -133,7 +133,7 @@ def test_shards_of_a_memory_map_are_views(rows, tmp_path):
 def test_a_shard_holds_at_most_6_bytes_per_document_between_passes(tmp_path):
     model = StructRankSVM("map")
     _, relative_C = model.check_parameters()
-    objective = Objective(tuple(model._parts(relative_C)))
+    objective = Objective(tuple(model._make_parts(relative_C)))
     n_docs = 40_000
     rng = np.random.default_rng(0)
     written = write_shards(tmp_path, rng.random((n_docs, 3)), rng.integers(0, 2, n_docs), np.arange(n_docs) // 100)

@@ -242,7 +242,7 @@ def test_every_damaged_byte_of_a_header_is_reported(rows, tmp_path):
             damaged[position] ^= bit
             path.write_bytes(damaged)
             with pytest.raises(ValueError, match=r"y-00001\.npy"):
-                list(shard.y for shard in open_shards(tmp_path))
+                [shard.y for shard in open_shards(tmp_path)]
 
 
 def test_every_flipped_bit_of_the_index_is_detected(rows, tmp_path):

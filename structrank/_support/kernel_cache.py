@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import os
 import pickle
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -20,11 +21,22 @@ class CheckedCache(FunctionCache):
 
 
 class _CheckedFiles(IndexDataCacheFile):
-    """Files of pickles that end with their SHA-256; numba ignores what follows a pickle. A damaged file counts as missing."""
+    """Files of pickles that end with the SHA-256 of their name and content; numba ignores what follows a pickle.
+
+    A damaged file counts as missing, and so does one in the place of another, which would run as another function.
+    """
+
+    def _save_index(self, overloads):
+        self._name = self._index_name
+        super()._save_index(overloads)
+
+    def _save_data(self, name, data):
+        self._name = name
+        super()._save_data(name, data)
 
     def _dump(self, obj):
         data = super()._dump(obj)
-        return data + hashlib.sha256(data).digest()
+        return data + _digest(self._name, data)
 
     def _load_index(self):
         version = pickle.dumps(self._version, protocol=-1)
@@ -44,7 +56,11 @@ class _CheckedFiles(IndexDataCacheFile):
         except OSError:  # there is no cache yet
             return False
         data, digest = content[len(prefix) : -_DIGEST_SIZE], content[-_DIGEST_SIZE:]
-        if content.startswith(prefix) and hashlib.sha256(data).digest() == digest:
+        if content.startswith(prefix) and _digest(os.path.basename(path), data) == digest:
             return True
         _logger.info("%s is damaged or of another version; its function is compiled anew", path)
         return False
+
+
+def _digest(name, data):
+    return hashlib.sha256(name.encode() + b"\n" + data).digest()

@@ -205,12 +205,14 @@ class PerQueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, qid: Any = None) -> PerQueryScaler:
         """Note the number of features."""
+        checks.check_sparse(X)
         validate_data(self, X, accept_sparse="csr")
         return self
 
     def transform(self, X: Any, qid: Any = None) -> Any:
         """Scale X within each query; returns a new matrix of the same shape."""
         check_is_fitted(self)
+        checks.check_sparse(X)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
         qid = checks.as_query_ids(qid, X.shape[0])
@@ -236,6 +238,7 @@ def _each_part(data: Any, change: Callable[[Dataset], Dataset]) -> Any:
 
 
 def _checked(X, y, qid):
+    checks.check_sparse(X)
     X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
     y = column_or_1d(y)
     check_consistent_length(X, y)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tokenize
 import zlib
 from dataclasses import dataclass
 from numbers import Integral
@@ -380,7 +381,7 @@ class NpyShard(_Shard):
             return np.load(path, mmap_mode="c", allow_pickle=False).view(np.ndarray)
         except FileNotFoundError:
             raise ValueError(f"{path} is missing.") from None
-        except (ValueError, EOFError, OSError) as error:
+        except (ValueError, EOFError, OSError, SyntaxError, tokenize.TokenError) as error:  # the header is Python source
             raise ValueError(f"{path} is not a .npy file of numbers or texts that can be mapped: {error}.") from None
 
     def check(self):

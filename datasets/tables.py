@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from structrank.datasets import text_files
 from structrank.datasets.containers import Dataset, Fold
 from structrank.datasets.queries import group_by_query
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _PARQUET = {".parquet", ".pq"}
-_COMPRESSED = {".gz", ".bz2", ".xz", ".zip", ".zst"}
+_COMPRESSED = {".gz", ".bz2", ".xz", ".zip"}
 _EMPTY = ["", "NULL", "null", "NA", "N/A", "NaN", "nan", "None"]
 _DOCID = "docid"  # taken for the document ids if there is such a column
 
@@ -46,8 +50,8 @@ def load_table(
     Parameters
     ----------
     source : path-like, or a frame of pandas or polars
-        A file whose name ends with .csv, .tsv or .tab (perhaps followed by .gz, .bz2, .xz, .zip or .zst) and whose first line
-        names the columns; a .parquet or .pq file (extra ``parquet``); or a data frame.
+        A file whose name ends with .csv, .tsv or .tab (perhaps followed by .gz, .bz2, .xz or .zip) and whose first line names
+        the columns; a .parquet or .pq file (extra ``parquet``); or a data frame.
         Ids are read as texts, so that 007 and 7 are different queries, and are numbers only if all look like numbers.
     label, qid : str, default "label" and "qid"
         Columns of the labels and of the queries; None for a table without labels, which are then 0.
@@ -168,21 +172,39 @@ def _read(path, qid, docid):
         if _ending(path) in _PARQUET:
             return pd.read_parquet(path, engine="pyarrow")
         separator, ids = _SEPARATORS[_ending(path)], (qid, docid or _DOCID)
-        header = pd.read_csv(path, sep=separator, nrows=0).columns
-        return pd.read_csv(
-            path,
-            sep=separator,
-            **exact,
-            dtype=dict.fromkeys(ids, str),
-            keep_default_na=False,
-            na_values={column: _EMPTY for column in header if column not in ids},  # NA may be the id of a query
-        )
+        with _text(path) as text:
+            header = pd.read_csv(text, sep=separator, nrows=0).columns
+        with _text(path) as text:
+            return pd.read_csv(
+                text,
+                sep=separator,
+                **exact,
+                dtype=dict.fromkeys(ids, str),
+                keep_default_na=False,
+                na_values={column: _EMPTY for column in header if column not in ids},  # NA may be the id of a query
+            )
     except FileNotFoundError:
         raise
     except ImportError:
         raise ImportError("parquet files need pyarrow: pip install structrank[parquet]") from None
-    except (ValueError, OSError) as error:  # parsing errors of pandas and pyarrow are among them
+    except (ValueError, *text_files.DAMAGED) as error:  # parsing errors of pandas and pyarrow are among them
         raise ValueError(f"{os.fspath(path)} cannot be read as a table: {str(error).strip()}") from None
+
+
+@contextlib.contextmanager
+def _text(path):
+    """Open a file, which may be compressed. Pandas would ignore all rows after damage between two compressed streams."""
+    with open(path, "rb") as file:
+        if _ending(path) != Path(path).suffix.lower() == ".zip":
+            with zipfile.ZipFile(file) as archive:
+                names = archive.namelist()
+                if len(names) != 1:
+                    raise ValueError(f"the archive holds {len(names)} files; expected 1")
+                with archive.open(names[0]) as stream:
+                    yield stream
+        else:
+            with text_files.unpacked(file) as stream:
+                yield stream if stream is file else io.BufferedReader(stream)
 
 
 def _column_names(frame, name):

@@ -25,6 +25,7 @@ _REFUSED = {
     b"\xff\xfe": "UTF-16 text; save it as UTF-8",
     b"\xfe\xff": "UTF-16 text; save it as UTF-8",
 }
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 
@@ -81,12 +82,19 @@ def read_blocks(path):
         for magic, what in _REFUSED.items():
             if start.startswith(magic):
                 raise ValueError(f"{os.fspath(path)} is {what}.")
-        unpack = next((opener for magic, opener in _COMPRESSED.items() if start.startswith(magic)), None)
-        if unpack is None:
-            yield from _whole_lines(path, file, file)
-        else:
-            with unpack(file) as stream:
-                yield from _whole_lines(path, stream, file)
+        with unpacked(file) as stream:
+            yield from _whole_lines(path, stream, file)
+
+
+def unpacked(file):
+    """Return a stream of the decompressed content of a file open at its start, or the file if it is not compressed.
+
+    Reading raises one of `DAMAGED` if the compressed data is damaged or truncated.
+    """
+    start = file.read(8)
+    file.seek(0)
+    unpack = next((opener for magic, opener in _COMPRESSED.items() if start.startswith(magic)), None)
+    return file if unpack is None else unpack(file)
 
 
 class _Streams(io.RawIOBase):
@@ -145,7 +153,8 @@ class _Streams(io.RawIOBase):
             raise EOFError(f"{zeros} zero bytes follow a stream; the format allows multiples of {self._padding}")
         if after and not after.startswith(self._magic):
             raise EOFError(f"{after[:8]!r} follows a stream, which is not the start of another")
-        self._stream, self._ahead = self._new(), after
+        if after:
+            self._stream, self._ahead = self._new(), after
         return bool(after)
 
 
@@ -194,7 +203,7 @@ def _read_into(path, stream, text, start, line):
     with memoryview(text) as view, view[start:-1] as free:
         try:
             return stream.readinto(free)
-        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+        except DAMAGED as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk, not the data
             raise ValueError(

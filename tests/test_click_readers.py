@@ -173,6 +173,8 @@ def test_json_numbers_and_texts_are_different_ids(write):
         '{"query": NaN, "urls": [1], "clicks": []}',
         '{"query": {"a": 1}, "urls": [1], "clicks": []}',
         '{"query": 1, "urls": {"a": 1}, "clicks": []}',
+        '{"query": 9223372036854775808, "urls": [1], "clicks": []}',
+        '{"query": 1, "urls": [-9223372036854775809], "clicks": []}',
         "[" * 5000,
         b'{"query": "\xff", "urls": [1], "clicks": []}',
     ],
@@ -186,6 +188,11 @@ def test_malformed_json_lines_are_skipped_and_reported(line, write):
     assert list(log) == [(1, [1], [0])]
     with pytest.raises(ValueError, match=":2: found"):
         read_jsonl(path, malformed="error")
+
+
+def test_integers_and_texts_of_many_digits_are_ids(write):
+    path = write(b'{"query": 9223372036854775807, "urls": [-9223372036854775808, "92233720368547758070"], "clicks": [0]}\n')
+    assert list(read_jsonl(path)) == [(2**63 - 1, [-(2**63), "92233720368547758070"], [0])]
 
 
 # --- Yandex format ----------------------------------------------------------------------------------------------------

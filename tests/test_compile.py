@@ -104,6 +104,19 @@ def test_a_read_only_folder_is_read_and_what_is_missing_is_compiled(tmp_path):
         folder.chmod(0o700)
 
 
+@pytest.mark.parametrize("kind", ["nbi", "nbc"])
+def test_cache_files_that_changed_places_are_compiled_anew(tmp_path, kind):
+    functions = "\n@kernel\ndef add(x):\n    return x + 1\n\n@kernel\ndef double(x):\n    return 2 * x\n"
+    (tmp_path / "caller.py").write_text(f"from structrank._support.compile import kernel\n{functions}")
+    code = "from caller import add, double; print(add(10), double(10))"
+    assert run(code, tmp_path) == [11, 20]
+    first, second = tmp_path.rglob(f"*.{kind}")
+    contents = first.read_bytes(), second.read_bytes()
+    second.write_bytes(contents[0])
+    first.write_bytes(contents[1])
+    assert run(code, tmp_path) == [11, 20]
+
+
 ADDRESS = """
 from numba import types
 from structrank._support.compile import address_of, caller_of, kernel

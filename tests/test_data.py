@@ -121,6 +121,25 @@ def broken_sparse():
                 matrix = good.asformat(name).copy()
                 change(matrix.indptr)
                 yield f"{name}-{what}", matrix, r"X.indptr is broken: expected"
+    for name in ("csr", "csc"):
+        for part in ("indptr", "indices"):
+            for what, new in (("float", lambda a: a.astype(float)), ("2-d", lambda a: a[:, None])):
+                matrix = good.asformat(name).copy()
+                setattr(matrix, part, new(getattr(matrix, part)))
+                yield f"{name}-{part}-{what}", matrix, rf"X\.{part} has type .*; expected integers, 1-d"
+        matrix = good.asformat(name).copy()
+        matrix.data = matrix.data[:, None]
+        yield f"{name}-data-2-d", matrix, r"X\.data has shape \(12, 1\)"
+    for wrong in ([0, 99], [-7, 1]):
+        matrix = good.tolil()
+        matrix.rows[0], matrix.data[0] = wrong, [1.0, 2.0]
+        yield f"lil-{wrong}", matrix, "X has the column index .*; expected 0 to 2"
+    matrix = good.tolil()
+    matrix.data[1] = [1.0]
+    yield "lil-short", matrix, r"X\.rows and X\.data differ"
+    matrix = good.todia()
+    matrix.data = matrix.data[:1]
+    yield "dia-short", matrix, r"X\.data has shape \(1, 3\); expected a row for each of 6 offsets"
 
 
 @pytest.mark.parametrize(("matrix", "message"), [pytest.param(*rest, id=name) for name, *rest in broken_sparse()])
@@ -132,6 +151,10 @@ def test_broken_sparse_matrices_are_rejected_by_every_entrance(matrix, message):
         lambda: model.predict(matrix),
         lambda: lambdas.LambdaRank(max_epochs=1).fit(matrix, y, qid=qid),
         lambda: datasets.cut_shards(matrix, y, qid),
+        lambda: datasets.scale_per_query(datasets.Dataset(matrix, y, qid)),
+        lambda: datasets.clean(datasets.Dataset(matrix, y, qid), protocol="kdd08"),
+        lambda: datasets.PerQueryScaler().fit(matrix),
+        lambda: datasets.PerQueryScaler().fit(np.eye(4, 3)).transform(matrix, qid),
     ):
         with pytest.raises(ValueError, match=message):
             use()

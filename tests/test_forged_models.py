@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from structrank import StructRankSVM, clicks, datasets, lambdas, load_model
+from structrank import StructRankSVM, cli, clicks, datasets, lambdas, load_model
 from structrank.lambdas import tree_texts
 from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
 from structrank.models import files
@@ -83,8 +83,11 @@ GRAPH = [
     (replaced("indptr", lambda a: np.append(a, a[-1])), "graph_.indptr is an array"),
     (replaced("indptr", lambda a: a + np.arange(a.size) * 1000), "indptr|index"),
     (replaced("indptr", lambda a: a.astype(float)), "graph_.indptr is an array of float64"),
-    (replaced("url", lambda a: a + 1000), "indices"),
-    (replaced("url", lambda a: a - 1000), "indices|negative"),
+    (replaced("indptr", lambda a: np.where(np.arange(a.size) == 1, 10**12, 0)), "graph_.indptr is broken"),  # no edges at all
+    (replaced("indptr", lambda a: np.where(np.arange(a.size) == 1, -5, a)), "graph_.indptr is broken"),
+    (replaced("url", lambda a: a + 1000), "graph_ has the column index"),
+    (replaced("url", lambda a: a - 1000), "graph_ has the column index"),
+    (replaced("clicks", lambda a: a.astype(np.float16)), "graph_.clicks has the type float16; expected float64"),
     (replaced("clicks", lambda a: a[:-1]), "graph_.url is an array"),
     (replaced("clicks", lambda a: a * np.nan), "an edge without clicks"),
     (replaced("clicks", lambda a: -a), "an edge without clicks"),
@@ -96,6 +99,22 @@ GRAPH = [
 @pytest.mark.parametrize(("change", "message"), GRAPH)
 def test_the_graph_of_a_walk_fits_its_ids(log, tmp_path, change, message):
     rejected(clicks.RandomWalkRanker(steps=3).fit(log), tmp_path / "m", change, message)
+
+
+def test_an_indptr_whose_differences_overflow_is_rejected(tmp_path):
+    log = clicks.ClickLog.from_sessions([("q", ["a", "b"], [0]), ("r", ["b", "c"], [1]), ("s", ["c"], [])])
+    change = replaced("indptr", lambda a: np.array([0, 2**63 - 1, -2, a[-1]]))
+    rejected(clicks.RandomWalkRanker(steps=3).fit(log), tmp_path / "m", change, "graph_.indptr is broken")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("format", {}), ("format", 1), ("versions", {}), ("versions", []), ("versions", {"structrank": [1]}), ("versions", None)],
+)
+def test_the_header_names_format_and_versions(log, tmp_path, name, value):
+    forge(clicks.MeanPosition().fit(log), tmp_path / "m", lambda header, arrays: header.update({name: value}))
+    with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path))}/m is a model file whose content"):
+        files.read_header(tmp_path / "m")
 
 
 @pytest.mark.parametrize(
@@ -121,6 +140,7 @@ def test_parameters_and_ids_of_a_walk_are_checked(log, tmp_path, change, message
         (replaced("url_factors_", lambda a: a[:, :1]), r"url_factors_ is an array of float32, shape \(3, 1\)"),
         (replaced("url_factors_", lambda a: a.ravel()), "url_factors_ is an array"),
         (without("urls_"), "url_factors_ is an array"),
+        (parameter("query_sd", "1"), "query_sd='1' is not valid"),
     ],
 )
 def test_factors_fit_their_ids(log, tmp_path, change, message):
@@ -160,8 +180,9 @@ def test_the_models_of_a_hybrid_have_the_same_ids(log, tmp_path):
     ("change", "message"),
     [
         (without("queries"), "clicks has shape"),
-        (replaced("indices", lambda a: a + 1000), "indices"),
+        (replaced("indices", lambda a: a + 1000), "a sparse matrix has the column index"),
         (replaced("indptr", lambda a: a[::-1]), "index|indptr"),
+        (replaced("indptr", lambda a: np.where(np.arange(a.size) == 1, 10**6, 0)), "indptr is broken"),  # no entries at all
     ],
 )
 def test_counts_fit_their_ids(log, tmp_path, model, change, message):
@@ -193,6 +214,20 @@ def test_weights_fit_the_features(tmp_path, model, new, message):
     name = "coef_" if isinstance(model, StructRankSVM) else "weights_"
     rejected(fitted(model), tmp_path / "m", replaced(name, new), message)
     rejected(fitted(model), tmp_path / "m", lambda header, _: header["fitted"].pop(name), f"{name} is missing")
+
+
+def test_names_of_features_are_texts(tmp_path):
+    change = attribute("feature_names_in_", {"objects": ["a", 1, "c"]})
+    rejected(fitted(StructRankSVM("auc")), tmp_path / "m", change, "feature_names_in_ has a name that is not a text")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("certificate_", 1), ("certificate_", {"Certificate": {}}), ("health_", {"names": ["x"]})]
+)
+def test_inspect_rejects_attributes_that_it_cannot_show(tmp_path, capsys, name, value):
+    forge(fitted(StructRankSVM("auc")), tmp_path / "m", attribute(name, value))
+    assert cli.main(["inspect", str(tmp_path / "m")]) == 2
+    assert f"{tmp_path}/m is a model file whose content" in capsys.readouterr().err
 
 
 # ---- Trees
@@ -244,6 +279,9 @@ LIGHTGBM = [
     (lambda text: text.replace("end of trees", "no end", 1), "does not end where tree_sizes says"),
     (lambda text: "", "has no header"),
     (lambda text: text[:50] + "\0" + text[50:], "has a zero byte"),
+    (lambda text: text[:50] + "\r" + text[50:], "has a return"),
+    (lambda text: text.replace("[boosting: gbdt]", "[boosting]", 1), r"have the line '\[boosting\]'; expected \[name: value\]"),
+    (lambda text: text.replace("\nend of parameters", "\nx", 1), "have the line 'x'; expected"),
 ]
 
 
@@ -278,6 +316,21 @@ def test_the_objective_of_lightgbm_has_the_number_of_outputs(tmp_path, objective
         header["fitted"]["trees_"] = [with_objective(header["fitted"]["trees_"][0], objective)]
 
     rejected(model, tmp_path / "m", change, "does not compute 1 value")
+
+
+@pytest.mark.parametrize("model", [LightGBMRanker, lambdas.LambdaMART])
+def test_texts_that_lightgbm_itself_rejects_raise_a_value_error(tmp_path, model):
+    pytest.importorskip("lightgbm")
+    name = "model_text_" if model is LightGBMRanker else "trees_"
+
+    def change(header, arrays):
+        text = header["fitted"][name]
+        forged = with_objective(text if isinstance(text, str) else text[0], "made-up")
+        header["fitted"][name] = forged if isinstance(text, str) else [forged]
+
+    forge(fitted(model(n_estimators=2, num_leaves=3)), tmp_path / "m", change)
+    with pytest.raises(ValueError, match=f"LightGBM cannot read {name}: Unknown objective"):
+        load_model(tmp_path / "m").predict(TRAIN.X)
 
 
 @pytest.mark.parametrize(

@@ -232,6 +232,19 @@ def test_a_flipped_bit_is_reported_when_the_file_is_read(rows, tmp_path, kind):
     assert getattr(open_shards(tmp_path, verify=False)[1], {"weight": "sample_weight"}.get(kind, kind)) is not None
 
 
+def test_every_damaged_byte_of_a_header_is_reported(rows, tmp_path):
+    write_shards(tmp_path, **rows, docs_per_shard=40)
+    path = tmp_path / "y-00001.npy"
+    good = path.read_bytes()
+    for position in range(128):
+        for bit in (1, 8, 64):
+            damaged = bytearray(good)
+            damaged[position] ^= bit
+            path.write_bytes(damaged)
+            with pytest.raises(ValueError, match=r"y-00001\.npy"):
+                [shard.y for shard in open_shards(tmp_path)]
+
+
 def test_every_flipped_bit_of_the_index_is_detected(rows, tmp_path):
     write_shards(tmp_path, **rows, docs_per_shard=40)
     content = (tmp_path / "shards.json").read_bytes()

@@ -1,6 +1,11 @@
 """Tables of the user: files and frames with named columns, read by the API and by the command line."""
 
+import bz2
+import gzip
 import json
+import lzma
+import re
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -29,7 +34,7 @@ def write(frame, path):
     return path
 
 
-@pytest.mark.parametrize("name", ["d.csv", "d.csv.gz", "d.tsv", "d.tab.xz", "d.parquet"])
+@pytest.mark.parametrize("name", ["d.csv", "d.csv.gz", "d.tsv", "d.tab.xz", "d.csv.zip", "d.parquet"])
 def test_every_format_gives_the_same_data(frame, tmp_path, name):
     if name.startswith("d.tab"):
         frame.to_csv(tmp_path / name, index=False, sep="\t")
@@ -41,6 +46,31 @@ def test_every_format_gives_the_same_data(frame, tmp_path, name):
     assert data.y.tolist() == frame["relevance"].tolist()
     assert data.qid.tolist() == frame["query"].tolist()
     assert data.docid.tolist() == frame["url"].tolist()
+
+
+@pytest.mark.parametrize(("ending", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress)])
+def test_no_row_of_a_damaged_compressed_table_is_lost(tmp_path, ending, compress):
+    path = tmp_path / f"d.csv.{ending}"
+    first, second = compress(b"qid,label,x\n1,0,1\n1,1,2\n"), compress(b"2,0,3\n2,1,4\n")
+    path.write_bytes(first + second)
+    assert load_table(path).X["x"].tolist() == [1, 2, 3, 4]
+    for place in (len(first), len(first) + 1, len(first) + len(second) // 2, len(first) + len(second) - 5):
+        damaged = bytearray(first + second)
+        damaged[place] ^= 4
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=f"^{re.escape(str(path))} cannot be read as a table"):
+            load_table(path)
+    path.write_bytes((first + second)[:-3])
+    with pytest.raises(ValueError, match=f"^{re.escape(str(path))} cannot be read as a table"):
+        load_table(path)
+
+
+def test_an_archive_of_several_tables_is_rejected(tmp_path):
+    with zipfile.ZipFile(tmp_path / "d.csv.zip", "w") as archive:
+        archive.writestr("a.csv", "qid,label,x\n1,0,1\n")
+        archive.writestr("b.csv", "qid,label,x\n1,0,1\n")
+    with pytest.raises(ValueError, match="the archive holds 2 files; expected 1"):
+        load_table(tmp_path / "d.csv.zip")
 
 
 def test_frames_are_left_as_they_are(frame):

@@ -215,28 +215,45 @@ def check_dataset(name, part):
 
 
 def check_sparse(X, name="X"):
-    """Raise unless the indices of a sparse matrix lie within it: neither SciPy nor compiled code checks them."""
+    """Raise unless the arrays of a sparse matrix fit its shape: neither SciPy nor compiled code checks them."""
+    if not scipy.sparse.issparse(X) or X.ndim != 2:
+        return
+    axes = []
     if X.format == "coo":
-        axes = zip((X.row, X.col), X.shape, ("row", "column"), strict=True)
+        axes = list(zip((X.row, X.col), X.shape, ("row", "column"), strict=True))
+        _check_parts(name, X.data, row=X.row, col=X.col)
     elif X.format in ("csr", "csc", "bsr"):
         n_lines, n_places = X.shape[:: -1 if X.format == "csc" else 1]
         block = X.blocksize if X.format == "bsr" else (1, 1)
-        indptr = X.indptr
-        expected = (n_lines // block[0] + 1,)
+        indptr, expected = X.indptr, (n_lines // block[0] + 1,)
+        _check_parts(name, indptr=indptr, indices=X.indices)
         if indptr.shape != expected or indptr[0] != 0 or np.any(indptr[1:] < indptr[:-1]) or indptr[-1] > X.indices.shape[0]:
             raise ValueError(
                 f"{name}.indptr is broken: expected {expected[0]} numbers that start at 0, never fall and end at no more than "
                 f"{X.indices.shape[0]}, the number of indices. Build the matrix again, for example from {name}.tocoo()."
             )
-        if X.data.shape[0] < indptr[-1]:
-            raise ValueError(f"{name}.data has {X.data.shape[0]} entries; {name}.indptr ends at {indptr[-1]}.")
+        if X.data.ndim != (3 if X.format == "bsr" else 1) or X.data.shape[0] < indptr[-1]:
+            raise ValueError(f"{name}.data has shape {X.data.shape}; {name}.indptr ends at {indptr[-1]}.")
         axes = [(X.indices[: indptr[-1]], n_places // block[1], "row" if X.format == "csc" else "column")]
-    else:
-        axes = []
+    elif X.format == "lil":
+        if X.rows.shape != X.shape[:1] or X.data.shape != X.shape[:1] or [*map(len, X.rows)] != [*map(len, X.data)]:
+            raise ValueError(f"{name}.rows and {name}.data differ in their lengths; expected a column index for each value.")
+        axes = [(np.array([*itertools.chain.from_iterable(X.rows)]), X.shape[1], "column")]
+    elif X.format == "dia" and X.data.shape[:-1] != X.offsets.shape:
+        raise ValueError(f"{name}.data has shape {X.data.shape}; expected a row for each of {X.offsets.size} offsets.")
     for indices, n, what in axes:
         if indices.size and not 0 <= indices.min() <= indices.max() < n:
             place = int(np.argmax((indices < 0) | (indices >= n)))
             raise ValueError(f"{name} has the {what} index {indices[place]} at entry {place}; expected 0 to {n - 1}.")
+
+
+def _check_parts(name, data=None, **parts):
+    """Raise unless the parts of a sparse matrix are 1-d arrays of integers, as many as there are data."""
+    for part, values in parts.items():
+        if values.ndim != 1 or values.dtype.kind not in "iu":
+            raise ValueError(f"{name}.{part} has type {values.dtype} and {values.ndim} dimension(s); expected integers, 1-d.")
+        if data is not None and values.shape != data.shape:
+            raise ValueError(f"{name}.{part} has {values.shape[0]} entries; {name}.data has shape {data.shape}.")
 
 
 def as_matrix(X, name="X", check_indices=True):
@@ -245,7 +262,7 @@ def as_matrix(X, name="X", check_indices=True):
     `check_indices` is False for a matrix that has been checked before.
     """
     if scipy.sparse.issparse(X):
-        if check_indices and X.ndim == 2:
+        if check_indices:
             check_sparse(X, name)
         X = X.tocsr()
         if X.dtype not in (np.float32, np.float64):

@@ -41,14 +41,17 @@ class CheckedCache(FunctionCache):
 
 
 class _CheckedFiles(IndexDataCacheFile):
-    """Files that end with the SHA-256 of the rest, which numba does not read. A damaged file counts as missing."""
+    """Files that end with the SHA-256 of their name and content, which numba does not read.
+
+    A damaged file counts as missing, and so does one in the place of another, which would run as another function.
+    """
 
     @contextlib.contextmanager
     def _open_for_write(self, path):
         with super()._open_for_write(path) as file:
             content = io.BytesIO()
             yield content
-            file.write(content.getvalue() + hashlib.sha256(content.getvalue()).digest())
+            file.write(content.getvalue() + _digest(path, content.getvalue()))
 
     def _load_index(self):
         return super()._load_index() if self._is_whole(self._index_path) else {}
@@ -66,7 +69,11 @@ class _CheckedFiles(IndexDataCacheFile):
                 content = file.read()
         except OSError:  # there is no cache yet
             return False
-        if hashlib.sha256(content[:-_DIGEST_SIZE]).digest() == content[-_DIGEST_SIZE:]:
+        if _digest(path, content[:-_DIGEST_SIZE]) == content[-_DIGEST_SIZE:]:
             return True
         _logger.info("%s is damaged; its function is compiled anew", path)
         return False
+
+
+def _digest(path, content):
+    return hashlib.sha256(os.path.basename(path).encode() + b"\n" + content).digest()

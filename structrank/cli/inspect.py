@@ -38,9 +38,10 @@ def run(arguments, report):
     if not os.path.isdir(arguments.file) and files.is_model_file(arguments.file):
         model, header = load_model(arguments.file), files.read_header(arguments.file)
         facts = {"model": arguments.file, "format": header["format"], "versions": header["versions"]}
-        facts |= model_facts(model)
         written = f"format {header['format']['version']}, written by structrank {header['versions']['structrank']}"
-        lines = [("model", f"{arguments.file} ({written})"), *model_lines(facts)]
+        with files.errors_named(arguments.file, header):  # attributes that no prediction needs may be of any type
+            facts |= model_facts(model)
+            lines = [("model", f"{arguments.file} ({written})"), *model_lines(facts)]
     elif has_shards(arguments.file):
         facts = shard_facts(arguments.file)
         lines = [("shards", arguments.file), *shard_lines(facts)]

@@ -25,6 +25,15 @@ _EXPECTED = {
     kernels.NO_REGION: "a region after the query, and then urls",
 }
 _TYPES = {name: np.int32 if name in ("query", "shown") else np.int64 for name in kernels.Lines._fields}
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+
+
+def _int64(text):
+    """Return an integer. Those of more bits may share their hashes by design, and then take quadratic time to number."""
+    value = int(text)
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"{text} does not fit in 64 bits")
+    return value
 
 
 class JsonLines:
@@ -44,11 +53,11 @@ class JsonLines:
 
     def _add_line(self, line, place):
         try:
-            found = json.loads(line)
+            found = json.loads(line, parse_int=_int64) if _LONG_NUMBER.search(line) else json.loads(line)
             session = (found["query"], found["urls"], found["clicks"])
         except (ValueError, TypeError, KeyError, RecursionError):
             text = line.strip().decode("utf-8", "backslashreplace")
-            expected = '{"query": ..., "urls": [...], "clicks": [...]}'
+            expected = '{"query": ..., "urls": [...], "clicks": [...]} with integers of at most 64 bits'
             self._sessions.refuse(f"{place}: found {abbreviated(text)}, expected {expected}.")
         else:
             self._sessions.add(session, place)

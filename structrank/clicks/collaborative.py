@@ -264,8 +264,9 @@ class CollaborativeRanker(ClickRanker):
         return self
 
     def check_loaded(self):
-        """Raise unless a loaded model has factors for each of its ids."""
+        """Raise unless a loaded model has valid parameters, which `fold_in` uses, and factors for each of its ids."""
         super().check_loaded()
+        self._check_parameters()
         n_factors = np.shape(getattr(self, "query_factors_", None))[1:]
         for name, ids in (("query_factors_", "queries_"), ("url_factors_", "urls_")):
             checks.check_array(name, getattr(self, name, None), "f", (len(check_loaded_ids(self, ids)), *n_factors))

@@ -145,7 +145,8 @@ def read_jsonl(paths: Path | Sequence[Path], *, malformed: str = "skip", verbose
 
         {"query": "paris weather", "urls": ["a.org", "b.org"], "clicks": [1]}
 
-    Clicks are positions from 0, in order of time. Ids are numbers or strings, and 1 differs from "1". Other keys are ignored.
+    Clicks are positions from 0, in order of time. Ids are strings or numbers, integers of at most 64 bits, and 1 differs from
+    "1". Other keys are ignored.
 
     Parameters
     ----------

@@ -56,11 +56,13 @@ class ClickGraph:
         checks.check_array("graph_.indptr", self.indptr, "i", (n_queries + 1,))
         checks.check_array("graph_.url", self.url, "i", np.shape(self.clicks))
         checks.check_array("graph_.clicks", self.clicks, "f", np.shape(self.url)[:1])
+        if self.clicks.dtype != np.float64:
+            raise ValueError(f"graph_.clicks has the type {self.clicks.dtype}; expected float64")
         if self.n_urls != n_urls:
             raise ValueError(f"graph_ has {self.n_urls} urls; expected {n_urls}, as in urls_")
         if not np.all((self.clicks > 0) & (self.clicks < np.inf)):
             raise ValueError("graph_ has an edge without clicks")
-        self._matrix.check_format(full_check=True)
+        checks.check_sparse(self._matrix, "graph_")
 
     @cached_property
     def query_clicks(self):

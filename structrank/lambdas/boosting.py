@@ -77,7 +77,10 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
         """Return the boosters, read from their texts if the model comes from a file, which holds only these."""
         if getattr(self, "_boosters", None) is None:
             library = _import_lightgbm(type(self).__name__)
-            self._boosters = [library.Booster(model_str=text) for text in self.trees_]
+            try:
+                self._boosters = [library.Booster(model_str=text) for text in self.trees_]
+            except (library.basic.LightGBMError, RecursionError) as error:
+                raise ValueError(f"LightGBM cannot read trees_: {error}") from error
         return self._boosters
 
     def check_loaded(self):

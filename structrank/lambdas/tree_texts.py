@@ -15,6 +15,7 @@ _LARGEST = 2**31 - 1
 _INTEGER = re.compile(r"(0|[1-9][0-9]{0,9})")
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|inf|nan)"
 _NUMBERS = re.compile(rf" *(?:{_NUMBER}(?: +{_NUMBER})*)? *")
+_PARAMETER = re.compile(r"\[[a-z0-9_]+: .*\]|parameters:")
 
 # Arrays of LightGBM's trees: with one entry per split, and per leaf.
 _OF_SPLITS = (
@@ -50,10 +51,12 @@ def check_lightgbm_text(text, n_features, n_outputs=1):
     ValueError: the text of LightGBM's trees has no header
     """
     content = _as_bytes(text, "LightGBM")
+    if b"\r" in content:
+        raise ValueError("the text of LightGBM's trees has a return, where LightGBM would end the line")
     head, separator, body = content.partition(b"\n\n")
     if not separator or not head.startswith(b"tree\n"):
         raise ValueError("the text of LightGBM's trees has no header")
-    header = _lines(head.decode().splitlines()[1:], "the header of LightGBM's trees")
+    header = _lines(head.decode().split("\n")[1:], "the header of LightGBM's trees")
     for name in ("num_class", "num_tree_per_iteration"):
         _check_equal(name, _integer(header, name), n_outputs)
     _check_equal("max_feature_idx", _integer(header, "max_feature_idx"), n_features - 1)
@@ -73,8 +76,18 @@ def check_lightgbm_text(text, n_features, n_outputs=1):
         except ValueError as error:
             raise ValueError(f"tree {number} of LightGBM is not valid: {error}") from None
         start += size
-    if not body.startswith(b"end of trees\n", start):
+    end = b"end of trees\n"
+    if not body.startswith(end, start):
         raise ValueError("the text of LightGBM's trees does not end where tree_sizes says")
+    _check_lightgbm_parameters(body[start + len(end) :].decode())
+
+
+def _check_lightgbm_parameters(text):
+    """Raise unless the lines of LightGBM's own parameters have a name and a value, which it does not check."""
+    _, _, listed = f"\n{text}".partition("\nparameters:\n")
+    for line in listed.partition("\nend of parameters")[0].split("\n"):
+        if line and not _PARAMETER.fullmatch(line):
+            raise ValueError(f"the parameters of LightGBM have the line {line[:40]!r}; expected [name: value]")
 
 
 def _check_objective(words, n_outputs):

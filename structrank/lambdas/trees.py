@@ -147,7 +147,11 @@ class TreeRanker(ExportMethods, Ranker):
     def _loaded(self):
         """Return the model of the library, read from its text if it comes from a file, which holds only the text."""
         if getattr(self, "_model", None) is None:
-            self._model = self._read(self._import(), self.model_text_)
+            library = self._import()
+            try:
+                self._model = self._read(library, self.model_text_)
+            except (self._error(library), RecursionError) as error:
+                raise ValueError(f"{self._library[0]} cannot read model_text_: {_first_line(error)}") from error
         return self._model
 
     def check_loaded(self):

@@ -32,6 +32,7 @@ import scipy.sparse
 
 import structrank
 from structrank import criteria, metrics
+from structrank._support.checks import check_sparse
 from structrank._support.files import replace_file
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def load_model(path: Path) -> Any:
     header, values = _read(path)
     if isinstance(header, dict) and "kind" in header:
         raise ValueError(f"{path} holds a {header['kind']}, not a model; repeat the call that started training to resume it.")
-    with _errors_named(path, header):
+    with errors_named(path, header):
         arrays = _split(values, header["arrays"])
         return _decode_learner(_class_named(header["class"]), header, arrays, must_be_fitted=True)
 
@@ -200,7 +201,7 @@ def save_values(kind, values, path):
 def load_values(kind, path):
     """Read values written by `save_values`; raise if the file is of another kind."""
     header, values = _read(path)
-    with _errors_named(path, header):
+    with errors_named(path, header):
         found = header.get("kind") or header.get("class")
         content = dict(_decode(header["values"], _split(values, header["arrays"]))) if found == kind else None
     if content is None:
@@ -230,7 +231,14 @@ def read_header(path: Path) -> dict[str, Any]:
     >>> header["format"], header["parameters"]["criterion"]
     ({'name': 'structrank-model', 'version': 1}, 'auc')
     """
-    return _read(path)[0]
+    header = _read(path)[0]
+    with errors_named(path, header):
+        if header["format"] != {"name": _MAGIC.decode().strip(), "version": _VERSION}:
+            raise ValueError(f"format is {header['format']!r}")
+        versions = header["versions"]
+        if "structrank" not in versions or not all(isinstance(text, str) for text in versions.values()):
+            raise ValueError(f"versions is {versions!r}")
+    return header
 
 
 def is_model_file(path: Path) -> bool:
@@ -248,7 +256,7 @@ def is_model_file(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _errors_named(path, header):
+def errors_named(path, header):
     """Re-raise any error as a ValueError that names the file."""
     try:
         yield
@@ -386,7 +394,7 @@ def _decode(value, arrays):
     if kind == "csr":
         parts = _decode(content, arrays)
         matrix = scipy.sparse.csr_matrix((parts["data"], parts["indices"], parts["indptr"]), shape=parts["shape"])
-        matrix.check_format(full_check=True)
+        check_sparse(matrix, "a sparse matrix")
         return matrix
     if kind == "History":
         return _class_named(kind)(_decode(content, arrays))

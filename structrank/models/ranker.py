@@ -123,6 +123,8 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
             checks.check_array("feature_names_in_", names, "O", (self._loaded_width(),))
+            if not all(isinstance(name, str) for name in names):
+                raise ValueError("feature_names_in_ has a name that is not a text")
 
     def _loaded_width(self):
         n = checks.check_fitted_attribute(self, "n_features_in_", int)

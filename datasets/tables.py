@@ -96,10 +96,7 @@ def load_table(
     if docid is None and _DOCID in columns:
         docid = _DOCID
     taken = {label, qid, docid}
-    if features is None:
-        features = _other_columns(columns, taken, name)
-    else:
-        features = _checked_features(features, columns, taken, name)
+    features = _other_columns(columns, taken, name) if features is None else _checked_features(features, columns, taken, name)
     if frame.empty:
         raise ValueError(f"{name} has no rows; expected one document a row.")
     ids = _query_ids(frame[qid], f"{name}, column {qid!r} (qid=)")
@@ -214,8 +211,8 @@ def _other_columns(columns, taken, name):
     unnamed = next((column for column in features if column.startswith(_UNNAMED)), None)
     if unnamed is not None:
         raise ValueError(
-            f"{name}: column {columns.index(unnamed) + 1} has no name, as the row numbers that pandas writes without index=False; "
-            "name the columns of the features with features=, or remove it."
+            f"{name}: column {columns.index(unnamed) + 1} has no name, as the row numbers that pandas writes without "
+            "index=False; name the columns of the features with features=, or remove it."
         )
     return features
 
@@ -270,8 +267,8 @@ def _first_text(column):
 def _check_complete(empty, place):
     if empty.any():
         raise ValueError(
-            f"{place}: {int(empty.sum())} of {empty.size} cells are empty, the first in row {int(empty.argmax()) + 1}; expected a "
-            "value in every row."
+            f"{place}: {int(empty.sum())} of {empty.size} cells are empty, the first in row {int(empty.argmax()) + 1}; "
+            "expected a value in every row."
         )
 
 
@@ -293,7 +290,8 @@ def _numbers(frame, ids, null, name):
             column = empty.any().idxmax()
             raise ValueError(
                 f"{name}, column {column!r}: {int(empty[column].sum())} of {len(frame)} cells are empty, the first in row "
-                f"{int(empty[column].to_numpy().argmax()) + 1}; pass null='min' for the smallest value in the query, or null='zero'."
+                f"{int(empty[column].to_numpy().argmax()) + 1}; pass null='min' for the smallest value in the query, or "
+                "null='zero'."
             )
         if null == "min":
             frame = frame.fillna(frame.groupby(ids, sort=False).transform("min"))

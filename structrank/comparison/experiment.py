@@ -241,7 +241,7 @@ def _binarised(folds, rows, measures, relevant_from):
         return []
     graded = [name for name, its_folds in folds.items() if np.unique(np.concatenate([f.train.y for f in its_folds])).size > 2]
     uses = "measures with gain=binary and rows trained on binary relevance use only whether a label is at least 1"
-    instead = "columns such as metrics.NDCG(k=10), or --gain exp2, and the rows trained for them use grades"
+    instead = "NDCG with gain=exp2, and rows trained for it, use grades"
     return [f"{BINARISED}{uses} ({', '.join(graded)}); {instead}"] if graded else []
 
 

@@ -66,4 +66,5 @@ def _visit_math_block(writer, node):
 
 
 def _mathml(formula, as_block):
+    formula = re.sub(r"\\([dt]?frac)(\d)(\d)", r"\\\1{\2}{\3}", formula)  # docutils reads \frac12 as the number 12
     return tex2mathml(re.sub(r"\\[bB]ig(?![a-zA-Z])", "", formula), as_block=as_block)  # MathML stretches parentheses itself

@@ -193,7 +193,7 @@ def _as_fold(value):
     """Return the expression that makes a fold, or a list of folds, of what was given."""
     if isinstance(value, (str, os.PathLike)):
         return f"datasets.load_letor_folds({os.fspath(value)!r})"
-    return "datasets.Fold(train, validation, test)" if hasattr(value, "qid") else "fold"
+    return "datasets.query_folds(data) or datasets.Fold(train, validation, test)" if hasattr(value, "qid") else "fold"
 
 
 def _prepare(folds, scale, clean, relevant_from):

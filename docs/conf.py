@@ -42,6 +42,7 @@ html_title = "StructRank"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_math_renderer = "mathml"
+toc_object_entries_show_parents = "hide"
 html_extra_path = ["start"]  # index.html at the top leads to docs/index.html
 html_show_sourcelink = False
 html_theme_options = {"navbar_align": "left", "show_prev_next": True, "footer_start": ["copyright"], "footer_end": []}
@@ -61,7 +62,7 @@ def _visit_math(writer, node):
 
 
 def _visit_math_block(writer, node):
-    writer.body.append(f'<div class="math">{_mathml(node.astext(), as_block=True)}</div>')
+    writer.body.append(f'<div class="formula">{_mathml(node.astext(), as_block=True)}</div>')
     raise nodes.SkipNode
 
 

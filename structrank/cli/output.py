@@ -67,7 +67,7 @@ def reporting_compilation(report):
         yield
         return
     logger, handler = logging.getLogger("structrank"), logging.Handler(logging.INFO)
-    handler.emit = lambda record: report(record.getMessage())  # type: ignore[method-assign]
+    handler.emit = lambda record: report(record.getMessage())
     handler.addFilter(lambda record: not getattr(record, "shown", True))
     level = logger.level
     logger.addHandler(handler)

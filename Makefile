@@ -18,7 +18,7 @@ test: $(VENV)/.installed-test
 docs: $(VENV)/.installed-docs
 	rm -rf build/docs
 	mkdir -p build/docs/source
-	cp -r docs notebooks CHANGELOG.md CONTRIBUTING.md build/docs/source
+	cp -r docs notebooks CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md build/docs/source
 	$(BIN)/sphinx-build -W --keep-going -q -c build/docs/source/docs build/docs/source build/docs/html
 	@echo "wrote build/docs/html/index.html"
 

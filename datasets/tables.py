@@ -21,6 +21,7 @@ _PARQUET = {".parquet", ".pq"}
 _COMPRESSED = {".gz", ".bz2", ".xz", ".zip"}
 _EMPTY = ["", "NULL", "null", "NA", "N/A", "NaN", "nan", "None"]
 _DOCID = "docid"  # taken for the document ids if there is such a column
+_UNNAMED = "Unnamed: "  # how pandas calls a column without a name
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
@@ -51,14 +52,16 @@ def load_table(
     ----------
     source : path-like, or a frame of pandas or polars
         A file whose name ends with .csv, .tsv or .tab (perhaps followed by .gz, .bz2, .xz or .zip) and whose first line names
-        the columns; a .parquet or .pq file (extra ``parquet``); or a data frame.
+        the columns, separated by commas or, in all lines, by semicolons (.csv), or by tabs; a .parquet or .pq file (extra
+        ``parquet``); or a data frame.
         Ids are read as texts, so that 007 and 7 are different queries, and are numbers only if all look like numbers.
     label, qid : str, default "label" and "qid"
         Columns of the labels and of the queries; None for a table without labels, which are then 0.
     docid : str, default None
         Column of the document ids; None uses the column "docid" if there is one.
     features : sequence of str, default None
-        Columns of the features, in this order; None uses all other columns, which must be numbers.
+        Columns of the features, in this order; None uses all other columns, which must be numbers. An empty sequence reads the
+        labels alone.
     null : {"error", "min", "zero"}, default "error"
         Empty cells of features (in text files also NULL, NA, N/A, NaN, None): an error, the smallest value of the feature in
         the same query (0 if it has none), or 0.
@@ -97,12 +100,7 @@ def load_table(
     if docid is None and _DOCID in columns:
         docid = _DOCID
     taken = {label, qid, docid}
-    if features is None:
-        features = [column for column in columns if column not in taken]
-    else:
-        features = _checked_features(features, columns, taken, name)
-    if not features:
-        raise ValueError(f"{name} has no columns besides {', '.join(columns)}; expected features.")
+    features = _other_columns(columns, taken, name) if features is None else _checked_features(features, columns, taken, name)
     if frame.empty:
         raise ValueError(f"{name} has no rows; expected one document a row.")
     ids = _query_ids(frame[qid], f"{name}, column {qid!r} (qid=)")
@@ -174,6 +172,10 @@ def _read(path, qid, docid):
         separator, ids = _SEPARATORS[_ending(path)], (qid, docid or _DOCID)
         with _text(path) as text:
             header = pd.read_csv(text, sep=separator, nrows=0).columns
+        if separator == "," and len(header) == 1 and ";" in header[0]:  # as spreadsheets write where the comma is decimal
+            separator = ";"
+            with _text(path) as text:
+                header = pd.read_csv(text, sep=separator, nrows=0).columns
         with _text(path) as text:
             return pd.read_csv(
                 text,
@@ -187,6 +189,8 @@ def _read(path, qid, docid):
         raise
     except ImportError:
         raise ImportError("parquet files need pyarrow: pip install structrank[parquet]") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{os.fspath(path)} cannot be read as a table: {error}; expected text in UTF-8.") from None
     except (ValueError, *text_files.DAMAGED) as error:  # parsing errors of pandas and pyarrow are among them
         raise ValueError(f"{os.fspath(path)} cannot be read as a table: {str(error).strip()}") from None
 
@@ -222,6 +226,20 @@ def _check_columns(columns, asked, name):
             raise ValueError(f"{name} has no column {column!r} ({option}=); it has: {shown}.")
 
 
+def _other_columns(columns, taken, name):
+    """Return the columns that are features because they are nothing else."""
+    features = [column for column in columns if column not in taken]
+    if not features:
+        raise ValueError(f"{name} has no columns besides {', '.join(columns)}; expected features.")
+    unnamed = next((column for column in features if column.startswith(_UNNAMED)), None)
+    if unnamed is not None:
+        raise ValueError(
+            f"{name}: column {columns.index(unnamed) + 1} has no name, as the row numbers that pandas writes without "
+            "index=False; name the columns of the features with features=, or remove it."
+        )
+    return features
+
+
 def _checked_features(features, columns, taken, name):
     if isinstance(features, str):
         features = [features]
@@ -249,15 +267,32 @@ def _query_ids(column, place):
 def _labels(column, place):
     import pandas as pd
 
+    expected = "expected numbers of at least 0, larger is more relevant"
     if not pd.api.types.is_numeric_dtype(column):
-        raise ValueError(f"{place}: found {column.iloc[0]!r}; expected numbers, larger is more relevant.")
+        raise ValueError(f"{place}: {_first_text(column)}; {expected}.")
     _check_complete(column.isna().to_numpy(), place)
-    return column.to_numpy(dtype=np.float64)
+    labels = column.to_numpy(dtype=np.float64)
+    wrong = ~(np.isfinite(labels) & (labels >= 0))
+    if wrong.any():
+        raise ValueError(f"{place}: found {labels[wrong][0]:g} in row {int(wrong.argmax()) + 1}; {expected}.")
+    return labels
+
+
+def _first_text(column):
+    """Return words on the first cell of a column that is not a number, and its row below the header."""
+    import pandas as pd
+
+    wrong = (pd.to_numeric(column, errors="coerce").isna() & column.notna()).to_numpy()
+    row = int(wrong.argmax())  # 0 if all are numbers that pandas has kept as texts
+    return f"found {column.iloc[row]!r} in row {row + 1}"
 
 
 def _check_complete(empty, place):
     if empty.any():
-        raise ValueError(f"{place}: row {int(empty.argmax()) + 1} is empty; expected a value in every row.")
+        raise ValueError(
+            f"{place}: {int(empty.sum())} of {empty.size} cells are empty, the first in row {int(empty.argmax()) + 1}; "
+            "expected a value in every row."
+        )
 
 
 def _numbers(frame, ids, null, name):
@@ -266,11 +301,10 @@ def _numbers(frame, ids, null, name):
 
     texts = [column for column in frame.columns if not pd.api.types.is_numeric_dtype(frame[column])]
     if texts:
-        shown = ", ".join(map(repr, texts[:5])) + (", ..." if len(texts) > 5 else "")
-        example = frame[texts[0]].iloc[0]
+        others = f" (also in {', '.join(map(repr, texts[1:6]))}{', ...' if len(texts) > 6 else ''})" if texts[1:] else ""
         raise ValueError(
-            f"{name}: {shown}: found {example!r}, expected numbers; name the columns of the features with features=, or encode "
-            "such columns."
+            f"{name}, column {texts[0]!r}: {_first_text(frame[texts[0]])}{others}; expected numbers. Name the columns of the "
+            "features with features=, and that of document ids with docid=; encode texts that are features."
         )
     frame = frame.astype(np.float64)
     empty = frame.isna()
@@ -279,7 +313,8 @@ def _numbers(frame, ids, null, name):
             column = empty.any().idxmax()
             raise ValueError(
                 f"{name}, column {column!r}: {int(empty[column].sum())} of {len(frame)} cells are empty, the first in row "
-                f"{int(empty[column].to_numpy().argmax()) + 1}; say null='min' for the smallest value in the query, or 'zero'."
+                f"{int(empty[column].to_numpy().argmax()) + 1}; pass null='min' for the smallest value in the query, or "
+                "null='zero'."
             )
         if null == "min":
             frame = frame.fillna(frame.groupby(ids, sort=False).transform("min"))

@@ -1,6 +1,11 @@
 """Settings of the documentation site; `make docs` builds it from a copy of docs/ and notebooks/."""
 
 import importlib.metadata
+import re
+from pathlib import Path
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 
 project = "StructRank"
 author = "The StructRank developers"
@@ -13,13 +18,12 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "sphinx_design",
     "sphinx_copybutton",
 ]
 exclude_patterns = ["README.md", "notebooks/README.md", "docs/templates"]
-templates_path = ["templates"]
+templates_path = [str(Path(__file__).parent / "templates")]  # autosummary would look in the folder of the sources
 
 nb_execution_mode = "off"  # the notebooks are stored with their results
 myst_enable_extensions = ["colon_fence", "dollarmath"]
@@ -35,8 +39,33 @@ intersphinx_mapping = {}  # the site is built without the network
 
 html_theme = "pydata_sphinx_theme"
 html_title = "StructRank"
-html_static_path = []
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+toc_object_entries_show_parents = "hide"
 html_extra_path = ["start"]  # index.html at the top leads to docs/index.html
 html_show_sourcelink = False
 html_theme_options = {"navbar_align": "left", "show_prev_next": True, "footer_start": ["copyright"], "footer_end": []}
-html_sidebars = {"docs/index": []}
+_PAGES_WITHOUT_SECTIONS = ["docs/index", "docs/install", "docs/tutorial", "docs/faq", "docs/reproduction"]
+_PAGES_WITHOUT_SECTIONS += ["CONTRIBUTING", "CODE_OF_CONDUCT", "CHANGELOG"]
+html_sidebars = {page: [] for page in _PAGES_WITHOUT_SECTIONS}
+
+
+def setup(app):
+    """Write formulas as MathML, which browsers show without a script from the network."""
+    app.add_html_math_renderer("mathml", inline_renderers=(_visit_math, None), block_renderers=(_visit_math_block, None))
+
+
+def _visit_math(writer, node):
+    writer.body.append(_mathml(node.astext(), as_block=False))
+    raise nodes.SkipNode
+
+
+def _visit_math_block(writer, node):
+    writer.body.append(f'<div class="formula">{_mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
+
+
+def _mathml(formula, as_block):
+    formula = re.sub(r"\\([dt]?frac)(\d)(\d)", r"\\\1{\2}{\3}", formula)  # docutils reads \frac12 as the number 12
+    return tex2mathml(re.sub(r"\\[bB]ig(?![a-zA-Z])", "", formula), as_block=as_block)  # MathML stretches parentheses itself

@@ -124,7 +124,7 @@ class Permutation:
     ----------
     decay : str, array-like or callable, default "sqrt"
         A(r): "sqrt" for 1/sqrt(1 + r), "log" for 1/log2(2 + r), an array of A(0), A(1), ... (0 after its end) or a
-        function of an array of ranks. Must be non-negative and non-increasing. "sqrt@30" also sets `cut`.
+        function of an array of ranks. Must be non-negative and non-increasing. ``"sqrt@30"`` also sets `cut`.
     cut : int, default None
         Rank cutoff: A(r) = 0 from this rank on; None for none.
     assignment : {"lattice", "scipy"}, default "lattice"

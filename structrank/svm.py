@@ -74,7 +74,7 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
     discount : {"kdd08", "log2"}, default "kdd08"
         Discount of "ndcg", "ndcg-nc" and "dorm", see `structrank.criteria.NDCG`.
     decay : str, array-like or callable, default "sqrt"
-        Decay of the permutation map, see `structrank.feature_maps.Permutation`; "sqrt@30" cuts it after 30 ranks.
+        Decay of the permutation map, see `structrank.feature_maps.Permutation`; ``"sqrt@30"`` cuts it after 30 ranks.
     slack : {"separate", "shared"}, default "separate"
         For several criteria: the sum of their risks, or per query the largest of their losses.
     relevant_from : float or None, default 1

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import logging
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ from ir_measures import AP, RR, P, nDCG
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from structrank import StructRankSVM, cli, datasets, load_model, metrics, train_for
+from structrank.cli.output import reporting_compilation
 from structrank.comparison import experiment
 from structrank.comparison.trainers import default_trainers
 from structrank.datasets import load_letor
@@ -182,7 +184,7 @@ def test_help_and_version_import_no_heavy_library():
 def test_help_has_valid_examples(run, command):
     code, out, _ = run(f"{command} --help")
     assert code == 0
-    examples = re.findall(rf"^  (structrank {command}\b.*)$", out.split("examples:\n")[1], re.MULTILINE)
+    examples = re.findall(rf"^  (structrank {command}(?: .*)?)$", out.split("examples:\n")[1], re.MULTILINE)
     assert len(examples) >= 2
     for example in examples:
         words = shlex.split(example.split(" > ")[0])
@@ -744,7 +746,7 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
         (
             "train flat.txt -o m",
             "flat.txt: no query has both relevant (label >= 1) and irrelevant documents (n_queries=1, n_samples=2): there is "
-            "nothing to learn from. Check qid, the labels and relevant_from.",
+            "nothing to learn from. Check the query ids, the labels and --relevant-from.",
         ),
         ("train none.txt -o m --criterion foo", "--criterion foo is not known; choose one of: 'auc', 'map', 'ndcg'"),
         ("train none.txt -o m --criterion auc --feature-map dorm", "criterion 'auc' with feature_map 'dorm' has no exact"),
@@ -782,7 +784,7 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
         ("predict none map.structrank", "none: No such file or directory"),
         (
             "predict map.structrank wide.txt",
-            "wide.txt:1: found '6:1', expected a feature id from 1 to 5, as n_features=5. (map.structrank has 5 features)\n",
+            "wide.txt:1: found '6:1', expected a feature id from 1 to 5: map.structrank has 5 features.\n",
         ),
         ("predict map.structrank test.txt --json --format trec", "--json and --format trec are two formats; choose one."),
         ("evaluate test.txt map.structrank --ties foo", "argument --ties: invalid choice: 'foo' (choose from "),
@@ -797,11 +799,11 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
         ),
         ("compare none", "none: No such file or directory"),
         ("compare made made", "two data sets are called 'made'; name them, as in first=made."),
-        ("compare none --trainers foo", "trainer='foo' is not known; choose one of: 'paper', 'RankSVM', 'AUC', 'MAP', 'NDCG'"),
+        ("compare none --trainers foo", "--trainers foo is not known; choose one of: 'paper', 'RankSVM', 'AUC', 'MAP', 'NDCG'"),
         ("compare none --measures foo", "measure 'foo' is not known; choose one of: auc"),
         ("compare none --csv no/table.csv", "no/table.csv cannot be written: there is no folder "),
         ("compare made --csv made/Fold2/test.txt", "made/Fold2/test.txt would be overwritten, but holds the data"),
-        ("compare made --Cs -1", "argument --Cs: '-1' is not valid: expected a number above 0"),
+        ("compare made --Cs -1", "argument -C/--Cs: '-1' is not valid: expected a number above 0"),
         (
             "compare made --results train.txt --Cs 1",
             "--results train.txt is a file; expected a folder, or a new name for one.\n",
@@ -818,10 +820,55 @@ def test_invalid_input_is_reported_in_one_line(run, folder, command, message):
 
 
 def test_a_folder_without_training_data_is_listed(run, tmp_path):
-    assert run(f"train {tmp_path} -o m")[2].endswith("or a file in LETOR format; the folder has no files.\n")
+    assert run(f"train {tmp_path} -o m")[2].endswith("a table, or a file in LETOR format; the folder has no files.\n")
     for name in "fedcba":
         (tmp_path / name).touch()
     assert run(f"train {tmp_path} -o m")[2].endswith("; the folder has a, b, c, d, e and 1 more.\n")
+
+
+def test_unknown_arguments_lead_to_the_help_of_their_command(run):
+    expected = "structrank train: error: unrecognized arguments: --colour red; see structrank train --help\n"
+    assert run("train train.txt -o m --colour red") == (2, "", expected)
+    assert run("warmup --sparse")[2].endswith("unrecognized arguments: --sparse; see structrank warmup --help\n")
+
+
+def test_tables_need_the_ending_of_a_table(run, tmp_path):
+    (tmp_path / "d.txt").write_text("qid,label,x\n1,1,1\n")
+    assert "d.txt:1: found 'qid,label,x', expected a label" in (message := run(f"inspect {tmp_path}/d.txt")[2])
+    assert message.endswith("Tables are recognised by their names: .csv, .tsv, .tab, .parquet or .pq.\n")
+
+
+def test_a_table_and_a_letor_file_are_not_trained_on_together(run, tmp_path):
+    (tmp_path / "d.csv").write_text("qid,label,x\n1,1,1\n1,0,2\n")
+    message = run(f"train train.txt --validation {tmp_path}/d.csv -o m")[2]
+    assert message.endswith("d.csv is a table and train.txt is in LETOR format; expected two files of the same kind.\n")
+
+
+def test_too_few_queries_for_five_folds_are_counted(run, tmp_path):
+    (tmp_path / "d.csv").write_text("qid,label,x\n1,1,1\n1,0,2\n2,0,1\n")
+    message = run(f"compare {tmp_path}/d.csv --trainers map")[2]
+    assert message.endswith("d.csv has 2 queries; expected at least 5, to deal them into five folds.\n")
+
+
+def test_scores_are_evaluated_without_features(run, tmp_path):
+    (tmp_path / "d.csv").write_text("qid,label,docid,title\n1,1,a,shoes\n1,0,b,socks\n")
+    (tmp_path / "s.tsv").write_text("qid\tdocid\tscore\trank\n1\ta\t2.0\t1\n1\tb\t1.0\t2\n")
+    code, out, _ = run(f"evaluate {tmp_path}/d.csv {tmp_path}/s.tsv --measures map")
+    assert code == 0
+    assert out.splitlines()[1].startswith("map\t1.000000\t1\t0")
+
+
+def test_compiling_is_reported_on_a_terminal_without_a_progress_line(monkeypatch):
+    said, logger = [], logging.getLogger("structrank")
+    level = logger.level
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with reporting_compilation(said.append):
+        logger.info("compiling", extra={"shown": False})
+        logger.info("compiling, as the progress line shows", extra={"shown": True})
+        logger.info("another remark")
+    logger.info("compiling", extra={"shown": False})
+    assert said == ["compiling"]
+    assert logger.level == level
 
 
 def test_an_unusable_checkpoint_folder_is_named_with_its_option(run, tmp_path):
@@ -979,7 +1026,7 @@ def test_exports_to_stdout_are_those_of_the_api(run):
     shift = exports.positive_shift(model, X)
     code, out, err = run("export map.structrank --to solr --name learned --store products --shift auto --data train.txt")
     assert (code, json.loads(out)) == (0, model.to_solr("learned", "products", shift=shift))
-    assert err == f"structrank export: note: shift={shift!r}, from the lowest score of the {len(X)} documents in train.txt\n"
+    assert err == f"structrank export: note: --shift {shift!r}, from the lowest score of the {len(X)} documents in train.txt\n"
     for to in ("elasticsearch", "opensearch"):
         assert json.loads(run(f"export map.structrank --to {to} --shift 2.5")[1]) == model.to_elasticsearch("map", shift=2.5)
     for to in ("lucene", "painless"):
@@ -1019,8 +1066,8 @@ def test_exports_to_files(run, tmp_path):
     ("options", "message"),
     [
         ("--to onnx", "--to onnx writes a file; name it with -o FILE"),
-        ("--to solr --shift auto", "--shift needs --data FILE"),
-        ("--to solr --scaler standard", "--scaler needs --data FILE"),
+        ("--to solr --shift auto", "--shift auto needs --data FILE"),
+        ("--to solr --scaler standard", "--scaler standard needs --data FILE"),
         ("--to solr --data train.txt", "--data is used by --shift auto and --scaler"),
         ("--to solr --shift much", "'much' is not valid: expected a number, or auto"),
         ("--to lucene --table t", "--table is an option of sql, not of lucene"),

@@ -60,9 +60,10 @@ def test_one_query_is_declared_by_an_integer(fold):
     assert model.score(X, y, qid=7) == metrics.evaluate(y, model.predict(X), None, "auc")["auc"]
 
 
+@pytest.mark.parametrize("kind", [int, str])
 @pytest.mark.parametrize("qid", [None, 0, "column"])
-def test_a_column_qid_never_becomes_a_feature(qid, fold):
-    frame = pd.DataFrame(fold.train.X, columns=["a", "b", "c"]).assign(qid=fold.train.qid)
+def test_a_column_qid_never_becomes_a_feature(qid, kind, fold):
+    frame = pd.DataFrame(fold.train.X, columns=["a", "b", "c"]).assign(qid=fold.train.qid.astype(kind))
     with pytest.raises(ValueError, match=r"column 'qid'.*fit\(X\.drop\(columns='qid'\), y, qid=X\['qid'\]\)"):
         StructRankSVM("auc").fit(frame, fold.train.y, qid=frame["qid"] if qid == "column" else qid)
     model = StructRankSVM("auc").fit(frame.drop(columns="qid"), fold.train.y, qid=frame["qid"])

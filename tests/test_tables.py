@@ -34,10 +34,10 @@ def write(frame, path):
     return path
 
 
-@pytest.mark.parametrize("name", ["d.csv", "d.csv.gz", "d.tsv", "d.tab.xz", "d.csv.zip", "d.parquet"])
+@pytest.mark.parametrize("name", ["d.csv", "d.csv.gz", "d;.csv", "d.tsv", "d.tab.xz", "d.csv.zip", "d.parquet"])
 def test_every_format_gives_the_same_data(frame, tmp_path, name):
-    if name.startswith("d.tab"):
-        frame.to_csv(tmp_path / name, index=False, sep="\t")
+    if name.startswith(("d.tab", "d;")):
+        frame.to_csv(tmp_path / name, index=False, sep=";" if ";" in name else "\t")
     else:
         write(frame, tmp_path / name)
     data = load_table(tmp_path / name, **COLUMNS)
@@ -95,7 +95,7 @@ def test_features_are_taken_by_name_and_in_the_order_given(frame):
 def test_empty_cells_are_errors_or_filled(tmp_path):
     path = tmp_path / "d.csv"
     path.write_text("qid,label,x\na,1,5\na,0,NULL\nb,1,\n")
-    with pytest.raises(ValueError, match=r"d.csv, column 'x': 2 of 3 cells are empty, the first in row 2; say null='min'"):
+    with pytest.raises(ValueError, match=r"d.csv, column 'x': 2 of 3 cells are empty, the first in row 2; pass null='min'"):
         load_table(path)
     assert load_table(path, null="min").X["x"].tolist() == [5.0, 5.0, 0.0]
     assert load_table(path, null="zero").X["x"].tolist() == [5.0, 0.0, 0.0]
@@ -108,11 +108,23 @@ def test_empty_cells_are_errors_or_filled(tmp_path):
         (
             "qid,label,x\n1,1,a\n",
             {},
-            r"d.csv: 'x': found 'a', expected numbers; name the columns of the features with features=",
+            r"d.csv, column 'x': found 'a' in row 1; expected numbers. Name the columns of the features with features=, and",
         ),
-        ("qid,label,x\n1,good,1\n", {}, r"d.csv, column 'label' \(label=\): found 'good'; expected numbers, larger is more"),
-        ("qid,label,x\n1,,1\n1,,2\n", {}, r"column 'label' \(label=\): row 1 is empty; expected a value in every row"),
-        ("qid,label,x\n,1,1\n", {}, r"column 'qid' \(qid=\): row 1 is empty"),
+        ("qid,label,x,y\n1,1,5,b\n1,0,-,c\n", {}, r"column 'x': found '-' in row 2 \(also in 'y'\); expected numbers"),
+        (
+            "qid,label,x\n1,good,1\n",
+            {},
+            r"d.csv, column 'label' \(label=\): found 'good' in row 1; expected numbers of at least 0",
+        ),
+        ("qid,label,x\n1,1,1\n1,?,1\n", {}, r"column 'label' \(label=\): found '\?' in row 2; expected numbers"),
+        ("qid,label,x\n1,1,1\n1,-1,1\n", {}, r"column 'label' \(label=\): found -1 in row 2; expected numbers of at least 0"),
+        ("qid,label,x\n1,,1\n1,,2\n", {}, r"\(label=\): 2 of 2 cells are empty, the first in row 1; expected a value in every"),
+        ("qid,label,x\n1,1,1\n,1,1\n", {}, r"column 'qid' \(qid=\): 1 of 2 cells are empty, the first in row 2"),
+        (
+            ",qid,label,x\n0,1,1,1\n",
+            {},
+            r"d.csv: column 1 has no name, as the row numbers that pandas writes without index=False",
+        ),
         ("qid,label\n1,1\n", {}, r"d.csv has no columns besides qid, label; expected features."),
         ("qid,label,x\n", {}, r"d.csv has no rows; expected one document a row."),
         ("qid,label,x\n1,1,1\n", {"features": ["y"]}, r"d.csv has no column 'y' \(features=\)"),
@@ -125,6 +137,18 @@ def test_errors_name_the_file_and_the_column(tmp_path, text, options, message):
     (tmp_path / "d.csv").write_text(text)
     with pytest.raises(ValueError, match=message):
         load_table(tmp_path / "d.csv", **options)
+
+
+def test_texts_in_another_encoding_are_errors(tmp_path):
+    (tmp_path / "d.csv").write_text("qid,label,x\n1,1,1\n", encoding="utf-16")
+    with pytest.raises(ValueError, match=r"d.csv cannot be read as a table: .*; expected text in UTF-8."):
+        load_table(tmp_path / "d.csv")
+
+
+def test_labels_are_read_without_features(frame):
+    data = load_table(frame.assign(title="shoes"), **COLUMNS, features=[])
+    assert data.X.shape == (len(frame), 0)
+    assert data.y.tolist() == frame["relevance"].tolist()
 
 
 def test_names_without_a_known_ending_are_errors(tmp_path):

@@ -48,8 +48,9 @@ class _Clock(event.Listener):
     def _announce(self):
         if not self._said and self.seconds() > _SILENT_SECONDS:
             self._said = True
-            _logger.info(MESSAGE)
-            for line in tuple(_lines):
+            lines = tuple(_lines)
+            _logger.info(MESSAGE, extra={"shown": bool(lines)})
+            for line in lines:
                 line.announce(MESSAGE)
 
 

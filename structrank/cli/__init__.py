@@ -20,7 +20,7 @@ from structrank.cli.explain import add_explain
 from structrank.cli.export import add_export
 from structrank.cli.inspect import add_inspect
 from structrank.cli.options import Parser, with_options
-from structrank.cli.output import abandon_stdout, keep_stdout_for_results, printable_results, say
+from structrank.cli.output import abandon_stdout, keep_stdout_for_results, printable_results, reporting_compilation, say
 from structrank.cli.predict import add_predict
 from structrank.cli.reproduce import add_reproduce
 from structrank.cli.train import add_train
@@ -58,7 +58,9 @@ def main(argv=None):
     """
     parser = _parser()
     try:
-        arguments = parser.parse_args(argv)
+        arguments, unknown = parser.parse_known_args(argv)
+        if unknown:
+            getattr(arguments, "error", parser.error)(f"unrecognized arguments: {' '.join(unknown)}")
     except SystemExit as stop:  # --help and --version too
         return stop.code
     if arguments.command is None:
@@ -68,7 +70,7 @@ def main(argv=None):
     if argv is None:
         keep_stdout_for_results()
     try:
-        with warnings.catch_warnings(), printable_results():
+        with warnings.catch_warnings(), printable_results(), reporting_compilation(report):
             warnings.simplefilter("default", structrank.StructRankWarning)
             warnings.showwarning = lambda message, *_, **__: report(
                 f"warning: {with_options(str(message), arguments.parameters)}"

@@ -69,7 +69,12 @@ def add_compare(commands):
         "--measures", nargs="+", default=MEASURES, metavar="MEASURE", help=f"columns (default: {' '.join(MEASURES)})"
     )
     parser.add_argument(
-        "--Cs", nargs="+", type=POSITIVE, default=None, metavar="C", help="values of C to choose from (default: 0.001 to 1000)"
+        *("-C", "--Cs"),
+        nargs="+",
+        type=POSITIVE,
+        default=None,
+        metavar="C",
+        help="values of C to choose from (default: 0.001 to 1000)",
     )
     parser.add_argument(
         "--results", default=None, metavar="FOLDER", help="folder for finished work, so that an interrupted run can resume"
@@ -119,10 +124,11 @@ def run(arguments, report):
     for_rows = {**conventions, "measures": metrics.parse_all(measures, **conventions)}
     # None and names go to compare as they are: it notes which default rows are left out.
     trainers = arguments.trainers
-    if arguments.trees:
-        trainers = as_trainers(trainers, **for_rows, Cs=arguments.Cs) | _tree_trainers(arguments)
-    else:
-        as_trainers(trainers, **for_rows)
+    with naming_options(("trainer", "--trainers")):
+        if arguments.trees:
+            trainers = as_trainers(trainers, **for_rows, Cs=arguments.Cs) | _tree_trainers(arguments)
+        else:
+            as_trainers(trainers, **for_rows)
 
     check_exists(*folders.values())
     files = [file for path in folders.values() for file in _files(path)]
@@ -169,7 +175,12 @@ def _read_folds(arguments, path):
     from structrank.datasets import load_letor_folds, query_folds
 
     if not os.path.isdir(path):
-        return query_folds(read_data(arguments, path, scaled=False))
+        data = read_data(arguments, path, scaled=False)
+        try:
+            return query_folds(data)
+        except ValueError:
+            n_queries = len(set(data.qid.tolist()))
+            raise ValueError(f"{path} has {n_queries} queries; expected at least 5, to deal them into five folds.") from None
     with naming_options(*READING):
         return load_letor_folds(path, **given(arguments, *READING))
 

@@ -89,6 +89,7 @@ def data_facts(data, arguments):
         "rows": len(data),
         "queries": defined.n_queries,
         "features": data.X.shape[1],
+        "feature_names": list(getattr(data.X, "columns", ())),
         "labels": {f"{label:g}": count for label, count in zip(labels.tolist(), counts.tolist(), strict=True)},
         "documents_per_query": {"least": sizes.min(), "median": float(np.median(sizes)), "most": sizes.max()},
         "relevant_from": None if graded else measure.relevant_from,
@@ -124,12 +125,15 @@ def kinds(facts):
 def data_lines(facts):
     """Return the lines that show the facts of a data set."""
     sizes, without = facts["documents_per_query"], facts["queries_without_both_kinds"]
-    shown = ", ".join(map(str, without[:_N_SHOWN])) + (", ..." if len(without) > _N_SHOWN else "")
+    shown, names = (
+        ", ".join(map(str, all_[:_N_SHOWN])) + (", ..." if len(all_) > _N_SHOWN else "")
+        for all_ in (without, facts["feature_names"])
+    )
     return [
         ("rows", facts["rows"]),
         ("queries", f"{facts['queries']}, of {sizes['least']} to {sizes['most']} rows, median {sizes['median']:g}"),
         ("", f"{len(without)} without {kinds(facts)}" + (f": qid {shown}" if without else "")),
-        ("features", facts["features"]),
+        ("features", f"{facts['features']}: {names}" if names else facts["features"]),
         ("labels", ", ".join(f"{label}: {count}" for label, count in facts["labels"].items())),
         ("document ids", "yes" if facts["document_ids"] else "no"),
     ]

@@ -64,7 +64,7 @@ def run(arguments, report):
         data = read_data(arguments, arguments.data, ranker=(arguments.ranking, model))
         scores = model.predict(data.X)
     else:
-        data = read_data(arguments, arguments.data)
+        data = read_data(arguments, arguments.data, features=False)
         scores = runs.read_scores(arguments.ranking, data, arguments.data)
     conventions = given(arguments, "ties", "empty")
     with naming_options("empty"):

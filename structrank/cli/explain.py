@@ -46,8 +46,9 @@ def run(arguments, report):
     ids = data.qid.astype(str)
     rows = np.flatnonzero(ids == arguments.query)
     if not rows.size:
-        some = ", ".join(dict.fromkeys(ids[:1000].tolist()).keys() if len(ids) else ())[:60]
-        raise ValueError(f"{arguments.data} has no query {arguments.query!r} (--query); it has {some}, ...")
+        known = list(dict.fromkeys(ids.tolist()))
+        shown = ", ".join(known[:5]) + (", ..." if len(known) > 5 else "")
+        raise ValueError(f"{arguments.data} has no query {arguments.query!r} (--query); it has {shown}.")
     names, numbered = runs.document_names(data)
     names = [str(place) if numbered else names[row] for place, row in enumerate(rows, 1)]
     try:

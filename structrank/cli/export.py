@@ -99,7 +99,7 @@ def run(arguments, report):
             scaler = _fitted(arguments.scaler, data.X)
         if shift == "auto":
             shift = exports.positive_shift(model, data.X, scaler=scaler)
-            report(f"note: shift={shift!r}, from the lowest score of the {len(data)} documents in {arguments.data}")
+            report(f"note: --shift {shift!r}, from the lowest score of the {len(data)} documents in {arguments.data}")
     settings = given(arguments, *_OWN)
     if to in _OWN["name"]:
         settings.setdefault("name", os.path.splitext(os.path.basename(arguments.model))[0])
@@ -144,7 +144,8 @@ def _check_options(arguments):
         raise ValueError(f"--scaler: a file of {to} holds the trees alone; scale features before they are scored.")
     if hasattr(arguments, "scale"):
         raise ValueError("--scale query cannot be exported: it is not a fixed function of a document.")
-    needs = [f"--{name}" for name in ("shift", "scaler") if getattr(arguments, name, None) in ("auto", "standard", "min-max")]
+    asked = {name: getattr(arguments, name, None) for name in ("shift", "scaler")}
+    needs = [f"--{name} {value}" for name, value in asked.items() if value in ("auto", "standard", "min-max")]
     if needs and arguments.data is None:
         raise ValueError(f"{' and '.join(needs)} needs --data FILE with documents.")
     if arguments.data is not None and not needs:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from structrank.cli.options import LETOR, READING, TABLE, given, naming_options
 
 
-def read_data(arguments, path, ranker=None, folders=False, labels=True, scaled=True):
+def read_data(arguments, path, ranker=None, folders=False, labels=True, features=True, scaled=True):
     """Read a LETOR file or a table.
 
     Parameters
@@ -21,6 +21,8 @@ def read_data(arguments, path, ranker=None, folders=False, labels=True, scaled=T
         Whether `path` may be a folder of LETOR files.
     labels : bool, default True
         Whether labels are needed.
+    features : bool, default True
+        Whether features are needed; without them, a table may have columns of text.
     scaled : bool, default True
         Whether --scale is applied here.
     """
@@ -34,10 +36,10 @@ def read_data(arguments, path, ranker=None, folders=False, labels=True, scaled=T
     elif files.is_model_file(path):
         raise ValueError(f"{path} is a model file; expected a file in LETOR format, or a table.")
     if is_table(path) and not os.path.isdir(path):
-        data = _read_table(arguments, path, ranker, labels)
+        data = _read_table(arguments, path, ranker, labels, features)
     else:
         data = _read_letor(arguments, path, ranker)
-    if not (scaled and given(arguments, "scale")):
+    if not (scaled and features and given(arguments, "scale")):
         return data
     try:
         return scale_per_query(data)
@@ -56,16 +58,19 @@ def read_parts(arguments, path, validation):
     columns = [getattr(data.X, "columns", None) for data in (train, checked)]
     if columns[0] is None and columns[1] is None:
         return conform([train, checked])
-    if columns[0] is None or columns[1] is None or {*columns[0]} != {*columns[1]}:
+    if columns[0] is None or columns[1] is None:
+        table, other = (path, validation) if columns[1] is None else (validation, path)
+        raise ValueError(f"{table} is a table and {other} is in LETOR format; expected two files of the same kind.")
+    if {*columns[0]} != {*columns[1]}:
         raise ValueError(f"{path} and {validation} differ in their features; name the columns of both with --features.")
     return train, replace(checked, X=checked.X[columns[0]])
 
 
-def _read_table(arguments, path, ranker, labels):
+def _read_table(arguments, path, ranker, labels, features):
     from structrank.datasets import load_table
 
     _refuse(given(arguments, *LETOR), path, "a table")
-    options = given(arguments, "null", *TABLE)
+    options = given(arguments, "null", *TABLE) | ({} if features else {"features": []})
     names = getattr(ranker[1], "feature_names_in_", None) if ranker else None
     if names is not None:
         options.setdefault("features", names.tolist())
@@ -89,8 +94,13 @@ def _read_letor(arguments, path, ranker):
 
     _refuse(given(arguments, *TABLE), path, "in LETOR format")
     options = given(arguments, *READING)
-    with naming_options(*READING):
-        data = load_letor(path, **options)
+    try:
+        with naming_options(*READING):
+            data = load_letor(path, **options)
+    except ValueError as error:
+        if not (str(error).startswith(f"{path}:1: ") and "expected a label" in str(error)):
+            raise
+        raise ValueError(f"{error} Tables are recognised by their names: .csv, .tsv, .tab, .parquet or .pq.") from None
     if ranker is None:
         return data
     name, expected = ranker[0], ranker[1].n_features_in_
@@ -98,7 +108,8 @@ def _read_letor(arguments, path, ranker):
         try:
             load_letor(path, **options | {"n_features": expected})  # names the place of the first other feature
         except ValueError as error:
-            raise ValueError(f"{error} ({name} has {expected} features)") from None
+            found = str(error).removesuffix(f", as n_features={expected}.")
+            raise ValueError(f"{found}: {name} has {expected} features.") from None
     if data.X.shape[1] < expected:
         raise ValueError(
             f"{path} has {data.X.shape[1]} features; {name} has {expected}. If the others are 0 in all rows, and so not in the "

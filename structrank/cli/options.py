@@ -25,10 +25,10 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
 
-def add_command(commands, name, run, summary, examples, parameters=()):
+def add_command(commands, name, run, summary, examples, parameters=(), reads=True):
     """Add a command and return its parser.
 
-    `parameters` are the parameters of the API that have an option of the same name, see `with_options`.
+    `parameters` are the parameters of the API that have an option, see `with_options`. `reads` adds the options for data.
     """
     parser = commands.add_parser(
         name,
@@ -39,7 +39,7 @@ def add_command(commands, name, run, summary, examples, parameters=()):
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
-    parser.set_defaults(run=run, parameters=parameters)
+    parser.set_defaults(run=run, parameters=parameters, error=parser.error)
     parser.add_argument("--json", action="store_true", default=False, help="print the result as JSON")
     parser.add_argument(
         "--import",
@@ -49,6 +49,12 @@ def add_command(commands, name, run, summary, examples, parameters=()):
         metavar="MODULE",
         help="import a Python module first, such as one that calls structrank.register; may be repeated",
     )
+    if reads:
+        _add_reading(parser)
+    return parser
+
+
+def _add_reading(parser):
     reading = parser.add_argument_group("reading data")
     reading.add_argument("--null", choices=["error", "min", "zero"], help="how to handle missing values (NULL); default error")
     reading.add_argument("--label", metavar="COLUMN", help="tables: column of the labels (default label)")
@@ -65,7 +71,6 @@ def add_command(commands, name, run, summary, examples, parameters=()):
         "--n-features", type=COUNT, metavar="N", help="LETOR: number of features; those that the file lacks are 0"
     )
     reading.add_argument("--scale", choices=["query"], help="scale each feature to [0, 1] within each query")
-    return parser
 
 
 def add_relevant_from(parser, graded=False):
@@ -107,22 +112,30 @@ def given(arguments, *names):
 def with_options(text, parameters):
     """Write the arguments in a message of the API as the options of the command line.
 
+    `parameters` are names of parameters; for an option of another name, a pair of the parameter and the option.
+
     Examples
     --------
     >>> with_options("bound='ramp' needs relevant documents; set relevant_from=1.", ("bound", "relevant_from"))
     '--bound ramp needs relevant documents; set --relevant-from 1.'
     >>> with_options("there is no column 'qid' (qid=).", ("qid",))
     "there is no column 'qid' (--qid)."
+    >>> with_options("Set scale='std'.", [("scale", "--scale-columns")])
+    'Set --scale-columns std.'
+    >>> with_options("metrics.NDCG(k=5, gain='exp2') uses grades.", ("gain",))
+    '--gain exp2 uses grades.'
     """
+    flags = dict((name, f"--{name.replace('_', '-')}") if isinstance(name, str) else name for name in parameters)
 
     def option(match):
         name, text, value = match.groups()
-        flag = f"--{name.replace('_', '-')}"
+        flag = flags[name]
         if text is not None:
             return f"{flag} {shlex.quote(text)}"
         return flag if value in ("True", "") else f"{flag} {'none' if value == 'None' else value}"
 
-    names = "|".join(map(re.escape, parameters))
+    names = "|".join(map(re.escape, flags))
+    text = re.sub(rf"metrics\.\w+\((?:[^()]*, )?((?:{names})='[^']*')\)", r"\1", text)  # a measure with a setting: the setting
     return re.sub(
         rf"(?<![\w.])({names})=(?:'([^']*)'|(None|True|[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?|(?=[\s),.;]|$)))", option, text
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import math
 import os
 import sys
@@ -57,6 +58,25 @@ def printable_results():
     if sys.stdout is not None and sys.stdout.isatty():
         return contextlib.redirect_stdout(_Printable(sys.stdout))
     return contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def reporting_compilation(report):
+    """Report on a terminal that functions are compiled, which can take a minute, unless a progress line shows it."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    logger, handler = logging.getLogger("structrank"), logging.Handler(logging.INFO)
+    handler.emit = lambda record: report(record.getMessage())
+    handler.addFilter(lambda record: not getattr(record, "shown", True))
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def print_json(facts):

@@ -36,6 +36,7 @@ def run(arguments, report):
     """Run the command; `report` prints a line on stderr."""
     from structrank.comparison import runs
     from structrank.datasets.queries import group_by_query
+    from structrank.datasets.tables import is_table
     from structrank.models.ranker import ranks_within
 
     if arguments.json and arguments.format == "trec":
@@ -46,7 +47,8 @@ def run(arguments, report):
     names, numbered = runs.document_names(data)
     if numbered:
         lacking = f"{arguments.data} has no document ids that are unique within a query and without blanks"
-        report(f"note: {lacking}; rows are numbered from 1")
+        named = "; --docid names their column" if is_table(arguments.data) and not hasattr(arguments, "docid") else ""
+        report(f"note: {lacking}{named}; rows are numbered from 1")
     scores = model.predict(data.X)
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")  # as evaluate reads it

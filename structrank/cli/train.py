@@ -21,6 +21,7 @@ from structrank.cli.options import (
 from structrank.cli.output import print_json, print_lines, stdout_to_stderr
 
 _PARAMETERS = ("criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound")
+_NAMES = (*_PARAMETERS, ("scale", "--scale-columns"))
 
 
 def add_train(commands):
@@ -37,7 +38,7 @@ def add_train(commands):
           structrank train train.txt --criterion map --criterion ndcg-nc --slack shared -o combo.structrank
           structrank train train.txt --import my_criteria --criterion precision --k 5 -o precision.structrank
         """,
-        _PARAMETERS,
+        _NAMES,
     )
     parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table: .csv, .tsv or .parquet")
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file for the model")
@@ -45,7 +46,8 @@ def add_train(commands):
         "--criterion",
         action="append",
         metavar="NAME",
-        help="auc, map (default), ndcg, ndcg-nc, mrr, dorm, or one that --import registers; repeat to train on several",
+        help="auc, map (default), ndcg, ndcg-nc, mrr, dorm, err (with --relevant-from none), or one that --import registers; "
+        "repeat to train on several",
     )
     parser.add_argument(
         "-C",
@@ -58,7 +60,7 @@ def add_train(commands):
     parser.add_argument(
         "--validation", default=None, metavar="FILE", help="choose C by the criterion's own measure on these data"
     )
-    parser.add_argument("--k", type=CUTOFF, help="rank cutoff of ndcg, mrr and dorm (default 10); none for no cutoff")
+    parser.add_argument("--k", type=CUTOFF, help="rank cutoff of ndcg, mrr, dorm and err (default 10); none for no cutoff")
     parser.add_argument(
         "--feature-map",
         action="append",
@@ -118,7 +120,7 @@ def run(arguments, report):
         train, removed = clean_part(train, arguments.clean, **given(arguments, "relevant_from"))
         report(f"cleaned: {removed.documents:,} to {removed.left:,} documents of {arguments.data}")
     Cs = sorted(set(arguments.C))
-    with naming_options(*_PARAMETERS, "checkpoint"), stdout_to_stderr():
+    with naming_options(*_NAMES, "checkpoint"), stdout_to_stderr():
         try:
             model, scores, interrupted = _train(model, train, validation, Cs, arguments.checkpoint)
         except ValueError as error:
@@ -129,7 +131,7 @@ def run(arguments, report):
     if scores:
         facts["validation"] = [{"C": C, "score": score} for C, score in scores.items()]
     facts |= model_facts(model)
-    facts["notes"] = [with_options(note, _PARAMETERS) for note in facts["notes"]]
+    facts["notes"] = [with_options(note, _NAMES) for note in facts["notes"]]
     if arguments.json:
         print_json(facts)
     else:
@@ -138,8 +140,7 @@ def run(arguments, report):
             shown = ", ".join(f"C={C:g}: {score:.4f}" for C, score in scores.items())
             where = "validation" if validation is not None else "inner folds"
             lines.append((where, f"chose C={model.C:g} of {shown}"))
-        notes = [with_options(note, _PARAMETERS) for note in facts["notes"]]
-        print_lines(lines + model_lines({**facts, "notes": notes}))
+        print_lines(lines + model_lines(facts))
     if len(scores) > 2 and model.C in (Cs[0], Cs[-1]):
         beyond = "smaller" if Cs[0] == model.C else "larger"
         report(f"note: C={model.C:g} is at the edge of the values given with -C; a {beyond} one may be better")

@@ -7,7 +7,7 @@ import tempfile
 import time
 import warnings
 
-from structrank.cli.options import add_command
+from structrank.cli.options import add_command, naming_options
 from structrank.cli.output import print_json
 
 
@@ -22,6 +22,7 @@ def add_warmup(commands):
           structrank warmup
           structrank warmup map ndcg
         """,
+        reads=False,
     )
     parser.add_argument(
         "criteria", nargs="*", metavar="CRITERION", help="criteria to train for; default all, binary and graded"
@@ -35,8 +36,9 @@ def run(arguments, report):
     from structrank import criteria
     from structrank._support import compile_time
 
-    for name in arguments.criteria:
-        criteria.parse(name)
+    with naming_options(("criterion", "CRITERION")):
+        for name in arguments.criteria:
+            criteria.parse(name)
     started, seconds = time.perf_counter(), {}
 
     def compile_for(what, function, *arguments, **options):

@@ -193,7 +193,7 @@ def _as_fold(value):
     """Return the expression that makes a fold, or a list of folds, of what was given."""
     if isinstance(value, (str, os.PathLike)):
         return f"datasets.load_letor_folds({os.fspath(value)!r})"
-    return "datasets.Fold(train, validation, test)" if hasattr(value, "qid") else "fold"
+    return "datasets.query_folds(data) or datasets.Fold(train, validation, test)" if hasattr(value, "qid") else "fold"
 
 
 def _prepare(folds, scale, clean, relevant_from):
@@ -241,7 +241,7 @@ def _binarised(folds, rows, measures, relevant_from):
         return []
     graded = [name for name, its_folds in folds.items() if np.unique(np.concatenate([f.train.y for f in its_folds])).size > 2]
     uses = "measures with gain=binary and rows trained on binary relevance use only whether a label is at least 1"
-    instead = "columns such as metrics.NDCG(k=10), or --gain exp2, and the rows trained for them use grades"
+    instead = "NDCG with gain=exp2, and rows trained for it, use grades"
     return [f"{BINARISED}{uses} ({', '.join(graded)}); {instead}"] if graded else []
 
 

@@ -33,7 +33,7 @@ def text(table):
     for line in legend(table, "**", "* ", "< ", "v "):
         lines += textwrap.wrap(line, _WIDTH, subsequent_indent="   ")
     if table.notes:
-        lines += ["", "!  Notes on training (in full in .notes):"]
+        lines += ["", "!  Notes on training (in full in the report):"]
         for note in short_notes(table):
             lines += textwrap.wrap(note, _WIDTH, initial_indent="-  ", subsequent_indent="   ")
     return "\n".join(lines)
@@ -100,7 +100,7 @@ def legend(table, best, second, below, vacuous):
         f"{best} best of its column",
         f"{second} second best",
         f"{below} significantly below the best: p <= {SIGNIFICANT} in a paired randomisation test over queries, with "
-        "Holm's correction over the rows of the column (paired t-test: see .significance())",
+        "Holm's correction over the rows of the column (the report has paired t-tests too)",
         *([f"{vacuous} {VACUOUS}"] if any(table.vacuous.values()) else []),
         *explanations(table),
     ]

@@ -49,7 +49,10 @@ def complete_fit(fit):
 
     @functools.wraps(fit)
     def completed(self, *args, group=None, eval_set=None, eval_group=None, **kwargs):
-        given = own.bind(self, *args, **kwargs)
+        try:
+            given = own.bind(self, *args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{type(self).__name__}.fit() {error}") from None
         given.arguments["X"] = checks.as_table(given.arguments["X"])
         if group is not None:
             if given.arguments.get("qid") is not None:

@@ -54,10 +54,10 @@ class RankingData:
     def __init__(self, X, y, qid, sample_weight=None, is_part=False, name="X", check_finite=True):
         X = checks.as_table(X)
         self.name, self.column_names = name, getattr(X, "columns", None)
+        checks.check_qid_is_no_feature(self.column_names)  # first: ids are often texts, which are no matrix
         self.X = checks.as_matrix(X)
         if self.column_names is not None:
             checks.check_column_names(self.column_names)
-        checks.check_qid_is_no_feature(self.column_names)
         n_docs = self.X.shape[0]
         self.labels = checks.as_labels(y, n_docs)
         self.grouping = group_by_query(qid, n_docs)

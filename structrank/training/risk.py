@@ -93,7 +93,7 @@ class Risk:
             n_queries, n_rows = sum(fact.n_queries for fact in facts), sum(fact.n_rows for fact in facts)
             raise ValueError(
                 f"no query has {wanted} (n_queries={n_queries}, n_samples={n_rows}): there is nothing to learn from. "
-                "Check qid, the labels and relevant_from."
+                "Check the query ids, the labels and relevant_from=."
             )
 
     def _group_counts(self, facts):

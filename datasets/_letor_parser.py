@@ -203,7 +203,7 @@ def _repeated(columns):
                     right += 1
         ordered, merged = merged, ordered
         width *= 2
-    for j in range(1, n):
+    for j in range(1, n):  # noqa: SIM110 (compiled code has no generators)
         if ordered[j] == ordered[j - 1]:
             return True
     return False

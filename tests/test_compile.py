@@ -96,9 +96,8 @@ def test_a_read_only_folder_is_read_and_what_is_missing_is_compiled(tmp_path):
     folders = [cache, *(path for path in cache.rglob("*") if path.is_dir())]
     for folder in folders:
         folder.chmod(0o500)
-    if os.access(cache, os.W_OK):  # as root all folders can be written
-        code = "import tempfile; tempfile.TemporaryFile = tempfile.mkdtemp = lambda **_: open('/no/such/file')\n" + code
-        code = "import builtins, os; o = open\n" + REFUSING + code
+    if os.access(cache, os.W_OK):
+        pytest.skip("this user can write to read-only folders")
     assert run(code, tmp_path, NUMBA_CACHE_DIR=str(cache)) == [20, 1, 3]
     for folder in folders:
         folder.chmod(0o700)

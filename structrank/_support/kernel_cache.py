@@ -21,7 +21,7 @@ class _ProvidedFolder(UserProvidedCacheLocator):
 
 
 class _Functions(CompileResultCacheImpl):
-    _locator_classes = (_ProvidedFolder, *CompileResultCacheImpl._locator_classes)
+    _locator_classes = [_ProvidedFolder, *CompileResultCacheImpl._locator_classes]  # noqa: RUF012 (as in the base class)
 
 
 class CheckedCache(FunctionCache):

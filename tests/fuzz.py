@@ -133,7 +133,8 @@ class ModelFiles:
             (lambdas.SPSARanker(max_evaluations=5).fit(part.X, part.y, qid=part.qid), on_features),
         ]
         boosted = {"n_estimators": 2, "min_child_samples": 2}
-        for model in (lambdas.LambdaMART(**boosted), lambdas.McRank(**boosted), trees.LightGBMRanker(**boosted)):
+        for learner in (lambdas.LambdaMART, lambdas.McRank, lambdas.StructRankTrees, trees.LightGBMRanker):
+            model = learner(**boosted)
             models.append((model.fit(part.X, part.y, qid=part.qid), on_features))
         models.append((trees.XGBoostRanker(n_estimators=2, max_depth=3).fit(part.X, part.y, qid=part.qid), on_features))
         self.entries = []

@@ -54,7 +54,8 @@ class Polish:
 
     def __repr__(self):
         moves = [f"{name} {getattr(self, name)[0]:.4f} -> {getattr(self, name)[1]:.4f}" for name in ("train", "validation")]
-        return f"{self.measure}: {', '.join(moves)}; {self.steps} steps along {self.tried} lines"
+        steps = "1 step" if self.steps == 1 else f"{self.steps} steps"
+        return f"{self.measure}: {', '.join(moves)}; {steps} along {self.tried} lines"
 
 
 def polish(model, train, validation, measure, *, rounds=5, random_state=0):

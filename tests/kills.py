@@ -27,7 +27,8 @@ from structrank.training import checkpoint
 DATA = datasets.make_ranking(n_queries=80, n_docs=30, n_features=12, noise=0.5, random_state=3)
 GRADED = datasets.make_ranking(n_queries=80, n_docs=30, n_features=12, n_grades=3, noise=0.5, random_state=3)
 CLICKS = datasets.make_clicks(n_queries=500, n_urls=1000, n_topics=10, n_sessions=4000, random_state=0)
-PAIRS = clicks.preference_pairs(clicks.ClickLog.from_sessions(CLICKS))
+LOG = clicks.ClickLog.from_sessions(CLICKS)
+PAIRS = clicks.preference_pairs(LOG)
 
 
 def fit(**parameters):
@@ -74,6 +75,12 @@ def fit_factors(**parameters):
     return train
 
 
+def fit_hybrid(folder):
+    model = clicks.HybridRanker(clicks.CollaborativeRanker(factors=10, max_iter=15)).fit(LOG, checkpoint=folder)
+    scores = model.predict(LOG.queries.values[LOG.query], LOG.urls.values[LOG.shown[LOG.indptr[:-1]]])
+    return np.concatenate([scores, [model.theta_]])
+
+
 def matched(folder):
     return train_for("map", DATA.train, DATA.validation, Cs=[0.1, 1.0, 10.0], checkpoint=folder).coef_
 
@@ -102,6 +109,7 @@ RUNS = {
     "McRank, ordinal": fit_rounds(McRank, classification="ordinal", n_estimators=30),
     "factors, sgd": fit_factors(factors=20, max_iter=40, patience=40),
     "factors, adam": fit_factors(factors=20, max_iter=40, solver="adam", patience=40),
+    "hybrid": fit_hybrid,
     "factors, batch": fit_factors(factors=20, max_iter=40, solver="batch", patience=40),
 }
 

@@ -179,6 +179,34 @@ def _kill(entry, number):
         raise Killed
 
 
+@pytest.mark.parametrize("combine", ["sum", "prior"])
+def test_the_hybrid_resumes_with_the_next_fold(combine, tmp_path, monkeypatch):
+    made = datasets.make_clicks(n_queries=30, n_urls=80, n_topics=4, n_sessions=300, random_state=0)
+    log = clicks.ClickLog.from_sessions(made)
+    model = clicks.HybridRanker(clicks.CollaborativeRanker(factors=3, max_iter=4), combine=combine, folds=3)
+    expected = clone(model).fit(log)
+    calls, fit = [], clicks.CollaborativeRanker._fit
+
+    def killed(self, *arguments, **settings):
+        calls.append(1)
+        if len(calls) in (2, 4):
+            raise Killed
+        return fit(self, *arguments, **settings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(clicks.CollaborativeRanker, "_fit", killed)
+        for _ in range(2):
+            with pytest.raises(Killed):
+                clone(model).fit(log, checkpoint=tmp_path)
+        resumed = clone(model).fit(log, checkpoint=tmp_path)
+        if combine == "sum":
+            assert len(calls) == 3 + 1 + 2  # folds, the whole log, and the killed fits
+    assert (resumed.theta_, resumed.curve_) == (expected.theta_, expected.curve_)
+    assert np.array_equal(resumed.collaborative_.query_factors_, expected.collaborative_.query_factors_)
+    with pytest.raises(ValueError, match="another run: its digest of log is"):
+        clone(model).fit(log.subset(np.arange(len(log)) > 0), checkpoint=tmp_path)
+
+
 @pytest.mark.parametrize("solver", ["sgd", "adam", "batch"])
 def test_factors_resume_with_the_next_pass(solver, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)

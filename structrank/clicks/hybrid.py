@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import pathlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import scipy.sparse
@@ -19,6 +21,10 @@ from structrank.clicks.preferences import RULES, Preferences, preference_pairs
 from structrank.clicks.ranker import ClickRanker
 from structrank.clicks.stream import click_counts
 from structrank.clicks.walks import RandomWalkRanker
+from structrank.training.checkpoint import KeptState
+
+if TYPE_CHECKING:
+    from structrank._support.typing import Path
 
 THETAS = tuple(np.linspace(0.0, 1.0, 21).round(2).tolist())
 STRENGTHS = (0.0, 0.25, 0.5, 1.0, 2.0)
@@ -143,7 +149,7 @@ class HybridRanker(ClickRanker):
         self.folds = folds
         self.random_state = random_state
 
-    def fit(self, log: ClickLog | ClickCounts, pairs: Preferences | None = None) -> Self:
+    def fit(self, log: ClickLog | ClickCounts, pairs: Preferences | None = None, checkpoint: Path | None = None) -> Self:
         """Fit both models and choose theta.
 
         Parameters
@@ -153,22 +159,27 @@ class HybridRanker(ClickRanker):
         pairs : Preferences, default None
             None extracts them from the log. If given, the folds are of pairs, not of sessions: the walk is then evaluated on
             clicks that it was fitted to, and theta is biased upwards.
+        checkpoint : path-like, default None
+            Folder for finished folds and for the passes of the factors. If training is killed, the same call resumes it and
+            ends with the same model, bit for bit; see `structrank.training.checkpoint`.
         """
         self._check_parameters(log, pairs)
+        folder = None if checkpoint is None else pathlib.Path(checkpoint)
         factors = CollaborativeRanker() if self.collaborative is None else clone(self.collaborative)
         walks = [RandomWalkRanker(*each) for each in _WALKS] if self.walk is None else [clone(self.walk)]
         walk, theta, curve = walks[-1], self.theta, []
         if theta is None:
             combine = "sum" if self.combine == "prior" else self.combine
-            walk, theta, curve, passes = self._choose(combine, factors, walks, log, pairs)
+            walk, theta, curve, passes = self._choose(combine, factors, walks, log, pairs, folder)
             if self.combine == "prior":  # with the best walk of the sum: trying all four would take four times as long
-                walk, theta, curve, passes = self._choose("prior", factors, [walk], log, pairs)
+                walk, theta, curve, passes = self._choose("prior", factors, [walk], log, pairs, folder)
             factors.set_params(max_iter=passes, validation_fraction=0)
         counts = click_counts(log)
         # _check_parameters requires pairs if log is ClickCounts.
         pairs = preference_pairs(log, self.rule) if pairs is None else _over_ids_of(counts, pairs)  # type: ignore[arg-type]
         clicks = _Scored.walk(self.combine, walk.fit(counts), counts.impressions)
-        factors._fit(pairs, expected=clicks.margins(theta) if self.combine == "prior" else None)
+        expected = clicks.margins(theta) if self.combine == "prior" else None
+        factors._fit(pairs, expected=expected, checkpoint=None if folder is None else folder / "factors")
         self.collaborative_, self.walk_, self.walk_scale_ = factors, walk, clicks.scale
         self.collaborative_scale_ = _Scored.factors(self.combine, factors, counts.impressions).scale
         self.theta_, self.curve_ = float(theta), curve
@@ -241,13 +252,22 @@ class HybridRanker(ClickRanker):
             for number in range(self.folds):
                 yield pairs.subset(part != number), counts, pairs.subset(part == number)
 
-    def _choose(self, combine, factors, walks, log, pairs):
-        """Cross-validate; return the best walk and theta, the accuracy of each theta, and the mean number of passes."""
+    def _choose(self, combine, factors, walks, log, pairs, folder):
+        """Cross-validate; return the best walk and theta, the accuracy of each theta, and the mean number of passes.
+
+        Finished folds are kept in a folder, unless it is None.
+        """
         thetas, attempt = (STRENGTHS, _try_priors) if combine == "prior" else (THETAS, _try_sums)
         agreed, passes = np.zeros((len(walks), len(thetas))), np.zeros(len(thetas))
-        weight, n_evaluated, n_folds = 0.0, 0, 0
-        for known, counts, held_out in self._folds(log, pairs):
-            if not len(known) or not len(held_out):
+        weight, n_evaluated, n_folds, n_done = 0.0, 0, 0, 0
+        data = {"log": _arrays(log), "pairs": None if pairs is None else _arrays(pairs)}
+        kept = KeptState(None if folder is None else folder / f"choice for {combine}", self, data)
+        if kept.state is not None:
+            kept.check(kept.state["sums"], [agreed, passes])
+            agreed, passes = kept.state["sums"]
+            weight, n_evaluated, n_folds, n_done = kept.state["counts"]
+        for number, (known, counts, held_out) in enumerate(self._folds(log, pairs)):
+            if number < n_done or not len(known) or not len(held_out):
                 continue
             sample, shown = held_out, counts.impressions
             if combine != "prior":  # a prior needs the margin of every training pair, and so a walk from every query anyway
@@ -259,7 +279,10 @@ class HybridRanker(ClickRanker):
             weight += sample.weight.sum()
             n_evaluated += len(sample)
             n_folds += 1
-            if n_evaluated >= _SELECTION_PAIRS:
+            enough = n_evaluated >= _SELECTION_PAIRS
+            counted = [float(weight), n_evaluated, n_folds, self.folds if enough else number + 1]
+            kept.finish(functools.partial(dict, sums=[agreed, passes], counts=counted))
+            if enough:
                 break
         if not n_folds:
             raise ValueError(
@@ -273,6 +296,12 @@ class HybridRanker(ClickRanker):
         number, best = np.unravel_index(np.argmax(smooth), smooth.shape)
         curve = list(zip(thetas, accuracy[number].tolist(), strict=True))
         return walks[number], thetas[best], curve, max(round(passes[best] / n_folds), 1)
+
+
+def _arrays(data):
+    """Return the content of a log, of counts or of pairs."""
+    held = [value for value in vars(data).values() if isinstance(value, np.ndarray) or scipy.sparse.issparse(value)]
+    return [*held, data.queries.values, data.urls.values]
 
 
 def _selection_sample(held_out, impressions, random_state):

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from structrank._kernels import feature_maps as kernels
-from structrank._kernels.oracles import make_block
+from structrank._kernels.oracles import call, make_block
 from structrank._support import checks, requirements
 
 
@@ -206,7 +206,7 @@ def _on_interleavings(kernel, **known):
     """Return a function that runs a kernel on interleavings."""
 
     def weigh(starts, n_good, before, coefficients):
-        kernel(make_block(starts=starts, n_relevant=n_good, before=before, coefficients=coefficients, **known))
+        call((kernel,), make_block(starts=starts, n_relevant=n_good, before=before, coefficients=coefficients, **known))
 
     return weigh
 

@@ -177,3 +177,10 @@ def test_compiling_for_a_second_is_logged_once_and_shown_on_progress_lines(monke
     assert [record.getMessage() for record in caplog.records] == shown
     assert clock.total == pytest.approx(1.4)
     assert capsys.readouterr() == ("", "")
+
+
+def test_kernels_without_an_entry_from_python_raise():
+    from structrank._kernels import feature_maps
+
+    with pytest.raises(TypeError, match="partial_order has no entry from Python"):
+        feature_maps.partial_order(None)

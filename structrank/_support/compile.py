@@ -14,7 +14,7 @@ def kernel(function=None, *, inner=False, by_address=False, **options):
 
     An `inner` function is called by other kernels alone, never from Python: it gets no entry from Python and no cache of its
     own, which saves a third of the time to compile it. A function that is called `by_address`, see `address_of`, gets no entry
-    from Python either. A call of such functions from Python ends the process.
+    from Python either.
 
     numba reuses a cached function while its source file is the same. But the functions that it calls are compiled into it, and
     may have changed in another file. So any change of a source file invalidates the whole cache of its part of the package:
@@ -29,11 +29,23 @@ def kernel(function=None, *, inner=False, by_address=False, **options):
 
     entry = {"no_cfunc_wrapper": True, "no_cpython_wrapper": inner or by_address}
     compiled = numba.njit(nogil=True, **entry, **options)(function)
+    if compiled is not function and entry["no_cpython_wrapper"]:
+        compiled.__class__ = _without_entry(type(compiled))
     if compiled is not function and not inner:  # with NUMBA_DISABLE_JIT the function is unchanged
         compiled._cache = CheckedCache(function)
         if not _forget_old(_part_of(function.__code__.co_filename), compiled.stats.cache_path):
             compiled._cache.disable()
     return compiled
+
+
+@functools.cache
+def _without_entry(dispatcher):
+    """Return a class of kernels that raise if they are called from Python, where numba would end the process."""
+
+    def refuse(self, *_, **__):
+        raise TypeError(f"{self.__name__} has no entry from Python: it is called by other kernels.")
+
+    return type(dispatcher.__name__, (dispatcher,), {"__call__": refuse})
 
 
 def _part_of(path):

@@ -28,7 +28,6 @@ def solve(planes, C, accuracy, w):
     return w, multipliers, f"{work:.0f} sweeps"
 
 
-@kernel
 def _ascend(slopes, offsets, n, limits, multipliers, w, accuracy):
     """Sweep until the gap is at most `accuracy`, or falls too slowly; changes `multipliers` and `w`.
 
@@ -37,18 +36,29 @@ def _ascend(slopes, offsets, n, limits, multipliers, w, accuracy):
     float
         Work done, in sweeps over all planes.
     """
-    n_slacks = limits.shape[0]
-    # Live planes of each slack, see `_sweep`, and the gradients of the slack being visited.
-    live, n_live, gradient = np.empty((n_slacks, n), np.int64), np.zeros(n_slacks, np.int64), np.empty(n)
-    everything = np.empty(n, np.int64)
-    for t in range(n):
-        everything[t] = t
-    whole, partial = n >= 0, n < 0  # True and False, which as literals would compile `_sweep` twice
+    # Live planes of each slack, see `_sweep`, and the gradients of the slack being visited; compiled allocations would add to
+    # the time to compile.
+    live = np.empty((limits.shape[0], n), np.int64), np.zeros(limits.shape[0], np.int64), np.empty(n)
+    return _run_sweeps(slopes, offsets, np.arange(n), limits, multipliers, w, accuracy, *live)
+
+
+@kernel
+def _run_sweeps(slopes, offsets, everything, limits, multipliers, w, accuracy, live, n_live, gradient):
+    n_slacks, n = limits.shape[0], everything.shape[0]
     n_planes = max(n_slacks * n, 1)
     read, looked, gap_then = 0, 0, np.inf
-    while read < _MOST_WORK * n_planes:
-        gap, seen = _sweep(slopes, offsets, everything, limits, multipliers, w, accuracy, whole, live, n_live, gradient)
+    aim = accuracy
+    partial_sweeps = 0  # that are left before the next whole sweep
+    while partial_sweeps > 0 or read < _MOST_WORK * n_planes:
+        whole = partial_sweeps == 0
+        # The one call of `_sweep`: each call would be compiled.
+        gap, seen = _sweep(slopes, offsets, everything, limits, multipliers, w, aim, whole, live, n_live, gradient)
         read += seen
+        if not whole:
+            partial_sweeps = 0 if gap <= aim else partial_sweeps - 1
+            if partial_sweeps == 0:
+                aim = accuracy
+            continue
         if gap <= accuracy:
             # This gap was summed while w moved; recompute it at the final w.
             gap = _gap(slopes, offsets, n, limits, multipliers, w)
@@ -60,11 +70,7 @@ def _ascend(slopes, offsets, n, limits, multipliers, w, accuracy):
                 break
             looked, gap_then = read, gap
         aim = 0.3 * min(gap, accuracy) if gap < 3.0 * accuracy else 0.1 * gap
-        for _ in range(_LIVE_SWEEPS):
-            gap, seen = _sweep(slopes, offsets, everything, limits, multipliers, w, aim, partial, live, n_live, gradient)
-            read += seen
-            if gap <= aim:
-                break
+        partial_sweeps = _LIVE_SWEEPS
     return read / n_planes
 
 
@@ -136,10 +142,12 @@ def _choose_live(multipliers, gradient, live):
             first, second = t, first
         elif second < 0 or gradient[t] > gradient[second]:
             second = t
-    for t in (first, second):
-        if t >= 0:
-            live[n_live] = t
-            n_live += 1
+    if first >= 0:
+        live[n_live] = first
+        n_live += 1
+    if second >= 0:
+        live[n_live] = second
+        n_live += 1
     return n_live
 
 

@@ -111,15 +111,34 @@ def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers,
     # The slopes as columns, in the order of their slacks: with many more planes than features, loops along rows are long and
     # fast. The last columns, one for each slack, are filled in every step.
     columns = np.empty((n_features, planes.shape[0] + n_slacks))
-    alpha, margin = np.empty(planes.shape[0]), np.empty(planes.shape[0])
-    slacks, spare = np.empty(n_slacks), np.empty(n_slacks)
+    sizes = n_features, n_slacks, planes.shape[0]
+    primals, duals = _make_primals(*sizes), _make_duals(*sizes)
+    (_, _, own_v, slacks, margin), (_, alpha, spare) = primals, duals
+    own_v[:] = v
     _begin(
         slopes, weights, scale, max(gap, accuracy), planes, first, multipliers, gradient, columns, slacks, alpha, spare, margin
     )
-    n_steps = _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, margin)
+    changes = _make_primals(*sizes), _make_duals(*sizes)
+    stiff = np.empty_like(columns), np.empty(columns.shape[1]), np.empty(n_slacks), np.empty(n_slacks)
+    matrix, residuals = np.empty((n_features, n_features)), (np.empty(n_features), np.empty(n_slacks))
+    rhs = np.empty(planes.shape[0]), np.empty(n_slacks)
+    n_steps = _newton_steps(columns, first, weights, accuracy, primals, duals, *changes, matrix, stiff, residuals, *rhs)
+    v[:] = own_v
     multipliers[:, :n_planes] = 0.0
     multipliers[:, :n_planes][chosen] = alpha
     return n_steps
+
+
+def _make_primals(n_features, n_slacks, n_planes):
+    """Allocate v, slacks and margins; they are views of an array, which comes first, and the last two of its end, the next."""
+    everything = np.empty(n_features + n_slacks + n_planes)
+    return everything, everything[n_features:], *np.split(everything, [n_features, n_features + n_slacks])
+
+
+def _make_duals(n_features, n_slacks, n_planes):
+    """Allocate a number for each plane and for each slack; they are views of an array, which comes first."""
+    everything = np.empty(n_planes + n_slacks)
+    return everything, *np.split(everything, [n_planes])
 
 
 @kernel
@@ -193,18 +212,22 @@ def _begin(slopes, weights, scale, more_slack, planes, first, multipliers, gradi
 
 
 @kernel(error_model="numpy")
-def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, margin):
-    """Take predictor and corrector steps until the products of the pairs are small; changes the unknowns."""
-    n, (n_slacks, n_features) = alpha.shape[0], (weights.shape[0], v.shape[0])
-    matrix = np.empty((n_features, n_features))
-    # The matrix is the product of the columns, of planes and of slacks, with the same columns times their stiffness.
-    stiff_columns, stiffness = np.empty((n_features, n + n_slacks)), np.empty(n + n_slacks)
-    spare_stiffness, own = np.empty(n_slacks), np.empty(n_slacks)
-    rhs, spare_rhs = np.empty(n), np.empty(n_slacks)
-    d_v, d_slacks, d_spare = np.empty(n_features), np.empty(n_slacks), np.empty(n_slacks)
-    d_alpha, d_margin = np.empty(n), np.empty(n)
-    # Residuals of the two linear equations.
-    off_v, off_sum = np.empty(n_features), np.empty(n_slacks)
+def _newton_steps(
+    columns, first, weights, accuracy, primals, duals, d_primals, d_duals, matrix, stiff, residuals, rhs, spare_rhs
+):
+    """Take predictor and corrector steps until the products of the pairs are small; changes the unknowns.
+
+    Primals and duals are tuples of `_make_primals` and `_make_duals`. The arguments after them are workspaces. Allocated here,
+    or cut from larger arrays here, they would take longer to compile; so would a call for each array.
+
+    The matrix is the product of the columns, of planes and of slacks, with the same columns times their stiffness.
+    """
+    (all_primals, bounded, v, slacks, margin), (all_duals, alpha, spare) = primals, duals
+    (all_d_primals, d_bounded, d_v, d_slacks, d_margin), (all_d_duals, d_alpha, d_spare) = d_primals, d_duals
+    stiff_columns, stiffness, spare_stiffness, own = stiff
+    off_v, off_sum = residuals  # of the two linear equations
+    n, n_slacks, n_features = alpha.shape[0], weights.shape[0], v.shape[0]
+    primal = dual = 0.0  # longest steps
     for i in range(n_features):
         off_v[i] = dot(columns[i, :n], alpha) - v[i]
     for s in range(n_slacks):
@@ -236,8 +259,6 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ma
             return n_steps
         for corrector in range(2):
             if corrector:
-                primal = min(_longest_step(slacks, d_slacks), _longest_step(margin, d_margin))
-                dual = min(_longest_step(alpha, d_alpha), _longest_step(spare, d_spare))
                 ahead = 0.0
                 for m in range(n):
                     ahead += (alpha[m] + dual * d_alpha[m]) * (margin[m] + primal * d_margin[m])
@@ -271,13 +292,11 @@ def _newton_steps(columns, first, weights, accuracy, v, slacks, alpha, spare, ma
                 for m in range(first[s], first[s + 1]):
                     d_margin[m] += d_slacks[s]
                     d_alpha[m] = rhs[m] - stiffness[m] * d_margin[m]
-        primal = min(1.0, _TO_THE_BOUNDARY * min(_longest_step(slacks, d_slacks), _longest_step(margin, d_margin)))
-        dual = min(1.0, _TO_THE_BOUNDARY * min(_longest_step(alpha, d_alpha), _longest_step(spare, d_spare)))
-        add(v, primal, d_v)
-        add(slacks, primal, d_slacks)
-        add(margin, primal, d_margin)
-        add(alpha, dual, d_alpha)
-        add(spare, dual, d_spare)
+            primal = _longest_step(bounded, d_bounded)
+            dual = _longest_step(all_duals, all_d_duals)
+        primal, dual = min(1.0, _TO_THE_BOUNDARY * primal), min(1.0, _TO_THE_BOUNDARY * dual)
+        add(all_primals, primal, all_d_primals)
+        add(all_duals, dual, all_d_duals)
         for i in range(n_features):
             off_v[i] = (1.0 - dual) * off_v[i] + (dual - primal) * d_v[i]
         for s in range(n_slacks):

@@ -365,7 +365,7 @@ def _best_block(documents, by_grade, n_grades, k, depth, lattice, tables, levels
         block = start[_INNER]
         layer = left[_INNER] - missing
         placed, n_cells, target = depth - layer, ends[layer], firsts[block]
-        is_first = True
+        is_first = block >= 0  # True, which as a literal would compile `_step_to_block` twice
         below = 1.0
         for g in range(_INNER, n_grades):
             c = count[g]

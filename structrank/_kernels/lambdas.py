@@ -164,8 +164,10 @@ def query_lambdas(scores, plan, q, factor, lambdas, curvatures, buffers):
     if scale == 0.0:
         return 0
     numbers, integers, sort_buffers = buffers
-    keys, gains, upper, lower, force, bend, powers = numbers
-    order, places, starts, spare = integers
+    # Row by row: unpacking would lose that rows are contiguous, and compile `sort_descending` again for such arrays.
+    keys, gains, upper, lower = numbers[0], numbers[1], numbers[2], numbers[3]
+    force, bend, powers = numbers[4], numbers[5], numbers[6]
+    order, places, starts, spare = integers[0], integers[1], integers[2], integers[3]
     first = plan.indptr[q]
     n = none = np.int64(0)  # literals as arguments would have compiled functions of their own
     for i in range(scores.shape[0]):

@@ -1,11 +1,16 @@
 """Data that several test files train on."""
 
+import signal
 import sys
 
 import numpy as np
 import pytest
 
 from structrank import criteria, datasets, metrics
+
+# A shell starts programs in the background with Ctrl-C ignored, and tests send it.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from structrank import StructRankWarning, datasets, load_model
-from structrank.lambdas import LambdaMART, McRank
+from structrank.lambdas import LambdaMART, McRank, StructRankTrees
 from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
 from structrank.models import exports
 from structrank.models.exports.trees import forest_of
@@ -23,6 +23,7 @@ NAMES = ["bm25", "title match", "few values", "tiny"]
 SCALES, OFFSETS = [1.0, 100.0, 1.0, 1e-3], [0.0, 40.0, 0.0, 0.0]
 MODELS = {
     "LambdaMART": lambda: LambdaMART(n_estimators=10, num_leaves=15),
+    "StructRankTrees": lambda: StructRankTrees("auc", relevant_from=None, n_estimators=10, num_leaves=15),
     "LightGBM": lambda: LightGBMRanker(n_estimators=10, num_leaves=15),
     "random forest": lambda: LightGBMRanker(n_estimators=5, boosting_type="rf", bagging_freq=1, bagging_fraction=0.5),
     "XGBoost": lambda: XGBoostRanker(n_estimators=10, max_depth=4),

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from structrank import StructRankSVM, datasets
-from structrank.lambdas import LambdaMART, McRank, RankNet
+from structrank.lambdas import LambdaMART, McRank, RankNet, StructRankTrees
 from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
 from structrank.models import exports
 
@@ -91,6 +91,7 @@ def _models():
         ):
             title = f"{type(model).__name__}, {name}"
             models[title] = model if SCALERS[name] is None else make_pipeline(SCALERS[name], model)
+    models["StructRankTrees, no scaler"] = StructRankTrees("auc", relevant_from=None, n_estimators=30)
     models["McRank, two grades"] = McRank(n_estimators=10, num_leaves=15, relevant_from=1)
     models["McRank, three grades"] = McRank(n_estimators=10, num_leaves=15)
     models["McRank, three grades, ordinal"] = McRank("ordinal", n_estimators=10, num_leaves=15)

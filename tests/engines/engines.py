@@ -315,7 +315,7 @@ ENGINES = {
     "ONNX Runtime, float32": _onnx("float32"),
     "LightGBM": _booster(
         "lightgbm",
-        ("LambdaMART", "LightGBMRanker"),
+        ("LambdaMART", "LightGBMRanker", "StructRankTrees"),
         exports.to_lightgbm,
         lambda library, path, X: library.Booster(model_file=path).predict(X),
     ),

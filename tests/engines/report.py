@@ -77,6 +77,6 @@ def table(rows, suite):
 
 
 def _largest(rows, is_linear):
-    differences = [row.difference for row in rows if row.case.startswith(("Struct", "RankNet")) == is_linear]
+    differences = [row.difference for row in rows if row.case.startswith(("StructRankSVM", "RankNet")) == is_linear]
     differences = [difference for difference in differences if difference is not None]
     return f"{max(differences):.0e}".replace("0e+00", "0") if differences else ""

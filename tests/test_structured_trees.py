@@ -259,3 +259,8 @@ def test_without_lightgbm_the_error_names_the_extra(fold, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(ImportError, match=r"StructRankTrees needs LightGBM: pip install structrank\[trees\]"):
         fit(fold.train)
+
+
+def test_a_data_set_in_place_of_its_parts_is_an_error_that_names_them(fold):
+    with pytest.raises(ValueError, match=r"X is a Dataset; expected a table.*fit\(train.X, train.y, qid=train.qid\)"):
+        StructRankTrees("auc").fit(fold.train)

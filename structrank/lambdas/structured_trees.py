@@ -187,7 +187,7 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
     def fit(
         self,
         X: Matrix,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         validation: Dataset | tuple | None = None,
@@ -201,8 +201,8 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
             numpy, memory map, pandas, polars or scipy sparse.
         y : array-like of shape (n_docs,)
             Labels, at least 0; larger is more relevant.
-        qid : array-like of shape (n_docs,), default None
-            Query of each row: any order, any hashable type. None makes all rows one query.
+        qid : array-like of shape (n_docs,) or int
+            Query of each row: any order, any hashable type. An integer makes all rows one query.
         sample_weight : array-like of shape (n_docs,), default None
             Weights of the queries, given by row and constant within a query.
         validation : tuple (X, y, qid) or datasets.Dataset, default None

@@ -46,7 +46,8 @@ def solve(planes, C, accuracy, w):
     # With w = sqrt(C) v and the objective divided by C, all unknowns have the same order of magnitude.
     scale = np.sqrt(C)
     multipliers = planes.feasible_dual(C, planes.multipliers)[0] / C
-    v, n_steps = _solve(slopes, planes.offsets, planes.n, planes.weights, scale, accuracy / C, multipliers)
+    with np.errstate(all="ignore"):
+        v, n_steps = _solve(slopes, planes.offsets, planes.n, planes.weights, scale, accuracy / C, multipliers)
     if not (np.isfinite(v).all() and np.isfinite(multipliers).all()):
         return None, None, "numbers too large"
     return scale * (v if basis is None else combine(v, basis.T)), C * multipliers, f"{n_steps} steps"
@@ -78,7 +79,6 @@ def _blas():
     return ThreadpoolController()
 
 
-# The kernels are called from Python one by one: compiled into one another, each would be compiled again in its callers.
 def _solve(slopes, offsets, n, weights, scale, accuracy, multipliers):
     """Solve min 1/2 |v|^2 + weights.xi, xi_s >= b - scale a.v, from `multipliers`, which are changed.
 
@@ -87,163 +87,136 @@ def _solve(slopes, offsets, n, weights, scale, accuracy, multipliers):
     v : (n_features,) array
     n_steps : int
     """
-    n_slacks, n_features = weights.shape[0], slopes.shape[2]
-    gradient, chosen = np.empty((n_slacks, n)), np.zeros((n_slacks, n), dtype=bool)
-    v = np.zeros(n_features)
-    _combine_planes(slopes, n, scale, multipliers, v)
-    gap = _evaluate(slopes, offsets, weights, scale, v, multipliers, gradient)
+    alpha = multipliers[:, :n]
+    chosen = np.zeros(alpha.shape, dtype=bool)
+    gradient, v = np.empty(alpha.shape), np.zeros(slopes.shape[2])
+    gap = _evaluate(slopes, offsets, weights, scale, multipliers, True, v, gradient)
     n_steps = 0
     for number in range(_MOST_ROUNDS):
-        if not _choose(weights, gradient, multipliers, chosen, _NEXT_BEST << max(number - 1, 0)):
+        if not _choose(weights, gradient, alpha, chosen, _NEXT_BEST << max(number - 1, 0)):
             break
-        n_steps += _solve_chosen(slopes, weights, scale, 0.5 * accuracy, chosen, gap, v, multipliers, gradient)
-        gap = _evaluate(slopes, offsets, weights, scale, v, multipliers, gradient)
+        of_chosen, steps = _solve_chosen(slopes[:, :n], weights, scale, 0.5 * accuracy, chosen, gap, v, alpha, gradient)
+        alpha[:] = 0.0
+        alpha[chosen] = of_chosen
+        n_steps += steps
+        gap = _evaluate(slopes, offsets, weights, scale, multipliers, False, v, gradient)
         if gap <= 0.9 * accuracy:
             break
     return v, n_steps
 
 
-def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, multipliers, gradient):
-    """Solve the QP over the chosen planes, from v and the multipliers on, which are changed; return the number of steps."""
-    (n_slacks, n_planes), n_features = chosen.shape, v.shape[0]
-    planes = np.nonzero(chosen)[1]
-    first = np.append(0, np.cumsum(chosen.sum(axis=1)))
-    # The slopes as columns, in the order of their slacks: with many more planes than features, loops along rows are long and
-    # fast. The last columns, one for each slack, are filled in every step.
-    columns = np.empty((n_features, planes.shape[0] + n_slacks))
-    sizes = n_features, n_slacks, planes.shape[0]
-    primals, duals = _make_primals(*sizes), _make_duals(*sizes)
-    (_, _, own_v, slacks, margin), (_, alpha, spare) = primals, duals
-    own_v[:] = v
-    _begin(
-        slopes, weights, scale, max(gap, accuracy), planes, first, multipliers, gradient, columns, slacks, alpha, spare, margin
-    )
-    changes = _make_primals(*sizes), _make_duals(*sizes)
-    stiff = np.empty_like(columns), np.empty(columns.shape[1]), np.empty(n_slacks), np.empty(n_slacks)
-    matrix, residuals = np.empty((n_features, n_features)), (np.empty(n_features), np.empty(n_slacks))
-    rhs = np.empty(planes.shape[0]), np.empty(n_slacks)
-    n_steps = _newton_steps(columns, first, weights, accuracy, primals, duals, *changes, matrix, stiff, residuals, *rhs)
-    v[:] = own_v
-    multipliers[:, :n_planes] = 0.0
-    multipliers[:, :n_planes][chosen] = alpha
-    return n_steps
-
-
-def _make_primals(n_features, n_slacks, n_planes):
-    """Allocate v, slacks and margins; they are views of an array, which comes first, and the last two of its end, the next."""
-    everything = np.empty(n_features + n_slacks + n_planes)
-    return everything, everything[n_features:], *np.split(everything, [n_features, n_features + n_slacks])
-
-
-def _make_duals(n_features, n_slacks, n_planes):
-    """Allocate a number for each plane and for each slack; they are views of an array, which comes first."""
-    everything = np.empty(n_planes + n_slacks)
-    return everything, *np.split(everything, [n_planes])
-
-
 @kernel
-def _combine_planes(slopes, n, scale, multipliers, v):
-    """Add the slopes to v, times `scale` and their multipliers."""
-    for s in range(slopes.shape[0]):
-        for t in range(n):
-            if multipliers[s, t] > 0.0:
-                add(v, scale * multipliers[s, t], slopes[s, t])
-
-
-@kernel
-def _evaluate(slopes, offsets, weights, scale, v, multipliers, gradient):
-    """Write b - scale a.v of all planes to `gradient`; return objective minus dual value."""
-    objective = 0.5 * dot(v, v)
+def _evaluate(slopes, offsets, weights, scale, multipliers, at_dual, v, gradient):
+    """Write b - scale a.v of all planes to `gradient`; return objective minus dual value. `at_dual` sets v to the dual's."""
     dual = 0.0
     combined = np.zeros(v.shape[0])
+    for s in range(gradient.shape[0]):
+        for t in range(gradient.shape[1]):
+            if multipliers[s, t] > 0.0:
+                dual += multipliers[s, t] * offsets[s, t]
+                add(combined, scale * multipliers[s, t], slopes[s, t])
+    if at_dual:  # v is 0
+        add(v, 1.0, combined)
+    objective = 0.5 * dot(v, v)
     for s in range(gradient.shape[0]):
         slack = 0.0
         for t in range(gradient.shape[1]):
             gradient[s, t] = offsets[s, t] - scale * dot(slopes[s, t], v)
             slack = max(slack, gradient[s, t])
-            if multipliers[s, t] > 0.0:
-                dual += multipliers[s, t] * offsets[s, t]
-                add(combined, scale * multipliers[s, t], slopes[s, t])
         objective += weights[s] * slack
     return objective - dual + 0.5 * dot(combined, combined)
 
 
-@kernel
-def _choose(weights, gradient, multipliers, chosen, n_best):
+def _choose(weights, gradient, alpha, chosen, n_best):
     """Choose the planes in use and the `n_best` next best of each slack; return whether any is new."""
-    any_new = False
-    for s in range(chosen.shape[0]):
-        for t in range(chosen.shape[1]):
-            if not chosen[s, t] and multipliers[s, t] > _IN_USE * weights[s]:
-                chosen[s, t] = any_new = True
-        for _ in range(min(n_best, chosen.shape[1])):
-            best = -1
-            for t in range(chosen.shape[1]):
-                if not chosen[s, t] and (best < 0 or gradient[s, t] > gradient[s, best]):
-                    best = t
-            if best < 0:
-                break
-            chosen[s, best] = any_new = True
-    return any_new
+    n_chosen, slacks = np.count_nonzero(chosen), np.arange(weights.shape[0])
+    chosen |= alpha > _IN_USE * weights[:, None]
+    others = np.where(chosen, -np.inf, gradient)
+    for _ in range(min(n_best, chosen.shape[1])):
+        best = others.argmax(axis=1)
+        chosen[slacks, best], others[slacks, best] = True, -np.inf
+    return np.count_nonzero(chosen) > n_chosen
 
 
-@kernel(error_model="numpy")
-def _begin(slopes, weights, scale, more_slack, planes, first, multipliers, gradient, columns, slacks, alpha, spare, margin):
-    """Fill the columns with the slopes of the chosen planes, and the unknowns with initial values inside their bounds."""
-    for s in range(weights.shape[0]):
-        slacks[s] = 0.0
-        for m in range(first[s], first[s + 1]):
-            slacks[s] = max(slacks[s], gradient[s, planes[m]])
-            slope = slopes[s, planes[m]]
-            for i in range(columns.shape[0]):
-                columns[i, m] = scale * slope[i]
-        slacks[s] += more_slack
-        inverses = 1.0 / slacks[s]
-        for m in range(first[s], first[s + 1]):
-            margin[m] = slacks[s] - gradient[s, planes[m]]
-            inverses += 1.0 / margin[m]
-        # In balance all products of a slack are equal, and its multipliers sum to its weight.
-        balanced = _BALANCED * weights[s] / inverses
-        spare[s] = weights[s]
-        for m in range(first[s], first[s + 1]):
-            alpha[m] = (1.0 - _BALANCED) * multipliers[s, planes[m]] + balanced / margin[m]
-            spare[s] -= alpha[m]
-        spare[s] = max(spare[s], balanced / slacks[s])
+def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, alpha, gradient):
+    """Solve the QP over the chosen planes, from v, which is changed, and the multipliers on; return these, and the steps.
+
+    Vectors with a number for each chosen plane and then for each slack: `primal` are the margins z_st and the slacks xi_s,
+    `dual` the multipliers alpha_st and mu_s.
+    """
+    slack_of, _ = np.nonzero(chosen)
+    first = np.searchsorted(slack_of, np.arange(weights.shape[0] + 1))  # plane of each slack; every slack has one
+    n, rows, gradient = slack_of.shape[0], scale * slopes[chosen], gradient[chosen]
+    # Initial values inside their bounds. In balance all products of a slack are equal, and its multipliers sum to its weight.
+    slacks = np.maximum(np.maximum.reduceat(gradient, first[:-1]), 0.0) + max(gap, accuracy)
+    primal = np.concatenate([slacks[slack_of] - gradient, slacks])
+    inverse = 1.0 / primal
+    balanced = _BALANCED * weights / (inverse[n:] + np.add.reduceat(inverse[:n], first[:-1]))
+    started = (1.0 - _BALANCED) * alpha[chosen] + balanced[slack_of] * inverse[:n]
+    spare = weights - np.add.reduceat(started, first[:-1])
+    dual = np.concatenate([started, np.maximum(spare, balanced * inverse[n:])])
+    # The slopes as columns, in the order of their slacks: with many more planes than features, loops along rows are long and
+    # fast. The last columns, one for each slack, are filled in every step.
+    columns = np.empty((v.shape[0], primal.shape[0]))
+    columns[:, :n] = rows.T
+    off_sum = weights - dual[n:] - np.add.reduceat(dual[:n], first[:-1])
+    n_steps = _newton_steps(columns, first, accuracy, v, primal, dual, off_sum, *_make_workspace(columns, off_sum))
+    return dual[:n], n_steps
+
+
+def _make_workspace(columns, off_sum):
+    """Allocate the workspaces of `_newton_steps`; compiled allocations would take longer to compile."""
+    n_features, n = columns.shape
+    return (
+        *(np.empty(n_features), np.empty(n_features), np.empty(n), np.empty(n), np.empty_like(off_sum)),
+        np.empty((n_features, n_features)),
+        np.empty_like(columns),
+        np.empty(n),
+        np.empty(n),
+        np.empty_like(off_sum),
+    )
 
 
 @kernel(error_model="numpy")
 def _newton_steps(
-    columns, first, weights, accuracy, primals, duals, d_primals, d_duals, matrix, stiff, residuals, rhs, spare_rhs
+    columns,
+    first,
+    accuracy,
+    v,
+    primal,
+    dual,
+    off_sum,
+    off_v,
+    d_v,
+    d_primal,
+    d_dual,
+    d_slacks,
+    matrix,
+    stiff_columns,
+    stiffness,
+    rhs,
+    own,
 ):
-    """Take predictor and corrector steps until the products of the pairs are small; changes the unknowns.
+    """Take predictor and corrector steps until the products of the pairs are small; changes v, primal and dual.
 
-    Primals and duals are tuples of `_make_primals` and `_make_duals`. The arguments after them are workspaces. Allocated here,
-    or cut from larger arrays here, they would take longer to compile; so would a call for each array.
-
-    The matrix is the product of the columns, of planes and of slacks, with the same columns times their stiffness.
+    `off_sum`, and `off_v`, are the residuals of the two linear equations. The arguments from `off_v` on are workspaces. The
+    matrix is the product of the columns, of planes and of slacks, with the same columns times their stiffness.
     """
-    (all_primals, bounded, v, slacks, margin), (all_duals, alpha, spare) = primals, duals
-    (all_d_primals, d_bounded, d_v, d_slacks, d_margin), (all_d_duals, d_alpha, d_spare) = d_primals, d_duals
-    stiff_columns, stiffness, spare_stiffness, own = stiff
-    off_v, off_sum = residuals  # of the two linear equations
-    n, n_slacks, n_features = alpha.shape[0], weights.shape[0], v.shape[0]
-    primal = dual = 0.0  # longest steps
+    n_slacks, n_features = off_sum.shape[0], v.shape[0]
+    n = primal.shape[0] - n_slacks
     for i in range(n_features):
-        off_v[i] = dot(columns[i, :n], alpha) - v[i]
-    for s in range(n_slacks):
-        off_sum[s] = weights[s] - spare[s]
-        for m in range(first[s], first[s + 1]):
-            off_sum[s] -= alpha[m]
+        off_v[i] = dot(columns[i, :n], dual) - v[i]
+    primal_step = dual_step = 0.0
     for n_steps in range(_MOST_STEPS):
-        products = dot(spare, slacks) + dot(alpha, margin)
+        products = dot(primal, dual)
         if products <= accuracy and 0.5 * dot(off_v, off_v) <= accuracy and _are_small(off_sum):
             return n_steps
+        for i in range(n + n_slacks):
+            stiffness[i] = dual[i] / primal[i]
         for s in range(n_slacks):
-            own[s] = spare_stiffness[s] = spare[s] / slacks[s]
+            own[s] = stiffness[n + s]
             for m in range(first[s], first[s + 1]):
-                stiffness[m] = alpha[m] / margin[m]
                 own[s] += stiffness[m]
-            stiffness[n + s] = -1.0 / own[s]
         for i in range(n_features):
             column, stiff_column = columns[i], stiff_columns[i]
             for m in range(n):
@@ -253,54 +226,48 @@ def _newton_steps(
                 for m in range(first[s], first[s + 1]):
                     total += stiff_column[m]
                 column[n + s] = total
-                stiff_column[n + s] = stiffness[n + s] * column[n + s]
+                stiff_column[n + s] = -total / own[s]
         _multiply(stiff_columns, columns, matrix)
         if not _factor(matrix):
             return n_steps
         for corrector in range(2):
             if corrector:
                 ahead = 0.0
-                for m in range(n):
-                    ahead += (alpha[m] + dual * d_alpha[m]) * (margin[m] + primal * d_margin[m])
-                for s in range(n_slacks):
-                    ahead += (spare[s] + dual * d_spare[s]) * (slacks[s] + primal * d_slacks[s])
+                for i in range(n + n_slacks):
+                    ahead += (dual[i] + dual_step * d_dual[i]) * (primal[i] + primal_step * d_primal[i])
                 target = products / (n + n_slacks) * (ahead / products) ** 3
-                for m in range(n):
-                    rhs[m] = (target - d_alpha[m] * d_margin[m]) / margin[m] - alpha[m]
-                for s in range(n_slacks):
-                    spare_rhs[s] = (target - d_spare[s] * d_slacks[s]) / slacks[s] - spare[s]
+                for i in range(n + n_slacks):
+                    rhs[i] = (target - d_dual[i] * d_primal[i]) / primal[i] - dual[i]
             else:
-                for m in range(n):
-                    rhs[m] = -alpha[m]
-                for s in range(n_slacks):
-                    spare_rhs[s] = -spare[s]
+                for i in range(n + n_slacks):
+                    rhs[i] = -dual[i]
             # The multipliers are to change by rhs - stiffness * (change of margin).
             for s in range(n_slacks):
-                d_slacks[s] = spare_rhs[s] - off_sum[s]
+                d_slacks[s] = rhs[n + s] - off_sum[s]
                 for m in range(first[s], first[s + 1]):
                     d_slacks[s] += rhs[m]
             for i in range(n_features):
                 d_v[i] = off_v[i] + dot(columns[i, :n], rhs) + dot(stiff_columns[i, n:], d_slacks)
             _substitute(matrix, d_v)
-            d_margin[:] = 0.0
+            d_primal[:] = 0.0
             for i in range(n_features):
-                add(d_margin, d_v[i], columns[i, :n])
-                add(d_slacks, -d_v[i], columns[i, n:])
+                add(d_primal, d_v[i], columns[i])
             for s in range(n_slacks):
-                d_slacks[s] /= own[s]
-                d_spare[s] = spare_rhs[s] - spare_stiffness[s] * d_slacks[s]
+                d_primal[n + s] = (d_slacks[s] - d_primal[n + s]) / own[s]
                 for m in range(first[s], first[s + 1]):
-                    d_margin[m] += d_slacks[s]
-                    d_alpha[m] = rhs[m] - stiffness[m] * d_margin[m]
-            primal = _longest_step(bounded, d_bounded)
-            dual = _longest_step(all_duals, all_d_duals)
-        primal, dual = min(1.0, _TO_THE_BOUNDARY * primal), min(1.0, _TO_THE_BOUNDARY * dual)
-        add(all_primals, primal, all_d_primals)
-        add(all_duals, dual, all_d_duals)
+                    d_primal[m] += d_primal[n + s]
+            for i in range(n + n_slacks):
+                d_dual[i] = rhs[i] - stiffness[i] * d_primal[i]
+            primal_step = _longest_step(primal, d_primal)
+            dual_step = _longest_step(dual, d_dual)
+        primal_step, dual_step = min(1.0, _TO_THE_BOUNDARY * primal_step), min(1.0, _TO_THE_BOUNDARY * dual_step)
+        add(v, primal_step, d_v)
+        add(primal, primal_step, d_primal)
+        add(dual, dual_step, d_dual)
         for i in range(n_features):
-            off_v[i] = (1.0 - dual) * off_v[i] + (dual - primal) * d_v[i]
+            off_v[i] = (1.0 - dual_step) * off_v[i] + (dual_step - primal_step) * d_v[i]
         for s in range(n_slacks):
-            off_sum[s] *= 1.0 - dual
+            off_sum[s] *= 1.0 - dual_step
     return _MOST_STEPS
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from structrank._kernels import measures as kernels
+from structrank._kernels.sorting import make_workspace
 from structrank._support import checks, requirements
 from structrank._support.discounts import discounts, gains
 from structrank.datasets.queries import group_by_query
@@ -145,7 +146,8 @@ def sort_queries(keys, indptr, start):
     (array([1, 0, 2]), array([3., 1., 2.]))
     """
     order, sorted_keys = start.copy(), np.empty_like(keys)
-    kernels.rank_queries(keys, indptr, order, sorted_keys)
+    longest = np.diff(indptr).max(initial=0)
+    kernels.rank_queries(keys, indptr, order, sorted_keys, make_workspace(longest, order.dtype))
     return order, sorted_keys
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from structrank._kernels import counts, graded, interleavings, pairs
 from structrank._kernels import feature_maps as maps
 from structrank._kernels import oracles as compiled
-from structrank._kernels.sorting import make_workspace, sort_queries, sort_ties
+from structrank._kernels.sorting import make_workspace, sort_queries
 from structrank._support import checks, requirements
 from structrank.solvers.assignment import best_assignment
 
@@ -53,11 +53,23 @@ class Queries:
         decreasing label.
         """
         sorted_scores, workspace = np.empty_like(scores), make_workspace(scores.shape[0], order.dtype)
-        sort_queries(scores, starts, n_good, order, sorted_scores, workspace)
+        untied = order if labels is None else by_label(labels, starts).astype(order.dtype)
+        sort_queries(scores, starts, n_good, order, untied, sorted_scores, workspace, False)
         if labels is not None:
             labels = labels[np.repeat(starts[:-1], np.diff(starts)) + order]
-            sort_ties(sorted_scores, starts, labels, order, workspace)
         return cls(sorted_scores, starts, n_good, labels)
+
+
+def by_label(labels, starts):
+    """Return the positions of the documents within their queries, by decreasing label; equal labels keep their order.
+
+    Examples
+    --------
+    >>> by_label(np.array([0, 2, 2, 1, 3]), np.array([0, 3, 5]))
+    array([1, 2, 0, 1, 0])
+    """
+    query = np.repeat(np.arange(starts.shape[0] - 1), np.diff(starts))
+    return np.lexsort((-labels, query)) - starts[query]
 
 
 @dataclass
@@ -158,7 +170,7 @@ class CompiledOracle:
             of_grades = grades.numbers, grades.starts, self.gains_of(grades)
             lattice = self.lattice_of(grades)
             block = compiled.GradedBlock(
-                self.settings, self.table, lattice, queries.scores, queries.starts, *of_grades, ranking, *out
+                self.settings, self.table, queries.scores, queries.starts, *of_grades, ranking, *out, *lattice
             )
         else:
             found.before = np.zeros(n_docs, dtype=np.int64)

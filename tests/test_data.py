@@ -66,15 +66,16 @@ def test_slopes_are_sums_of_rows_query_by_query(kind, n_docs, rng):
     starts, slots = np.array([0, n_docs, 2 * n_docs]), np.array([2, 0])
     matrix = kernel_matrix(X if kind == "dense" else scipy.sparse.csr_matrix(X))
     out = np.zeros((3, 5))
-    linear.add_slopes(matrix, rows, 0, coefficients, starts, slots, out)
+    workspace = linear.make_workspace(2 * n_docs)
+    linear.add_slopes(*matrix, 0, rows, 0, coefficients, starts, slots, 0, *workspace, out)
     assert out[2] == pytest.approx(X[rows[:n_docs]].T @ coefficients[:n_docs])
     assert out[0] == pytest.approx(X[rows[n_docs:]].T @ coefficients[n_docs:])
     assert not out[1].any()
     out[:] = 0.0
-    linear.add_slopes(matrix, NO_ROWS, 5, coefficients, starts, slots, out)
+    linear.add_slopes(*matrix, 0, NO_ROWS, 5, coefficients, starts, slots, 0, *workspace, out)
     assert out[2] == pytest.approx(X[5 : 5 + n_docs].T @ coefficients[:n_docs])
     before = out.copy()
-    linear.add_slopes(matrix, rows, 0, np.zeros(2 * n_docs), starts, slots, out)
+    linear.add_slopes(*matrix, 0, rows, 0, np.zeros(2 * n_docs), starts, slots, 0, *workspace, out)
     assert np.array_equal(out, before)
 
 

@@ -23,7 +23,7 @@ are in order of their sum and have the same number in every block, so that a ste
 are in lexicographic order with the count of the highest grade first, so that terms of higher grades are updated rarely, and
 the blocks of a query with fewer grades are the first blocks.
 
-Queries are sorted by decreasing score, tied documents by decreasing grade (`sorting.sort_ties`).
+Queries are sorted by decreasing score, tied documents by decreasing grade.
 """
 
 import numpy as np
@@ -31,6 +31,8 @@ import numpy as np
 from structrank._support.compile import kernel
 
 _INNER = 3  # grades whose counts are a cell
+# Rows with numbers of each cell: for the step of each inner grade into it score, value and chance; then its chance and tail.
+_KEYS, _VALUES, _CHANCES, _CHANCE, _TAIL, _OF_CELLS = 0, 3, 6, 9, 10, 11
 
 
 def make_lattice(n_grades, k, discount):
@@ -46,13 +48,14 @@ def make_lattice(n_grades, k, discount):
 
     Returns
     -------
-    blocks : tuple
-        ``sizes[g, left]``, the number of blocks that differ in the counts of grades up to g, if higher grades leave `left`
-        ranks; ``firsts[block]``, the state of the first cell; ``previous[block, g]``, the block with one document less of g.
-    cells : tuple
-        ``ends[left]``, the number of cells of a sum up to `left`; ``counts[g, cell]``; ``sources[g, cell]``, the cell with one
-        document less of grade g (itself if there is none); ``discounts[placed, cell]``, the discount of the last document of
-        the top if the block has `placed` documents.
+    sizes, firsts, previous : arrays
+        Of blocks: ``sizes[g, left]``, the number of blocks that differ in the counts of grades up to g, if higher grades leave
+        `left` ranks; ``firsts[block]``, the state of the first cell; ``previous[block, g]``, the block with one document less
+        of g.
+    ends, counts, sources, discounts : arrays
+        Of cells: ``ends[left]``, the number of cells of a sum up to `left`; ``counts[g, cell]``; ``sources[g, cell]``, the cell
+        with one document less of grade g (itself if there is none); ``discounts[placed, cell]``, the discount of the last
+        document of the top if the block has `placed` documents.
     """
     n_inner = min(n_grades, _INNER)
     ends = np.empty(k + 2, np.int64)
@@ -79,7 +82,7 @@ def make_lattice(n_grades, k, discount):
     for placed in range(discounts.shape[0]):
         ranks = placed + last[: ends[k - placed]]
         discounts[placed, : ranks.shape[0]] = np.where(ranks >= 0, discount[ranks], 0.0)
-    return _make_blocks(n_grades, k, ends), (ends, counts, sources, discounts)
+    return *_make_blocks(n_grades, k, ends), ends, counts, sources, discounts
 
 
 def _make_blocks(n_grades, k, ends):
@@ -115,45 +118,54 @@ def _make_blocks(n_grades, k, ends):
 
 
 @kernel(inner=True)
-def _make_workspace(longest, n_grades, k, lattice):
-    """Allocate the arrays that queries share."""
-    (_, firsts, _), (ends, _, _, _) = lattice
-    n, n_cells = max(n_grades, _INNER) + 1, ends[k]
-    documents = np.empty(longest), np.empty(longest, np.int64), np.empty(longest + n)
-    by_grade = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    tails = np.empty((n, k, n), np.int64), np.zeros((n, k + 1, n * (k + 1))), np.zeros((n, n * (k + 1)))
-    levels = np.zeros((3, n), np.int64), np.zeros((4, n))
-    credits = np.zeros(n), np.ones((n, k + 1))
-    # Of the steps of each inner grade into each cell: score, value and chance; then chance and tail of the cell.
-    steps = np.zeros((_INNER, n_cells)), np.zeros((_INNER, n_cells)), np.ones((_INNER, n_cells))
-    return documents, by_grade, tails, levels, credits, (*steps, np.ones(n_cells), np.zeros(n_cells)), np.empty(firsts[-1])
+def _make_workspace(longest, n_grades, k, n_cells, n_states):
+    """Allocate the arrays that queries share; all have two dimensions, as each number of dimensions would be compiled."""
+    n, width = max(n_grades, _INNER) + 1, k + 1
+    documents = np.empty((2, longest + n)), np.empty((1, longest), np.int64)
+    by_grade, above = np.empty((6, n), np.int64), np.empty((n * width, n), np.int64)
+    tails, tail_sums = np.empty((n * width, n * width)), np.empty((n, n * width))
+    levels, powers = np.empty((5, n)), np.empty((n, width))
+    by_cell = np.empty((_OF_CELLS, n_cells))
+    # Without a cascade readers get everywhere. Steps that do not exist have a finite score.
+    for g in range(n):
+        for c in range(width):
+            powers[g, c] = 1.0
+    for row in range(_OF_CELLS):
+        for cell in range(n_cells):
+            by_cell[row, cell] = 1.0
+    return documents, by_grade, above, tails, tail_sums, levels, powers, by_cell, np.empty((1, n_states))
 
 
 @kernel(inner=True)
-def ideal_credit(counts, gain, discount, k, cascade):
-    """Compute the credit of the ideal ranking, by decreasing grade, in the top k."""
+def ideal_credit(counts, n_grades, gains, first, discount, k, cascade):
+    """Compute the credit of the ideal ranking, by decreasing grade, in the top k.
+
+    ``counts[0, g]`` is the number of documents of grade g, ``gains[first + g]`` its gain.
+    """
     credit, reach, rank = 0.0, 1.0, 0
-    for g in range(counts.shape[0] - 1, -1, -1):
-        for _ in range(min(counts[g], k - rank)):
-            credit += gain[g] * discount[rank] * reach
+    for g in range(n_grades - 1, -1, -1):
+        gain = gains[first + g]
+        for _ in range(min(counts[0, g], k - rank)):
+            credit += gain * discount[rank] * reach
             if cascade:
-                reach *= 1.0 - gain[g]
+                reach *= 1.0 - gain
             rank += 1
     return credit
 
 
 @kernel(inner=True)
-def _sort_into_grades(scores, grades, n_grades, k, documents, by_grade, above, tails):
+def _sort_into_grades(scores, grades, start, stop, n_grades, k, documents, by_grade, above, tails):
     """List the documents of each grade by score, with what the tail needs; scores are multiplied by 2 / N.
 
-    ``above[g, c, h]`` counts the documents of grade h with a higher score than the c-th of grade g (of equal score: if h is
-    higher). The first entry of the table of grades a > b in `tails` is the value of their pairs in order of score.
+    ``above[g * (k + 1) + c, h]`` counts the documents of grade h with a higher score than the c-th of grade g (of equal score:
+    if h is higher). The first entry of the table of grades a > b in `tails` is the value of their pairs in order of score.
     """
-    keys, members, sums = documents
-    counts, begins, seen = by_grade
-    width = tails.shape[1]
-    counts[:] = 0
-    for i in range(grades.shape[0]):
+    keys, sums, members = documents[0][0], documents[0][1], documents[1][0]
+    counts, begins, seen = by_grade[0], by_grade[1], by_grade[2]
+    width = above.shape[0] // above.shape[1]
+    for g in range(counts.shape[0]):
+        counts[g] = 0
+    for i in range(start, stop):
         counts[grades[i]] += 1
     begins[0] = 0
     pairs = 0
@@ -163,32 +175,35 @@ def _sort_into_grades(scores, grades, n_grades, k, documents, by_grade, above, t
         seen[g] = 0
         sums[begins[g] + g] = 0.0
         for h in range(g):
-            tails[g, 0, h * width] = 0.0
+            tails[g * width, h * width] = 0.0
     for g in range(n_grades, counts.shape[0]):
-        begins[g] = grades.shape[0]
+        begins[g] = stop - start
         sums[begins[g] + g - 1] = sums[begins[g] + g] = 0.0
     scale = 2.0 / pairs
-    for i in range(grades.shape[0]):
+    for i in range(start, stop):
         g = grades[i]
         c = seen[g]
         key = scale * scores[i]
         place = begins[g] + c
-        keys[place], members[place] = key, i
+        keys[place], members[place] = key, i - start
         sums[place + g + 1] = sums[place + g] + key
         for h in range(g):
-            tails[g, 0, h * width] += sums[begins[h] + h + seen[h]] - seen[h] * key
+            tails[g * width, h * width] += sums[begins[h] + h + seen[h]] - seen[h] * key
         if c < k:
             for h in range(n_grades):
-                above[g, c, h] = seen[h]
+                above[g * width + c, h] = seen[h]
         seen[g] = c + 1
 
 
 @kernel(inner=True)
 def _fill_tails(documents, by_grade, n_grades, k, above, tails):
-    """Complete ``tails[a, c_a, b * (k + 1) + c_b]``: value of the pairs of a and b by score, without the first c documents."""
-    keys, _, sums = documents
-    counts, begins, _ = by_grade
-    width = tails.shape[1]
+    """Complete `tails`, the value of the pairs of each two grades by score, without the first documents of both.
+
+    ``tails[a * (k + 1) + c_a, b * (k + 1) + c_b]`` is that of grades a > b without c_a and c_b documents.
+    """
+    keys, sums = documents[0][0], documents[0][1]
+    counts, begins = by_grade[0], by_grade[1]
+    width = above.shape[0] // above.shape[1]
     for a in range(1, n_grades):
         sums_a = sums[begins[a] + a : begins[a + 1] + a + 1]
         most_a = min(counts[a], k)
@@ -196,52 +211,50 @@ def _fill_tails(documents, by_grade, n_grades, k, above, tails):
             sums_b = sums[begins[b] + b : begins[b + 1] + b + 1]
             first = b * width
             for c in range(most_a):
-                ahead = above[a, c, b]
-                tails[a, c + 1, first] = tails[a, c, first] - (sums_b[ahead] - ahead * keys[begins[a] + c])
+                ahead = above[a * width + c, b]
+                tails[a * width + c + 1, first] = tails[a * width + c, first] - (sums_b[ahead] - ahead * keys[begins[a] + c])
             for j in range(min(counts[b], k)):
-                key, ahead = keys[begins[b] + j], above[b, j, a]
+                key, ahead = keys[begins[b] + j], above[b * width + j, a]
                 for c in range(min(most_a, k - j - 1) + 1):
                     behind = max(c, ahead)
                     passed = (counts[a] - behind) * key - (sums_a[counts[a]] - sums_a[behind])
-                    tails[a, c, first + j + 1] = tails[a, c, first + j] - passed
+                    tails[a * width + c, first + j + 1] = tails[a * width + c, first + j] - passed
 
 
 @kernel(inner=True)
-def _fill_cells(documents, by_grade, depth, cells, powers, tails, by_cell, cascade):
+def _fill_cells(documents, by_grade, n_cells, counts, sources, powers, tails, by_cell, cascade):
     """Prepare for each cell what depends on the counts of the inner grades alone.
 
     For the steps into it: the score of the document, the value of the pairs that it passes within these grades (-inf if there
     is no such document) and the chance that a reader gets there. For the cell: the chance to read on, the value of the tail.
     """
-    keys, _, sums = documents
-    n, begins, _ = by_grade
-    ends, counts, sources, _ = cells
-    step_keys, step_values, step_chances, chances, cell_tails = by_cell
-    width = tails.shape[1]
+    keys, sums = documents[0][0], documents[0][1]
+    n, begins = by_grade[0], by_grade[1]
+    width = powers.shape[1]
     n_0, n_1, n_2 = n[0], n[1], n[2]
     begin_1, begin_2 = begins[1], begins[2]
     total_1, total_2 = sums[begins[2] + 1], sums[begins[3] + 2]
-    for cell in range(np.uintp(ends[depth])):
+    for cell in range(np.uintp(n_cells)):
         c_0, c_1, c_2 = counts[0, cell], counts[1, cell], counts[2, cell]
-        step_values[0, cell] = step_values[1, cell] = step_values[2, cell] = -np.inf
+        by_cell[_VALUES, cell] = by_cell[_VALUES + 1, cell] = by_cell[_VALUES + 2, cell] = -np.inf
         if c_0 > n_0 or c_1 > n_1 or c_2 > n_2:
             continue
         rest_1, rest_2 = total_1 - sums[begin_1 + 1 + c_1], total_2 - sums[begin_2 + 2 + c_2]
         if c_0 > 0:
             key = keys[c_0 - 1]
-            step_keys[0, cell], step_values[0, cell] = key, (n_1 - c_1 + n_2 - c_2) * key - rest_1 - rest_2
+            by_cell[_KEYS, cell], by_cell[_VALUES, cell] = key, (n_1 - c_1 + n_2 - c_2) * key - rest_1 - rest_2
         if c_1 > 0:
             key = keys[begin_1 + c_1 - 1]
-            step_keys[1, cell], step_values[1, cell] = key, (n_2 - c_2) * key - rest_2
+            by_cell[_KEYS + 1, cell], by_cell[_VALUES + 1, cell] = key, (n_2 - c_2) * key - rest_2
         if c_2 > 0:
-            step_keys[2, cell], step_values[2, cell] = keys[begin_2 + c_2 - 1], 0.0
-        cell_tails[cell] = tails[1, c_1, c_0]
+            by_cell[_KEYS + 2, cell], by_cell[_VALUES + 2, cell] = keys[begin_2 + c_2 - 1], 0.0
+        by_cell[_TAIL, cell] = tails[width + c_1, c_0]
         if n_2 > 0:
-            cell_tails[cell] += tails[2, c_2, c_0] + tails[2, c_2, width + c_1]
+            by_cell[_TAIL, cell] += tails[2 * width + c_2, c_0] + tails[2 * width + c_2, width + c_1]
         if cascade:
-            chances[cell] = powers[0, c_0] * powers[1, c_1] * powers[2, c_2]
+            by_cell[_CHANCE, cell] = powers[0, c_0] * powers[1, c_1] * powers[2, c_2]
             for g in range(_INNER):
-                step_chances[g, cell] = chances[sources[g, cell]]
+                by_cell[_CHANCES + g, cell] = by_cell[_CHANCE, sources[g, cell]]
 
 
 @kernel(by_address=True)
@@ -257,41 +270,34 @@ def find(block):
     for q in range(starts.shape[0] - 1):
         longest = max(longest, starts[q + 1] - starts[q])
         most_grades = max(most_grades, grade_starts[q + 1] - grade_starts[q])
-    lattice = block.lattice
-    workspace = _make_workspace(longest, most_grades, k, lattice)
-    documents, by_grade, (above, tails, tail_sums), levels, (worth, powers), by_cell, value = workspace
-    _, cells = lattice
-    counts, _, _ = by_grade
+    sizes, firsts, previous = block.block_sizes, block.block_firsts, block.block_previous
+    ends, cell_counts, sources, discounts = block.cell_ends, block.cell_counts, block.cell_sources, block.cell_discounts
+    workspace = _make_workspace(longest, most_grades, k, ends[k], firsts[firsts.shape[0] - 1])
+    documents, by_grade, above, tails, tail_sums, levels, powers, by_cell, all_values = workspace
+    worth, value = levels[4], all_values[0]
     for q in range(starts.shape[0] - 1):
-        gain = gains[grade_starts[q] : grade_starts[q + 1]]
-        n_grades = gain.shape[0]
-        some_grades, chosen = grades[starts[q] : starts[q + 1]], ranking[starts[q] : starts[q + 1]]
-        depth = min(k, some_grades.shape[0])
-        _sort_into_grades(scores[starts[q] : starts[q + 1]], some_grades, n_grades, depth, documents, by_grade, above, tails)
+        start, stop, first_gain = starts[q], starts[q + 1], grade_starts[q]
+        n_grades, depth = grade_starts[q + 1] - first_gain, min(k, stop - start)
+        _sort_into_grades(scores, grades, start, stop, n_grades, depth, documents, by_grade, above, tails)
         _fill_tails(documents, by_grade, n_grades, depth, above, tails)
-        ideal = ideal_credit(counts[:n_grades], gain, discount, depth, cascade)
+        ideal = ideal_credit(by_grade, n_grades, gains, first_gain, discount, depth, cascade)
         for g in range(n_grades):
-            worth[g] = gain[g] / ideal
+            gain = gains[first_gain + g]
+            worth[g] = gain / ideal
             if cascade:
                 for c in range(depth):
-                    powers[g, c + 1] = powers[g, c] * (1.0 - gain[g])
-        _fill_cells(documents, by_grade, depth, cells, powers, tails, by_cell, cascade)
+                    powers[g, c + 1] = powers[g, c] * (1.0 - gain)
+        _fill_cells(documents, by_grade, ends[depth], cell_counts, sources, powers, tails, by_cell, cascade)
         best_block = _best_block(
-            documents,
-            by_grade,
-            n_grades,
-            k,
-            depth,
-            lattice,
-            (tails, tail_sums),
-            levels,
-            (worth, powers),
-            by_cell,
-            cascade,
-            value,
+            *(documents, by_grade, n_grades, k, depth),
+            *(sizes, firsts, previous, ends, cell_counts, sources, discounts),
+            *(tails, tail_sums, levels, powers, by_cell, cascade, value),
         )
-        _trace_back(best_block, documents, by_grade, n_grades, depth, lattice, (worth, powers), discount, value, chosen)
-        _append_tail(some_grades, n_grades, by_grade, depth, chosen)
+        _trace_back(
+            *(best_block, documents, by_grade, n_grades, depth, firsts, previous, cell_counts, sources),
+            *(worth, powers, discount, value, start, ranking),
+        )
+        _append_tail(grades, start, stop, n_grades, by_grade, depth, ranking)
 
 
 @kernel(inner=True)
@@ -309,20 +315,23 @@ def _step_to_block(value, source, target, n_cells, passing, credit, discounts, p
 
 
 @kernel(inner=True)
-def _step_within_block(value, target, n_cells, rest, rest_sum, reach, worth, placed, cells, by_cell, cascade):
+def _step_within_block(value, target, n_cells, rest, rest_sum, reach, worth, placed, sources, discounts, by_cell, cascade):
     """Place documents of the inner grades, in order of the cells, and so of their sums."""
-    _, _, sources, discounts = cells
-    keys, values, chances, _, _ = by_cell
     target, placed = np.uintp(target), np.uintp(placed)
     worth_0, worth_1, worth_2 = worth[0] * reach, worth[1] * reach, worth[2] * reach
     for cell in range(np.uintp(1), np.uintp(n_cells)):
         discount = discounts[placed, cell]
         credit_0, credit_1, credit_2 = worth_0 * discount, worth_1 * discount, worth_2 * discount
         if cascade:
-            credit_0, credit_1, credit_2 = credit_0 * chances[0, cell], credit_1 * chances[1, cell], credit_2 * chances[2, cell]
-        for_0 = value[target + np.uintp(sources[0, cell])] + (values[0, cell] + rest * keys[0, cell] - credit_0)
-        for_1 = value[target + np.uintp(sources[1, cell])] + (values[1, cell] + rest * keys[1, cell] - credit_1)
-        for_2 = value[target + np.uintp(sources[2, cell])] + (values[2, cell] + rest * keys[2, cell] - credit_2)
+            credit_0 *= by_cell[_CHANCES, cell]
+            credit_1 *= by_cell[_CHANCES + 1, cell]
+            credit_2 *= by_cell[_CHANCES + 2, cell]
+        step_0 = by_cell[_VALUES, cell] + rest * by_cell[_KEYS, cell] - credit_0
+        step_1 = by_cell[_VALUES + 1, cell] + rest * by_cell[_KEYS + 1, cell] - credit_1
+        step_2 = by_cell[_VALUES + 2, cell] + rest * by_cell[_KEYS + 2, cell] - credit_2
+        for_0 = value[target + np.uintp(sources[0, cell])] + step_0
+        for_1 = value[target + np.uintp(sources[1, cell])] + step_1
+        for_2 = value[target + np.uintp(sources[2, cell])] + step_2
         best = value[target + cell] + rest_sum
         best = for_0 if for_0 > best else best
         best = for_1 if for_1 > best else best
@@ -331,19 +340,35 @@ def _step_within_block(value, target, n_cells, rest, rest_sum, reach, worth, pla
 
 
 @kernel(inner=True)
-def _best_block(documents, by_grade, n_grades, k, depth, lattice, tables, levels, credits, by_cell, cascade, value):
-    """Fill the lattice; return the block of the best path, and leave its counts in the third array of `by_grade`."""
-    keys, _, sums = documents
-    counts, begins, best_counts = by_grade
-    (sizes, firsts, previous), cells = lattice
-    ends, cell_counts, _, discounts = cells
-    tails, tail_sums = tables
-    worth, powers = credits
-    _, _, _, chances, cell_tails = by_cell
-    count, left, start = levels[0][0], levels[0][1], levels[0][2]
+def _best_block(
+    documents,
+    by_grade,
+    n_grades,
+    k,
+    depth,
+    sizes,
+    firsts,
+    previous,
+    ends,
+    cell_counts,
+    sources,
+    discounts,
+    tails,
+    tail_sums,
+    levels,
+    powers,
+    by_cell,
+    cascade,
+    value,
+):
+    """Fill the lattice; return the block of the best path, and leave its counts in the third row of `by_grade`."""
+    keys, sums = documents[0][0], documents[0][1]
+    counts, begins, best_counts = by_grade[0], by_grade[1], by_grade[2]
+    chances, cell_tails = by_cell[_CHANCE], by_cell[_TAIL]
+    count, left, start = by_grade[3], by_grade[4], by_grade[5]
     # Of the grades from g on: documents not placed and the sum of their scores, value of their tail, chance to read on.
-    rest, rest_sum, tail, reach = levels[1][0], levels[1][1], levels[1][2], levels[1][3]
-    width, missing = tails.shape[1], k - depth
+    rest, rest_sum, tail, reach, worth = levels[0], levels[1], levels[2], levels[3], levels[4]
+    width, missing = powers.shape[1], k - depth
     highest = max(n_grades, _INNER)
     left[highest], rest[highest], rest_sum[highest], tail[highest], reach[highest] = k, 0.0, 0.0, 0.0, 1.0
     for i in range(tail_sums.shape[1]):
@@ -361,7 +386,7 @@ def _best_block(documents, by_grade, n_grades, k, depth, lattice, tables, levels
             reach[g] = reach[g + 1] * powers[g, c]
             tail[g] = tail[g + 1] + tail_sums[g + 1, g * width + c]
             for i in range(np.uintp(g * width)):
-                tail_sums[np.uintp(g), i] = tail_sums[np.uintp(g + 1), i] + tails[np.uintp(g), np.uintp(c), i]
+                tail_sums[np.uintp(g), i] = tail_sums[np.uintp(g + 1), i] + tails[np.uintp(g * width + c), i]
         block = start[_INNER]
         layer = left[_INNER] - missing
         placed, n_cells, target = depth - layer, ends[layer], firsts[block]
@@ -379,9 +404,8 @@ def _best_block(documents, by_grade, n_grades, k, depth, lattice, tables, levels
         if is_first:
             for i in range(n_cells):
                 value[target + i] = 0.0 if i == 0 else -np.inf
-        _step_within_block(
-            value, target, n_cells, rest[_INNER], rest_sum[_INNER], reach[_INNER], worth, placed, cells, by_cell, cascade
-        )
+        above = rest[_INNER], rest_sum[_INNER], reach[_INNER]
+        _step_within_block(value, target, n_cells, *above, worth, placed, sources, discounts, by_cell, cascade)
         most = tail[_INNER]  # tails are longest without documents of the grade in the top
         for g in range(_INNER):
             most += tail_sums[_INNER, g * width]
@@ -408,12 +432,26 @@ def _best_block(documents, by_grade, n_grades, k, depth, lattice, tables, levels
 
 
 @kernel(inner=True)
-def _trace_back(block, documents, by_grade, n_grades, depth, lattice, credits, discount, value, chosen):
+def _trace_back(
+    block,
+    documents,
+    by_grade,
+    n_grades,
+    depth,
+    firsts,
+    previous,
+    cell_counts,
+    sources,
+    worth,
+    powers,
+    discount,
+    value,
+    start,
+    ranking,
+):
     """Follow the best path backwards: at each state, the step of largest value was taken."""
-    keys, members, sums = documents
-    counts, begins, count = by_grade
-    (_, firsts, previous), (_, cell_counts, sources, _) = lattice
-    worth, powers = credits
+    keys, sums, members = documents[0][0], documents[0][1], documents[1][0]
+    counts, begins, count = by_grade[0], by_grade[1], by_grade[2]
     cell = 0
     while cell_counts[0, cell] != count[0] or cell_counts[1, cell] != count[1] or cell_counts[2, cell] != count[2]:
         cell += 1
@@ -438,21 +476,21 @@ def _trace_back(block, documents, by_grade, n_grades, depth, lattice, credits, d
         else:
             block = previous[block, step]
         count[step] -= 1
-        chosen[rank] = members[begins[step] + count[step]]
+        ranking[start + rank] = members[begins[step] + count[step]]
 
 
 @kernel(inner=True)
-def _append_tail(grades, n_grades, by_grade, depth, chosen):
+def _append_tail(grades, start, stop, n_grades, by_grade, depth, ranking):
     """Append the documents that are not in the top to the ranking, in order of score."""
-    _, _, in_top = by_grade
+    in_top = by_grade[2]
     for g in range(n_grades):
         in_top[g] = 0
-    for rank in range(depth):
-        in_top[grades[chosen[rank]]] += 1
-    rank = depth
-    for i in range(grades.shape[0]):
+    for place in range(start, start + depth):
+        in_top[grades[start + ranking[place]]] += 1
+    place = start + depth
+    for i in range(start, stop):
         if in_top[grades[i]] > 0:
             in_top[grades[i]] -= 1
         else:
-            chosen[rank] = i
-            rank += 1
+            ranking[place] = i - start
+            place += 1

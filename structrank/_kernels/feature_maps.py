@@ -101,7 +101,7 @@ def share_ties(block):
 def values(block):
     """Compute w.(phi(y) - phi(y*)) + loss (none for predictions) of each query; never negative, as y* itself has 0."""
     scores, starts, coefficients, losses = block.scores, block.starts, block.coefficients, block.losses
-    for q in range(losses.shape[0]):
+    for q in range(starts.shape[0] - 1):
         some, weights = scores[starts[q] : starts[q + 1]], coefficients[starts[q] : starts[q + 1]]
         total = 0.0 if block.settings[2] else losses[q]
         for i in range(some.shape[0]):

@@ -50,7 +50,7 @@ def auc(block):
         Labels of the same documents as numbers 0, 1, ... within each query.
     """
     scores, starts, grades, coefficients, losses = block.scores, block.starts, block.grades, block.coefficients, block.losses
-    for q in range(losses.shape[0]):
+    for q in range(starts.shape[0] - 1):
         start, stop = starts[q], starts[q + 1]
         n_grades = 0
         for i in range(start, stop):
@@ -107,20 +107,21 @@ def _make_counts(grade_starts):
     most = 0
     for q in range(grade_starts.shape[0] - 1):
         most = max(most, grade_starts[q + 1] - grade_starts[q])
-    return np.empty(most, np.int64), np.empty(most, np.int64)
+    return np.empty((2, most), np.int64)
 
 
 @kernel(inner=True)
-def _count_grades(grades, counts, higher):
+def _count_grades(grades, start, stop, n_grades, counts):
     """Count the documents of each grade and of all higher grades; return the number of pairs with different grades."""
-    counts[:] = 0
-    for i in range(grades.shape[0]):
-        counts[grades[i]] += 1
+    for g in range(n_grades):
+        counts[0, g] = 0
+    for i in range(start, stop):
+        counts[0, grades[i]] += 1
     pairs, above = 0, 0
-    for g in range(counts.shape[0] - 1, -1, -1):
-        higher[g] = above
-        pairs += above * counts[g]
-        above += counts[g]
+    for g in range(n_grades - 1, -1, -1):
+        counts[1, g] = above
+        pairs += above * counts[0, g]
+        above += counts[0, g]
     return pairs
 
 
@@ -132,20 +133,18 @@ def top_losses(block):
     """
     starts, grades, grade_starts, ranking = block.starts, block.grades, block.grade_starts, block.ranking
     gains, losses, discount, k, cascade = block.gains, block.losses, block.table[0], block.settings[0], block.settings[1] == 1
-    all_counts, all_higher = _make_counts(grade_starts)
-    for q in range(losses.shape[0]):
-        gain = gains[grade_starts[q] : grade_starts[q + 1]]
-        some_grades, chosen = grades[starts[q] : starts[q + 1]], ranking[starts[q] : starts[q + 1]]
-        depth = min(k, some_grades.shape[0])
-        counts, higher = all_counts[: gain.shape[0]], all_higher[: gain.shape[0]]
-        _count_grades(some_grades, counts, higher)
+    counts = _make_counts(grade_starts)
+    for q in range(starts.shape[0] - 1):
+        start, first_gain, n_grades = starts[q], grade_starts[q], grade_starts[q + 1] - grade_starts[q]
+        depth = min(k, starts[q + 1] - start)
+        _count_grades(grades, start, starts[q + 1], n_grades, counts)
         credit, reach = 0.0, 1.0
         for rank in range(depth):
-            g = some_grades[chosen[rank]]
-            credit += gain[g] * discount[rank] * reach
+            gain = gains[first_gain + grades[start + ranking[start + rank]]]
+            credit += gain * discount[rank] * reach
             if cascade:
-                reach *= 1.0 - gain[g]
-        losses[q] = 1.0 - credit / ideal_credit(counts, gain, discount, depth, cascade)
+                reach *= 1.0 - gain
+        losses[q] = 1.0 - credit / ideal_credit(counts, n_grades, gains, first_gain, discount, depth, cascade)
 
 
 @kernel(by_address=True)
@@ -153,17 +152,16 @@ def pair_losses(block):
     """Compute the fraction of wrong pairs of different grades of each ranking."""
     starts, grades, grade_starts, ranking = block.starts, block.grades, block.grade_starts, block.ranking
     losses = block.losses
-    all_counts, all_higher = _make_counts(grade_starts)
-    for q in range(losses.shape[0]):
-        n_grades = grade_starts[q + 1] - grade_starts[q]
-        some_grades, chosen = grades[starts[q] : starts[q + 1]], ranking[starts[q] : starts[q + 1]]
-        counts, higher = all_counts[:n_grades], all_higher[:n_grades]
-        pairs = _count_grades(some_grades, counts, higher)
+    counts = _make_counts(grade_starts)
+    for q in range(starts.shape[0] - 1):
+        start, stop, n_grades = starts[q], starts[q + 1], grade_starts[q + 1] - grade_starts[q]
+        pairs = _count_grades(grades, start, stop, n_grades, counts)
         tree = np.zeros(n_grades + 1, np.int64)
         wrong = 0
-        for rank in range(chosen.shape[0]):
-            wrong += _count_below(tree, some_grades[chosen[rank]])
-            _add(tree, some_grades[chosen[rank]])
+        for place in range(start, stop):
+            grade = grades[start + ranking[place]]
+            wrong += _count_below(tree, grade)
+            _add(tree, grade)
         losses[q] = wrong / pairs
 
 
@@ -176,17 +174,14 @@ def partial_order(block):
     """
     starts, grades, grade_starts, ranking = block.starts, block.grades, block.grade_starts, block.ranking
     coefficients = block.coefficients
-    all_counts, all_higher = _make_counts(grade_starts)
+    counts = _make_counts(grade_starts)
     for q in range(starts.shape[0] - 1):
-        n_grades = grade_starts[q + 1] - grade_starts[q]
-        some_grades, chosen = grades[starts[q] : starts[q + 1]], ranking[starts[q] : starts[q + 1]]
-        some_coefficients = coefficients[starts[q] : starts[q + 1]]
-        counts, higher = all_counts[:n_grades], all_higher[:n_grades]
-        scale = 2.0 / _count_grades(some_grades, counts, higher)
-        for rank in range(chosen.shape[0]):
-            i = chosen[rank]
-            some_coefficients[i] = scale * (higher[some_grades[i]] - rank)
-            higher[some_grades[i]] += 1  # a document of the same grade does not count
+        start, stop, n_grades = starts[q], starts[q + 1], grade_starts[q + 1] - grade_starts[q]
+        scale = 2.0 / _count_grades(grades, start, stop, n_grades, counts)
+        for rank in range(stop - start):
+            i = start + ranking[start + rank]
+            coefficients[i] = scale * (counts[1, grades[i]] - rank)
+            counts[1, grades[i]] += 1  # a document of the same grade does not count
 
 
 @kernel(by_address=True)
@@ -194,16 +189,14 @@ def permutation(block):
     """Weight each document by A(rank) minus the mean of A over the ideal ranks of its grade."""
     starts, grades, grade_starts, ranking = block.starts, block.grades, block.grade_starts, block.ranking
     decay, decay_sums, coefficients = block.table[2], block.table[3], block.coefficients
-    all_counts, all_higher = _make_counts(grade_starts)
+    counts = _make_counts(grade_starts)
     for q in range(starts.shape[0] - 1):
-        n_grades = grade_starts[q + 1] - grade_starts[q]
-        some_grades, chosen = grades[starts[q] : starts[q + 1]], ranking[starts[q] : starts[q + 1]]
-        counts, higher = all_counts[:n_grades], all_higher[:n_grades]
-        _count_grades(some_grades, counts, higher)
-        for rank in range(chosen.shape[0]):
-            g = some_grades[chosen[rank]]
-            mean = (decay_sums[higher[g] + counts[g]] - decay_sums[higher[g]]) / counts[g]
-            coefficients[starts[q] + chosen[rank]] = decay[rank] - mean
+        start, stop, n_grades = starts[q], starts[q + 1], grade_starts[q + 1] - grade_starts[q]
+        _count_grades(grades, start, stop, n_grades, counts)
+        for rank in range(stop - start):
+            i = start + ranking[start + rank]
+            own, above = counts[0, grades[i]], counts[1, grades[i]]
+            coefficients[i] = decay[rank] - (decay_sums[above + own] - decay_sums[above]) / own
 
 
 @kernel(by_address=True)

@@ -27,7 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structrank._kernels.sorting import make_workspace, sort_descending
+from structrank._kernels import sorting
+from structrank._kernels.sorting import sort_descending
 from structrank._support.compile import kernel
 
 # Kinds of measures: none (all pairs have weight 1), discounted gains, average precision, reciprocal rank.
@@ -127,10 +128,9 @@ def prepare_swaps(kind, cut, discounts, gains, n, upper, lower):
     return n
 
 
-@kernel
-def workspace(longest):
+def make_workspace(longest):
     """Allocate the workspace of one query: numbers, integers, and a workspace for sorting."""
-    return np.empty((7, longest)), np.empty((4, longest + 1), np.int64), make_workspace(longest, np.int64)
+    return np.empty((7, longest)), np.empty((4, longest + 1), np.int64), sorting.make_workspace(longest, np.int64)
 
 
 @kernel(inner=True)
@@ -316,13 +316,14 @@ def _push_to_ideal(plan, first, n, groups, gains, upper, lower, force, order, pl
     return pairs
 
 
-@kernel
 def add_lambdas(scores, plan, factor, lambdas, curvatures):
     """Add ``factor`` times the lambdas of all queries; return the number of effective pairs."""
-    longest = 0
-    for q in range(plan.scales.shape[0]):
-        longest = max(longest, plan.indptr[q + 1] - plan.indptr[q])
-    buffers = workspace(longest)
+    longest = np.diff(plan.indptr).max(initial=0)
+    return _add_lambdas(scores, plan, factor, lambdas, curvatures, make_workspace(longest))
+
+
+@kernel
+def _add_lambdas(scores, plan, factor, lambdas, curvatures, buffers):
     pairs = 0
     for q in range(plan.scales.shape[0]):
         start, stop = plan.indptr[q], plan.indptr[q + 1]

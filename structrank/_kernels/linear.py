@@ -1,21 +1,22 @@
 """Scores ``X @ w`` and slopes ``X.T @ c`` over rows of a dense or CSR matrix.
 
-A matrix is passed as a tuple: ``(X,)``, or ``(data, indices, indptr)`` of CSR. Sums are accumulated in float64 whatever the
-type of X.
+A matrix is passed as two arguments: ``X, None``, or ``None, (data, indices, indptr)`` of CSR. numba leaves out the branch of an
+argument that is None. Document i is row ``rows[i]``, or ``i - base`` if `rows` is empty. Sums are accumulated in float64
+whatever the type of X.
+
+Slices and tuples of arrays take long to compile: functions take whole arrays and the position from which to read.
 """
 
 import numpy as np
-from numba.extending import overload
 
 from structrank._support.compile import REORDER, kernel
 
 
-@kernel(fastmath=REORDER)
-def _dense_scores(X, rows, first, w, out):
-    """Write ``X[rows] @ w`` to `out`; without `rows`, those from `first` on."""
+@kernel(inner=True, fastmath=REORDER)
+def _dense_scores(X, base, rows, first, w, out):
     # Row by row, for sequential access: this is where X is read from memory.
     for i in range(out.shape[0]):
-        x = X[np.uintp(rows[i] if rows.shape[0] else first + i)]
+        x = X[np.uintp(rows[first + i] if rows.shape[0] else first + i - base)]
         total = 0.0
         for j in range(X.shape[1]):
             total += x[j] * w[j]
@@ -23,11 +24,11 @@ def _dense_scores(X, rows, first, w, out):
 
 
 @kernel(inner=True, fastmath=REORDER)
-def _dense_slope(X, rows, first, coefficients, numbers, factors, out):
-    """Add to `out` the sum of ``coefficients[i] * X[rows[i]]``; `numbers` and `factors` are workspaces."""
+def _dense_slope(X, base, rows, first, coefficients, start, stop, numbers, factors, out):
+    """Add the sum of the rows of the documents from `start` to `stop`, times their coefficients, to `out`."""
     n = 0
-    for i in range(coefficients.shape[0]):
-        numbers[n] = rows[i] if rows.shape[0] else first + i
+    for i in range(start, stop):
+        numbers[n] = rows[first + i] if rows.shape[0] else first + i - base
         factors[n] = coefficients[i]
         n += coefficients[i] != 0.0
     # Eight rows at a time: the sum is loaded and stored an eighth as often.
@@ -45,10 +46,11 @@ def _dense_slope(X, rows, first, coefficients, numbers, factors, out):
 
 
 # Views of the sparse rows and unsigned columns save bounds checks at every stored entry.
-@kernel(fastmath=REORDER)
-def _sparse_scores(data, indices, indptr, rows, first, w, out):
+@kernel(inner=True, fastmath=REORDER)
+def _sparse_scores(csr, base, rows, first, w, out):
+    data, indices, indptr = csr
     for i in range(out.shape[0]):
-        row = rows[i] if rows.shape[0] else first + i
+        row = rows[first + i] if rows.shape[0] else first + i - base
         values, columns = data[indptr[row] : indptr[row + 1]], indices[indptr[row] : indptr[row + 1]]
         total = 0.0
         for j in range(values.shape[0]):
@@ -57,89 +59,59 @@ def _sparse_scores(data, indices, indptr, rows, first, w, out):
 
 
 @kernel(inner=True, fastmath=REORDER)
-def _sparse_slope(data, indices, indptr, rows, first, coefficients, out):
-    for i in range(coefficients.shape[0]):
+def _sparse_slope(csr, base, rows, first, coefficients, start, stop, out):
+    data, indices, indptr = csr
+    for i in range(start, stop):
         coefficient = coefficients[i]
         if coefficient != 0.0:
-            row = rows[i] if rows.shape[0] else first + i
+            row = rows[first + i] if rows.shape[0] else first + i - base
             values, columns = data[indptr[row] : indptr[row + 1]], indices[indptr[row] : indptr[row + 1]]
             for j in range(values.shape[0]):
                 out[np.uintp(columns[j])] += coefficient * values[j]
 
 
-def scores(matrix, rows, first, w, out):
-    """Write the scores of ``out.shape[0]`` rows to `out`: those in `rows`, or from `first` on if `rows` is empty."""
-    write = _dense_scores if len(matrix) == 1 else _sparse_scores
-    write(*matrix, rows, first, w, out)
+@kernel
+def scores(X, csr, base, rows, first, w, out):
+    """Write the scores of ``out.shape[0]`` documents, from number `first` on, to `out`."""
+    if X is not None:
+        _dense_scores(X, base, rows, first, w, out)
+    if csr is not None:
+        _sparse_scores(csr, base, rows, first, w, out)
 
 
-@overload(scores, inline="always")
-def _choose_scores(matrix, rows, first, w, out):
-    if len(matrix) == 1:
-        return lambda matrix, rows, first, w, out: _dense_scores(matrix[0], rows, first, w, out)
-    return lambda matrix, rows, first, w, out: _sparse_scores(matrix[0], matrix[1], matrix[2], rows, first, w, out)
-
-
-def _slope(matrix, rows, first, coefficients, numbers, factors, out):
-    raise NotImplementedError  # overloaded by `_choose_slope` in compiled code
-
-
-@overload(_slope, inline="always")
-def _choose_slope(matrix, rows, first, coefficients, numbers, factors, out):
-    if len(matrix) == 1:
-        return lambda matrix, rows, first, coefficients, numbers, factors, out: _dense_slope(
-            matrix[0], rows, first, coefficients, numbers, factors, out
-        )
-    return lambda matrix, rows, first, coefficients, numbers, factors, out: _sparse_slope(
-        matrix[0], matrix[1], matrix[2], rows, first, coefficients, out
-    )
+def make_workspace(n_docs):
+    """Allocate the two workspaces of `add_slopes`, for a block of up to n documents."""
+    return np.empty(n_docs + 8, np.int64), np.empty(n_docs + 8)
 
 
 @kernel
-def add_slopes(matrix, rows, first, coefficients, starts, slots, out):
-    """Add to ``out[slots[q]]`` the sum of coefficient times row over the documents of each query q.
+def add_slopes(X, csr, base, rows, first, coefficients, starts, slots, first_query, numbers, factors, out):
+    """Add the sum of coefficient times row, over the documents of each query of a block, to the slot of the query.
 
     Parameters
     ----------
-    matrix, rows, first
-        As for `scores`.
-    coefficients : (n_docs,) array
-        Slopes skip documents of coefficient 0.
+    X, csr, base, rows
+        See above.
+    first : int
+        Number of the first document of the block.
+    coefficients : (n_docs,) array or longer
+        Of the documents of the block. Documents of coefficient 0 are skipped.
     starts : (n_queries + 1,) array
-    slots : (n_queries,) array
+        Start of each query within the block.
+    slots : array
+        From `first_query` on, the slot of each query.
+    numbers, factors
+        From `make_workspace`.
     out : (n_slots, n_features) array
     """
-    n = coefficients.shape[0]
-    numbers, factors = np.empty(n + 8, np.int64), np.empty(n + 8)
+    n_queries = starts.shape[0] - 1
     q = 0
-    while q < slots.shape[0]:
+    while q < n_queries:
         # Neighbours with the same slot form one sum, which is faster for short queries.
-        first_query = q
-        while q < slots.shape[0] and slots[q] == slots[first_query]:
+        start, slot = starts[q], slots[first_query + q]
+        while q < n_queries and slots[first_query + q] == slot:
             q += 1
-        start, stop = starts[first_query], starts[q]
-        some_rows = rows[start:stop] if rows.shape[0] else rows
-        _slope(matrix, some_rows, first + start, coefficients[start:stop], numbers, factors, out[slots[first_query]])
-
-
-@kernel(inner=True, fastmath=REORDER)
-def _sum_of_zeros(values, zero):
-    """Return the sum of 0 times each value: 0, or nan if a value is not finite."""
-    total = zero
-    for i in range(values.shape[0]):
-        total += zero * values[i]
-    return total
-
-
-@kernel
-def first_not_finite(values):
-    """Return the position of the first nan or infinity in a 1-d array, -1 if there is none."""
-    # A sum checks a whole block without a branch per value; only a block that fails is searched.
-    zero = values.dtype.type(0)
-    for start in range(0, values.shape[0], 4096):
-        block = values[start : start + 4096]
-        if np.isnan(_sum_of_zeros(block, zero)):
-            for i in range(block.shape[0]):
-                if not abs(block[i]) < np.inf:
-                    return start + i
-    return -1
+        if X is not None:
+            _dense_slope(X, base, rows, first, coefficients, start, starts[q], numbers, factors, out[slot])
+        if csr is not None:
+            _sparse_slope(csr, base, rows, first, coefficients, start, starts[q], out[slot])

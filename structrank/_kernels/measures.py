@@ -9,14 +9,16 @@ without equal neighbours disable the averaging.
 
 import numpy as np
 
-from structrank._kernels.sorting import make_workspace, sort_descending
+from structrank._kernels.sorting import sort_descending
 from structrank._support.compile import kernel
 
 
 @kernel
-def rank_queries(keys, indptr, order, sorted_keys):
-    """Sort each query by decreasing key, equal keys in the order of `order`; write the sorted keys."""
-    workspace = make_workspace(keys.shape[0], order.dtype)
+def rank_queries(keys, indptr, order, sorted_keys, workspace):
+    """Sort each query by decreasing key, equal keys in the order of `order`; write the sorted keys.
+
+    `workspace` is from `structrank._kernels.sorting.make_workspace`.
+    """
     for place in range(order.shape[0]):
         sorted_keys[place] = keys[order[place]]
     for q in range(indptr.shape[0] - 1):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from structrank._kernels.lambdas import query_lambdas, workspace
+from structrank._kernels.lambdas import make_workspace, query_lambdas
 from structrank._support.compile import REORDER, kernel
 
 # Constants of Adam, as published: decay of the two running means, and the term that keeps the quotient finite.
@@ -97,19 +97,20 @@ def backward(X, hidden, forces, weights, n_hidden, gradient):
                     row[k] += value * slopes[k]
 
 
-@kernel
 def train_by_query(X, starts, queries, plan, weights, n_hidden, rate, adam):
     """Move the weights after each query, see `ascend`; return the number of effective pairs.
 
     Rows ``starts[p]`` to ``starts[p + 1]`` of X are the documents of query ``queries[p]`` of the plan.
     """
-    longest = np.int64(0)  # a literal as argument would have a compiled function of its own
-    for p in range(queries.shape[0]):
-        longest = max(longest, starts[p + 1] - starts[p])
-    buffers = workspace(longest)
-    hidden = np.empty((longest, n_hidden))
-    scores, forces, bends = np.empty(longest), np.empty(longest), np.empty(longest)
-    gradient = np.empty(weights.shape[0])
+    longest = np.diff(starts).max(initial=0)
+    of_query = make_workspace(longest), np.empty((longest, n_hidden)), np.empty((3, longest)), np.empty(weights.shape[0])
+    return _train_by_query(X, starts, queries, plan, weights, n_hidden, rate, adam, of_query)
+
+
+@kernel
+def _train_by_query(X, starts, queries, plan, weights, n_hidden, rate, adam, of_query):
+    buffers, hidden, by_doc, gradient = of_query
+    scores, forces, bends = by_doc[0], by_doc[1], by_doc[2]
     pairs = 0
     for p in range(queries.shape[0]):
         rows = X[starts[p] : starts[p + 1]]

@@ -31,7 +31,9 @@ losses, values : (n_queries,) arrays
 """
 
 GradedBlock = namedtuple(
-    "GradedBlock", "settings table lattice scores starts grades grade_starts gains ranking coefficients losses values"
+    "GradedBlock",
+    "settings table scores starts grades grade_starts gains ranking coefficients losses values "
+    "block_sizes block_firsts block_previous cell_ends cell_counts cell_sources cell_discounts",
 )
 GradedBlock.__doc__ = """Queries with graded labels.
 
@@ -40,8 +42,6 @@ Attributes
 settings : (3,) array of int
     As for `Block`, but the second number is whether the loss is a cascade.
 table : (4, n) array
-lattice : tuple
-    From `structrank._kernels.counts.make_lattice`, or `NO_LATTICE`.
 scores, starts, grades, ranking : arrays
     As for `structrank._kernels.graded`; AUC has no ranking.
 grade_starts : (n_queries + 1,) array
@@ -50,24 +50,22 @@ gains : (n_grades,) array
     Gain of each grade of each query.
 coefficients, losses, values
     As for `Block`.
+block_sizes, ..., cell_discounts : arrays
+    From `structrank._kernels.counts.make_lattice`, or `NO_LATTICE`.
 """
 
 # What oracles other than that of counts have as lattice.
 NO_LATTICE = (
-    (np.empty((0, 0), np.int64), np.empty(0, np.int64), np.empty((0, 0), np.int32)),
-    (np.empty(0, np.int64), np.empty((0, 0), np.int32), np.empty((0, 0), np.int32), np.empty((0, 0))),
+    *(np.empty((0, 0), np.int64), np.empty(0, np.int64), np.empty((0, 0), np.int32)),
+    *(np.empty(0, np.int64), np.empty((0, 0), np.int32), np.empty((0, 0), np.int32), np.empty((0, 0))),
 )
 
 _INTS, _FLOATS, _TABLE = types.int64[::1], types.float64[::1], types.float64[:, ::1]
-_LATTICE = types.Tuple(
-    (
-        types.Tuple((types.int64[:, ::1], _INTS, types.int32[:, ::1])),
-        types.Tuple((_INTS, types.int32[:, ::1], types.int32[:, ::1], _TABLE)),
-    )
-)
+_PLACES = types.int32[:, ::1]
+_LATTICE = (types.int64[:, ::1], _INTS, _PLACES, _INTS, _PLACES, _PLACES, _TABLE)
 _BLOCK = types.NamedTuple((_INTS, _TABLE, _FLOATS, _INTS, _INTS, _INTS, _FLOATS, _FLOATS, _FLOATS), Block)
 _GRADED = types.NamedTuple(
-    (_INTS, _TABLE, _LATTICE, _FLOATS, _INTS, types.int32[::1], _INTS, _FLOATS, _INTS, _FLOATS, _FLOATS, _FLOATS), GradedBlock
+    (_INTS, _TABLE, _FLOATS, _INTS, types.int32[::1], _INTS, _FLOATS, _INTS, _FLOATS, _FLOATS, _FLOATS, *_LATTICE), GradedBlock
 )
 
 run = caller_of(types.none(_BLOCK))

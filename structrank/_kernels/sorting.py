@@ -9,9 +9,8 @@ from structrank._support.compile import caller_of, kernel
 _RUN = 192  # counting is faster than merging up to this length
 
 
-@kernel
 def make_workspace(n, index_type):
-    """Allocate a workspace to sort up to n keys with an index of the given type."""
+    """Allocate a workspace to sort up to n keys with an index of the given type; not compiled, which would take longer."""
     return np.empty(n), np.empty(n, index_type), np.empty(_RUN + 3, np.float32), np.empty(_RUN, np.int32)
 
 
@@ -133,7 +132,7 @@ def put_first(chosen, starts, n_first, order):
 
 
 @kernel
-def sort_queries(scores, starts, n_first, order, sorted_scores, workspace, for_pairs=False):
+def sort_queries(scores, starts, n_first, order, untied, sorted_scores, workspace, for_pairs):
     """Sort the documents of each query by decreasing score, its two parts separately.
 
     Parameters
@@ -146,6 +145,9 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, workspace, for_p
     order : (n_docs,) array of int
         Positions within the query. On entry any arrangement that has each document in its part, on exit the sorted one.
         Passing the order of similar scores saves most of the work.
+    untied : (n_docs,) array of int
+        For queries that are sorted as a whole, the order of documents of equal score: positions within the query, whatever the
+        scores of the previous w. Unused for other queries.
     sorted_scores : (n_docs,) array
         Result: the scores in sorted order, centred. Criteria are invariant to a shift of a whole query, and sums of small
         numbers keep more digits.
@@ -162,45 +164,26 @@ def sort_queries(scores, starts, n_first, order, sorted_scores, workspace, for_p
         middle = start + n_first[q]
         if for_pairs and are_few(n_first[q], stop - middle):
             continue
-        sort_descending(sorted_scores, order, start, middle, workspace)
-        if for_pairs:
-            continue
-        sort_descending(sorted_scores, order, middle, stop, workspace)
-        if n_first[q] == 0:
-            # Tied documents of different grades are ordered by row, independently of the previous w.
-            tied = False
+        low, high = start, middle if n_first[q] else stop
+        tied = False
+        while True:
+            sort_descending(sorted_scores, order, low, high, workspace)  # the one call: each call would be compiled
+            if high < stop and not for_pairs:
+                low, high = middle, stop
+                continue
+            if n_first[q] or tied:
+                break
             for i in range(start + 1, stop):
                 tied |= sorted_scores[i - 1] == sorted_scores[i]
-            if tied:
-                for i in range(start, stop):
-                    order[i] = i - start
-                    sorted_scores[i] = scores[i] - centre
-                sort_descending(sorted_scores, order, start, stop, workspace)
-
-
-@kernel
-def sort_ties(scores, starts, labels, order, workspace):
-    """Sort the documents of equal score of each query by decreasing label, stable; `labels` and `order` are sorted in place.
-
-    Parameters
-    ----------
-    scores, labels : (n_docs,) arrays
-        In sorted order, see `sort_queries`.
-    order, workspace
-        As for `sort_queries`.
-    """
-    for q in range(starts.shape[0] - 1):
-        first = starts[q]
-        for i in range(starts[q] + 1, starts[q + 1] + 1):
-            if i == starts[q + 1] or scores[i] != scores[first]:
-                if i - first > 1:
-                    sort_descending(labels, order, first, i, workspace)
-                first = i
+            if not tied:
+                break
+            for i in range(start, stop):
+                order[i] = untied[i]
+                sorted_scores[i] = scores[start + untied[i]] - centre
 
 
 _FLOATS, _INTS, _PLACES = types.float64[::1], types.int64[::1], types.int32[::1]
 _WORKSPACE = types.Tuple((_FLOATS, _PLACES, types.float32[::1], _PLACES))
-# `sort_queries` and `sort_ties` as passes call them, by their addresses.
-SORT_QUERIES = types.none(_FLOATS, _INTS, _INTS, _PLACES, _FLOATS, _WORKSPACE, types.boolean)
-SORT_TIES = types.none(_FLOATS, _INTS, _FLOATS, _PLACES, _WORKSPACE)
-call_sort_queries, call_sort_ties = caller_of(SORT_QUERIES), caller_of(SORT_TIES)
+# `sort_queries` as passes call it, by its address.
+SORT_QUERIES = types.none(_FLOATS, _INTS, _INTS, _PLACES, _PLACES, _FLOATS, _WORKSPACE, types.boolean)
+call_sort_queries = caller_of(SORT_QUERIES)

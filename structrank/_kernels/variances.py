@@ -1,6 +1,6 @@
 """Variances of the columns of a dense or CSR matrix within queries.
 
-A matrix is passed as a tuple, as in `structrank._kernels.linear`. Values are measured from one value of their query, so that
+A matrix is passed as in `structrank._kernels.linear`. Values are measured from one value of their query, so that
 large offsets cost no accuracy; a column that varies by rounding errors only is constant.
 """
 
@@ -20,9 +20,7 @@ def _variance(square, total, n, origin, eps):
 
 
 @kernel(fastmath=REORDER)
-def _dense(X, base, rows, starts, shares, out):
-    eps = np.finfo(X.dtype).eps
-    total, square = np.empty(X.shape[1]), np.empty(X.shape[1])
+def _dense(X, base, rows, starts, shares, eps, total, square, out):
     for q in range(shares.shape[0]):
         n = starts[q + 1] - starts[q]
         total[:] = 0.0
@@ -39,11 +37,8 @@ def _dense(X, base, rows, starts, shares, out):
 
 
 @kernel
-def _sparse(data, indices, indptr, base, rows, starts, shares, out):
-    eps = np.finfo(data.dtype).eps
-    total, square, origin = np.zeros(out.shape[0]), np.zeros(out.shape[0]), np.zeros(out.shape[0])
-    stored = np.zeros(out.shape[0], np.int64)
-    columns = np.empty(out.shape[0], np.int64)  # those with a stored value in the query
+def _sparse(data, indices, indptr, base, rows, starts, shares, eps, total, square, origin, stored, columns, out):
+    # `columns` are those with a stored value in the query.
     for q in range(shares.shape[0]):
         n = starts[q + 1] - starts[q]
         n_columns = 0
@@ -74,6 +69,7 @@ def add_variances(matrix, base, rows, starts, shares, out):
     Parameters
     ----------
     matrix : tuple
+        X, None, or None and the arrays of CSR.
     base : int
         Number of the document in the first row of the matrix, if `rows` is empty.
     rows : (n_docs,) array
@@ -83,5 +79,12 @@ def add_variances(matrix, base, rows, starts, shares, out):
     shares : (n_queries,) array
     out : (n_features,) array
     """
-    add = _dense if len(matrix) == 1 else _sparse
-    add(*matrix, base, rows, starts, shares, out)
+    X, csr = matrix
+    n, eps = out.shape[0], float(np.finfo((csr[0] if X is None else X).dtype).eps)
+    # Compiled allocations would take longer to compile.
+    sums = np.empty(n), np.empty(n)
+    if csr is None:
+        _dense(X, base, rows, starts, shares, eps, *sums, out)
+    else:
+        of_columns = np.empty(n), np.zeros(n, np.int64), np.empty(n, np.int64)
+        _sparse(*csr, base, rows, starts, shares, eps, *sums, *of_columns, out)

@@ -12,7 +12,6 @@ import re
 import numpy as np
 import scipy.sparse
 
-from structrank._kernels.linear import first_not_finite
 from structrank._support.discounts import DISCOUNTS, GAINS
 
 # Range of nonzero query weights: sums and shares of weights neither overflow nor underflow.
@@ -341,6 +340,21 @@ def _cut(text):
 
 def _column(number, names):
     return f"{number} ({names[number]!r})" if names is not None else str(number)
+
+
+def first_not_finite(values):
+    """Return the position of the first nan or infinity in a 1-d array, -1 if there is none.
+
+    Examples
+    --------
+    >>> first_not_finite(np.array([1.0, np.inf, np.nan])), first_not_finite(np.zeros(3))
+    (1, -1)
+    """
+    for start in range(0, values.shape[0], 2**16):  # results of one block stay in the cache
+        finite = np.isfinite(values[start : start + 2**16])
+        if not finite.all():
+            return start + int(np.argmin(finite))
+    return -1
 
 
 def check_finite_matrix(X, column_names=None, name="X"):

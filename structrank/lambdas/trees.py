@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from structrank._kernels import linear
 from structrank._support import checks
 from structrank.lambdas.training import as_validation, shares
 from structrank.lambdas.tree_texts import check_lightgbm_text, check_xgboost_text
@@ -365,7 +364,7 @@ def _dense(X):
     """Convert a matrix to native float32, as XGBoost ignores the byte order; raise on overflow."""
     with np.errstate(over="ignore"):
         dense = np.ascontiguousarray(X.toarray() if scipy.sparse.issparse(X) else X, dtype=np.float32)
-    place = linear.first_not_finite(dense.reshape(-1))
+    place = checks.first_not_finite(dense.reshape(-1))
     if place >= 0:
         row, column = divmod(place, dense.shape[1])
         raise ValueError(

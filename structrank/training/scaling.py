@@ -96,7 +96,7 @@ def sample_columns(X, rows, starts):
     ]
     sampled = np.concatenate(docs)
     block = X[rows[sampled] if rows.size else sampled]
-    matrix = kernel_matrix(block) or (np.ascontiguousarray(block, dtype=np.float64),)
+    matrix = kernel_matrix(block) or kernel_matrix(np.ascontiguousarray(block, dtype=np.float64))
     bounds = np.concatenate([[0], np.cumsum([some.shape[0] for some in docs])])
     add_variances(matrix, 0, NO_ROWS, bounds, np.full(len(docs), 1.0 / len(docs)), out)
     # An offset may be that of a few queries, so all are looked at.

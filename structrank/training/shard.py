@@ -199,14 +199,18 @@ class Shard:
             weights = weights * self._count_pairs()
         self._query_weights = weights
         # Relevant documents first; from then on each pass starts from the order of the previous pass.
-        self._order = np.empty(labels.shape[0], dtype=np.int32)
-        sorting.put_first(good, self._starts, self._n_good, self._order)
+        if relevant_from is None:
+            self._untied = oracles.by_label(labels, self._starts).astype(np.int32)
+            self._order = self._untied.copy()
+        else:
+            self._untied, self._order = np.empty(0, dtype=np.int32), np.empty(labels.shape[0], dtype=np.int32)
+            sorting.put_first(good, self._starts, self._n_good, self._order)
 
     def _check_finite(self, X, rows=None):
         """Raise if X holds nan or infinity; skip the rest of X if all of `rows` are finite."""
         if rows is not None and kernel_matrix(X) is not None:
             zeros = np.empty(rows.shape[0])
-            linear.scores(kernel_matrix(X), rows, 0, np.zeros(X.shape[1]), zeros)
+            linear.scores(*kernel_matrix(X), 0, rows, 0, np.zeros(X.shape[1]), zeros)
             if not np.isnan(zeros).any():
                 return
         checks.check_finite_matrix(X, *self._names)
@@ -368,15 +372,16 @@ class Shard:
             lattices = tuple(oracle.lattice_of(self._grades) for oracle in made)
             graded = self._grades.numbers, self._grades.starts, gains, lattices
 
-        sorts = np.zeros(2, dtype=np.int64)
-        sorts[0] = address_of(sorting.sort_queries, sorting.SORT_QUERIES)
-        if self._grades is not None:
-            sorts[1] = address_of(sorting.sort_ties, sorting.SORT_TIES)
-        oracle = sorts, steps, settings, tables, for_pairs
-        fixed = (self._n_good, self._order, graded, *oracle, shared, weights, self._factors, slots)
+        sort = address_of(sorting.sort_queries, sorting.SORT_QUERIES)
+        oracle = sort, steps, settings, tables, for_pairs
+        relevance = (self._n_good, None) if graded is None else (None, graded)
+        of_queries = self._n_good, self._order, self._untied, *relevance
+        fixed = (*of_queries, *oracle, shared, weights, self._factors, slots)
 
-        def sweep(matrix, base, rows, blocks, w, slope, offset, value):
-            return passes.sweep(matrix, base, rows, self._starts, blocks, *fixed, w, not w.any(), slope, offset, value)
+        def sweep(matrix, base, rows, blocks, w, *sums):
+            most_queries, most_docs = np.diff(blocks).max(), np.diff(self._starts[blocks]).max()
+            workspace = passes.make_workspace(most_docs, most_queries, len(made), slots.shape[0])
+            return passes.sweep(*matrix, base, rows, self._starts, blocks, *fixed, w, not w.any(), *workspace, *sums)
 
         return slots.shape[0], sweep
 
@@ -403,9 +408,9 @@ class Shard:
         for low, high in itertools.pairwise(blocks.tolist()):
             first, stop = int(self._starts[low]), int(self._starts[high])
             starts = self._starts[low : high + 1] - first
-            some_rows, order = rows[first:stop] if rows.size else rows, self._order[first:stop]
+            order = self._order[first:stop]
             raw = np.empty(stop - first)
-            linear.scores(matrix, some_rows, first - base, w, raw)
+            linear.scores(*matrix, base, rows, first, w, raw)
             if not w.any() and np.isnan(raw).any():
                 return False
             labels = None if self._labels is None else self._labels[first:stop]
@@ -413,10 +418,10 @@ class Shard:
             found = [oracle(queries) for oracle in made]
             stacked = [np.stack([getattr(one, name) for one in found]) for name in ("coefficients", "losses", "values")]
             by_row = np.empty((slots.shape[0], stop - first))
-            own = self._factors[low:high], slots[:, low:high]
-            passes.collect(*stacked, order, starts, shared, weights, *own, by_row, offset, value)
+            passes.collect(*stacked, order, starts, shared, weights, self._factors, slots, low, by_row, offset, value)
+            workspace = linear.make_workspace(stop - first)
             for kind in range(slots.shape[0]):
-                linear.add_slopes(matrix, some_rows, first - base, by_row[kind], starts, slots[kind, low:high], slope)
+                linear.add_slopes(*matrix, base, rows, first, by_row[kind], starts, slots[kind], low, *workspace, slope)
         return True
 
 

@@ -141,6 +141,15 @@ def _file_in(folder):
     return f"; the folder has {', '.join(files[:5]) or 'no files'}{more}"
 
 
+def model_first(first, second):
+    """Return two paths, the model file first: the files tell which is which, so that commands accept both orders."""
+    from structrank.models import files
+
+    if files.is_model_file(second) and not files.is_model_file(first):
+        return second, first
+    return first, second
+
+
 def load_ranker(path):
     """Load a model; raise unless it ranks documents by their features."""
     from structrank import load_model

@@ -305,7 +305,7 @@ def test_a_cutoff_beyond_the_lattice_uses_the_permutation_map(rng):
 def test_notes_say_once_that_binary_gains_do_not_use_grades(graded):
     named = train_for("ndcg@5", graded.train, graded.validation, Cs=[1.0])
     (note,) = (note for note in named.notes_ if note.startswith("Labels have more than two grades"))
-    assert note.endswith("; with gain='exp2', as of metrics.NDCG(k=5), it uses grades.")
+    assert note.endswith("; metrics.NDCG(k=5, gain='exp2') uses grades.")
     for measure in (metrics.NDCG(k=5), "map"):
         notes = train_for(measure, graded.train, graded.validation, Cs=[1.0]).notes_
         assert not any(note.startswith("Labels") for note in notes)

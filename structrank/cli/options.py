@@ -14,6 +14,8 @@ GAINS = ["exp2", "linear", "binary"]
 MEASURES = ["mrr@10", "ndcg@10", "map"]
 LETOR = ("sparse", "zero_based", "n_features")  # options for files in LETOR format
 READING = ("null", *LETOR)
+COLUMN_SCALE = ("scale", "--scale-columns")  # --scale is another: it changes the data
+LEARNER = ("criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound")  # parameters of a learner
 TABLE = ("label", "qid", "docid", "features")  # options for tables
 
 
@@ -97,6 +99,17 @@ def add_clean(parser):
     """Add --clean, which drops documents before training."""
     text = "drop all-zero vectors and irrelevant near-duplicates of relevant documents, after --scale (KDD 2008, section 4.1)"
     parser.add_argument("--clean", choices=["kdd08"], help=text)
+
+
+def add_column_scale(parser):
+    """Add --scale-columns, the parameter `scale` of learners."""
+    parser.add_argument(
+        "--scale-columns",
+        dest="column_scale",
+        choices=["std"],
+        default=None,
+        help="std: divide columns by their standard deviation within queries while training (default: as they are)",
+    )
 
 
 def add_jobs(parser, what):

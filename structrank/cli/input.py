@@ -70,12 +70,13 @@ def _read_table(arguments, path, ranker, labels, features):
     from structrank.datasets import load_table
 
     _refuse(given(arguments, *LETOR), path, "a table")
-    options = given(arguments, "null", *TABLE) | ({} if features else {"features": []})
+    options = given(arguments, "null", *TABLE)
     names = getattr(ranker[1], "feature_names_in_", None) if ranker else None
-    if names is not None:
-        options.setdefault("features", names.tolist())
-        if not labels:
-            options["label"] = None
+    if names is not None and not labels:
+        options["label"] = None
+    if names is not None or not features:  # no other columns are read, so that none must be dropped, as in training
+        options.pop("drop", None)
+        options["features"] = options.get("features", names.tolist()) if features else []
     with naming_options("null", *TABLE):
         data = load_table(path, **options)
     if ranker and data.X.shape[1] != ranker[1].n_features_in_:

@@ -16,7 +16,7 @@ LETOR = ("sparse", "zero_based", "n_features")  # options for files in LETOR for
 READING = ("null", *LETOR)
 COLUMN_SCALE = ("scale", "--scale-columns")  # --scale is another: it changes the data
 LEARNER = ("criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound")  # parameters of a learner
-TABLE = ("label", "qid", "docid", "features")  # options for tables
+TABLE = ("label", "qid", "docid", "features", "drop")  # options for tables
 
 
 class Parser(argparse.ArgumentParser):
@@ -67,6 +67,7 @@ def _add_reading(parser):
     reading.add_argument(
         "--features", nargs="+", metavar="COLUMN", help="tables: columns of the features (default: all other columns)"
     )
+    reading.add_argument("--drop", nargs="+", metavar="COLUMN", help="tables: columns that are no features, such as texts")
     reading.add_argument("--sparse", action="store_true", help="LETOR: store the data as a sparse matrix")
     reading.add_argument("--zero-based", action="store_true", help="LETOR: feature ids count from 0")
     reading.add_argument(

@@ -464,6 +464,11 @@ def test_a_model_and_data_are_accepted_in_both_orders(run, command):
     assert (first[0], first[2]) == (0, "")
 
 
+def test_an_impossible_criterion_names_the_option_to_set(run, tmp_path):
+    _, _, err = run(f"train train.txt --relevant-from none -o {tmp_path}/m")
+    assert "Set --relevant-from 1, or another lowest label that counts as relevant" in err
+
+
 def test_train_for_scales_columns(result, run, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2)) * [1e6, 1.0]
@@ -1065,6 +1070,11 @@ def test_exports_to_stdout_are_those_of_the_api(run):
     code, out, _ = run("export map.structrank --to lucene --feature-names a b c d e --json")
     expected = model.to_expression("lucene", feature_names=list("abcde"))
     assert (code, json.loads(out)) == (0, {"to": "lucene", "content": expected})
+
+
+def test_an_export_that_Lucene_may_reject_names_the_options_that_help(run):
+    _, _, err = run("export map.structrank --to solr")
+    assert "Pass --shift, a constant to add, which --shift auto --data FILE computes from documents; --shift 0.0 " in err
 
 
 def test_the_scaler_of_an_export_is_fitted_to_the_data(run):

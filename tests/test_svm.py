@@ -382,7 +382,10 @@ INVALID_INPUT = {
     "no criterion": (wrong(criterion=[]), r"criterion is an empty list"),
     "map": (wrong(feature_map="pairs"), r"feature_map='pairs' is not known; choose one of: 'auto', 'po'"),
     "pair": (wrong(criterion="map", feature_map="mrr"), r"'map' with feature_map 'mrr' has no exact oracle.*mrr: mrr, po"),
-    "graded": (wrong(criterion="map", relevant_from=None), r"Set relevant_from to the lowest label that counts as relevant"),
+    "graded": (
+        wrong(criterion="map", relevant_from=None),
+        r"Set relevant_from=1, or another lowest label that counts as relevant",
+    ),
     "maps": (wrong(criterion=["map", "auc"], feature_map=["po"]), r"feature_map has 1 entries but criterion has 2"),
     "discount": (wrong(criterion="ndcg", discount="ln"), r"discount='ln' is not known; choose one of: 'log2', 'kdd08'"),
     "slack": (wrong(slack="both"), r"slack='both' is not known; choose one of: 'separate', 'shared'"),

@@ -126,7 +126,8 @@ def given(arguments, *names):
 def with_options(text, parameters):
     """Write the arguments in a message of the API as the options of the command line.
 
-    `parameters` are names of parameters; for an option of another name, a pair of the parameter and the option.
+    `parameters` are names of parameters; for an option of another name, a pair of the parameter and the option. A pair with the
+    call of a function, as "positive_shift()", gives the options that do the same.
 
     Examples
     --------
@@ -138,6 +139,8 @@ def with_options(text, parameters):
     'Set --scale-columns std.'
     >>> with_options("metrics.NDCG(k=5, gain='exp2') uses grades.", ("gain",))
     '--gain exp2 uses grades.'
+    >>> with_options("positive_shift() computes it.", [("positive_shift()", "--shift auto")])
+    '--shift auto computes it.'
     """
     flags = dict((name, f"--{name.replace('_', '-')}") if isinstance(name, str) else name for name in parameters)
 
@@ -148,6 +151,8 @@ def with_options(text, parameters):
             return f"{flag} {shlex.quote(text)}"
         return flag if value in ("True", "") else f"{flag} {'none' if value == 'None' else value}"
 
+    for call in [name for name in flags if name.endswith("()")]:
+        text = text.replace(call, flags.pop(call))
     names = "|".join(map(re.escape, flags))
     text = re.sub(rf"metrics\.\w+\((?:[^()]*, )?((?:{names})='[^']*')\)", r"\1", text)  # a measure with a setting: the setting
     return re.sub(

@@ -53,7 +53,7 @@ def load_table(
     ----------
     source : path-like, or a frame of pandas or polars
         A file whose name ends with .csv, .tsv or .tab (perhaps followed by .gz, .bz2, .xz or .zip) and whose first line names
-        the columns, separated by commas or, in all lines, by semicolons (.csv), or by tabs; a .parquet or .pq file (extra
+        the columns, separated by commas or, in all lines, by semicolons or tabs (.csv), or by tabs; a .parquet or .pq file (extra
         ``parquet``); or a data frame. Between semicolons, the numbers of a file may have decimal commas.
         Ids are read as texts, so that 007 and 7 are different queries, and are numbers only if all look like numbers.
     label, qid : str, default "label" and "qid"
@@ -183,8 +183,9 @@ def _read(path, qid, docid):
         separator, ids = _SEPARATORS[_ending(path)], (qid, docid or _DOCID)
         with _text(path) as text:
             header = pd.read_csv(text, sep=separator, nrows=0).columns
-        if separator == "," and len(header) == 1 and ";" in header[0]:  # as spreadsheets write where the comma is decimal
-            separator = ";"
+        others = [other for other in (";", "\t") if separator == "," and len(header) == 1 and other in header[0]]
+        if others:  # semicolons, as spreadsheets write where the comma is decimal, or tabs
+            (separator, *_) = others
             with _text(path) as text:
                 header = pd.read_csv(text, sep=separator, nrows=0).columns
 
@@ -242,7 +243,9 @@ def _column_names(frame, name):
 def _check_columns(columns, asked, name):
     for option, column in asked.items():
         if column is not None and column not in columns:
-            shown = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "")
+            # Blanks and tabs around a name would not be seen.
+            shown = [column if column == " ".join(column.split()) else repr(column) for column in columns[:20]]
+            shown = ", ".join(shown) + (", ..." if len(columns) > 20 else "")
             raise ValueError(f"{name} has no column {column!r} ({option}=); it has: {shown}.")
 
 
@@ -345,4 +348,9 @@ def _numbers(frame, ids, null, name):
         if null == "min":
             frame = frame.fillna(frame.groupby(ids, sort=False).transform("min"))
         frame = frame.fillna(0.0)
+    infinite = np.isinf(frame).any()
+    if infinite.any():
+        column = frame[infinite.idxmax()]
+        row = int(np.isinf(column).to_numpy().argmax())
+        raise ValueError(f"{name}, column {column.name!r}: found {column.iloc[row]} in row {row + 1}; expected finite numbers.")
     return frame.reset_index(drop=True)

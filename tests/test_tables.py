@@ -34,7 +34,7 @@ def write(frame, path):
     return path
 
 
-@pytest.mark.parametrize("name", ["d.csv", "d.csv.gz", "d;.csv", "d.tsv", "d.tab.xz", "d.csv.zip", "d.parquet"])
+@pytest.mark.parametrize("name", ["d.csv", "d.csv.gz", "d;.csv", "d.tab.csv", "d.tsv", "d.tab.xz", "d.csv.zip", "d.parquet"])
 def test_every_format_gives_the_same_data(frame, tmp_path, name):
     if name.startswith(("d.tab", "d;")):
         frame.to_csv(tmp_path / name, index=False, sep=";" if ";" in name else "\t")
@@ -156,6 +156,8 @@ def test_empty_cells_are_errors_or_filled(tmp_path):
             {},
             r"d.csv: column 1 has no name, as the row numbers that pandas writes without index=False",
         ),
+        ("qid, label,x\n1,1,1\n", {}, r"d.csv has no column 'label' \(label=\); it has: qid, ' label', x."),
+        ("qid,label,x\n1,1,1\n1,0,-inf\n", {}, r"d.csv, column 'x': found -inf in row 2; expected finite numbers."),
         ("qid,label\n1,1\n", {}, r"d.csv has no columns besides qid, label; expected features."),
         ("qid,label,x\n", {}, r"d.csv has no rows; expected one document a row."),
         ("qid,label,x\n1,1,1\n", {"features": ["y"]}, r"d.csv has no column 'y' \(features=\)"),

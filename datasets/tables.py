@@ -53,8 +53,8 @@ def load_table(
     ----------
     source : path-like, or a frame of pandas or polars
         A file whose name ends with .csv, .tsv or .tab (perhaps followed by .gz, .bz2, .xz or .zip) and whose first line names
-        the columns, separated by commas or, in all lines, by semicolons or tabs (.csv), or by tabs; a .parquet or .pq file (extra
-        ``parquet``); or a data frame. Between semicolons, the numbers of a file may have decimal commas.
+        the columns, separated by commas (.csv; or, in all lines, by semicolons or tabs) or by tabs; a .parquet or .pq file
+        (extra ``parquet``); or a data frame. Between semicolons, the numbers of a file may have decimal commas.
         Ids are read as texts, so that 007 and 7 are different queries, and are numbers only if all look like numbers.
     label, qid : str, default "label" and "qid"
         Columns of the labels and of the queries; None for a table without labels, which are then 0.

@@ -68,10 +68,9 @@ def test_pages_run_from_top_to_bottom(page, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("page", "words"), SHOWN)
 def test_commands_have_the_options_that_pages_show(page, words):
-    try:
-        cli._parser().parse_args(words)
-    except SystemExit as stop:  # --version, or an error
-        assert stop.code == 0
+    if words == ["--version"]:  # prints and exits
+        words = []
+    cli._parser().parse_args(words)  # an error exits
 
 
 @pytest.mark.parametrize("page", PAGES)

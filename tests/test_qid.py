@@ -7,7 +7,7 @@ import sklearn
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
 from structrank import StructRankSVM, compare, datasets, metrics, train_for
-from structrank.clicks import ClickThroughRate, RandomWalkRanker
+from structrank.clicks import ClickThroughRate, HybridRanker, RandomWalkRanker
 from structrank.lambdas import LambdaMART, LambdaRank, McRank, SPSARanker
 from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
 
@@ -122,6 +122,7 @@ def test_ranks_are_of_qid_or_of_groups(fold):
         (lambda path: compare(path), r"\{'mine': datasets.query_folds\(datasets.load_table\('train.csv'\)\)\}"),
         (lambda path: compare({"mine": path}), r"datasets.query_folds\(datasets.load_table\('train.csv'\)\)"),
         (lambda path: ClickThroughRate().fit(path), "log is a str; .* read_frame reads a data frame; read_tsv"),
+        (lambda path: HybridRanker().fit(path), "log is a str; .* read_frame reads a data frame; read_tsv"),
         (lambda path: RandomWalkRanker().fit(pd.DataFrame()), "log is a DataFrame; .* read_frame reads a data frame"),
     ],
 )

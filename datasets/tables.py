@@ -44,6 +44,7 @@ def load_table(
     qid: str = "qid",
     docid: str | None = None,
     features: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
     null: str = "error",
 ) -> Dataset:
     r"""Read a table with one document a row.
@@ -52,8 +53,8 @@ def load_table(
     ----------
     source : path-like, or a frame of pandas or polars
         A file whose name ends with .csv, .tsv or .tab (perhaps followed by .gz, .bz2, .xz or .zip) and whose first line names
-        the columns, separated by commas or, in all lines, by semicolons (.csv), or by tabs; a .parquet or .pq file (extra
-        ``parquet``); or a data frame.
+        the columns, separated by commas (.csv; or, in all lines, by semicolons or tabs) or by tabs; a .parquet or .pq file
+        (extra ``parquet``); or a data frame. Between semicolons, the numbers of a file may have decimal commas.
         Ids are read as texts, so that 007 and 7 are different queries, and are numbers only if all look like numbers.
     label, qid : str, default "label" and "qid"
         Columns of the labels and of the queries; None for a table without labels, which are then 0.
@@ -62,6 +63,8 @@ def load_table(
     features : sequence of str, default None
         Columns of the features, in this order; None uses all other columns, which must be numbers. An empty sequence reads the
         labels alone.
+    drop : sequence of str, default ()
+        Columns that are no features, such as texts and dates; if `features` is None.
     null : {"error", "min", "zero"}, default "error"
         Empty cells of features (in text files also NULL, NA, N/A, NaN, None): an error, the smallest value of the feature in
         the same query (0 if it has none), or 0.
@@ -97,10 +100,18 @@ def load_table(
     columns = _column_names(frame, name)
     frame = frame.set_axis(columns, axis=1)
     _check_columns(columns, {"label": label, "qid": qid, "docid": docid}, name)
+    drop = [drop] if isinstance(drop, str) else list(drop)
+    for column in drop:
+        _check_columns(columns, {"drop": column}, name)
+    if drop and features is not None:
+        raise ValueError("features= and drop= are both given; all columns that are not in features= are left out anyway.")
     if docid is None and _DOCID in columns:
         docid = _DOCID
     taken = {label, qid, docid}
-    features = _other_columns(columns, taken, name) if features is None else _checked_features(features, columns, taken, name)
+    if features is None:
+        features = _other_columns(columns, taken.union(drop), name)
+    else:
+        features = _checked_features(features, columns, taken, name)
     if frame.empty:
         raise ValueError(f"{name} has no rows; expected one document a row.")
     ids = _query_ids(frame[qid], f"{name}, column {qid!r} (qid=)")
@@ -172,19 +183,29 @@ def _read(path, qid, docid):
         separator, ids = _SEPARATORS[_ending(path)], (qid, docid or _DOCID)
         with _text(path) as text:
             header = pd.read_csv(text, sep=separator, nrows=0).columns
-        if separator == "," and len(header) == 1 and ";" in header[0]:  # as spreadsheets write where the comma is decimal
-            separator = ";"
+        others = [other for other in (";", "\t") if separator == "," and len(header) == 1 and other in header[0]]
+        if others:  # semicolons, as spreadsheets write where the comma is decimal, or tabs
+            (separator, *_) = others
             with _text(path) as text:
                 header = pd.read_csv(text, sep=separator, nrows=0).columns
-        with _text(path) as text:
-            return pd.read_csv(
-                text,
-                sep=separator,
-                **exact,
-                dtype=dict.fromkeys(ids, str),
-                keep_default_na=False,
-                na_values={column: _EMPTY for column in header if column not in ids},  # NA may be the id of a query
-            )
+
+        def read(decimal):
+            with _text(path) as text:
+                return pd.read_csv(
+                    text,
+                    sep=separator,
+                    decimal=decimal,
+                    **exact,
+                    dtype=dict.fromkeys(ids, str),
+                    keep_default_na=False,
+                    na_values={column: _EMPTY for column in header if column not in ids},  # NA may be the id of a query
+                )
+
+        frame = read(".")
+        if separator != ";" or {*_texts(frame)} <= {*ids}:
+            return frame
+        other = read(",")  # decimal commas, unless that makes texts of other numbers
+        return other if {*_texts(other)} < {*_texts(frame)} else frame
     except FileNotFoundError:
         raise
     except ImportError:
@@ -222,7 +243,9 @@ def _column_names(frame, name):
 def _check_columns(columns, asked, name):
     for option, column in asked.items():
         if column is not None and column not in columns:
-            shown = ", ".join(columns[:20]) + (", ..." if len(columns) > 20 else "")
+            # Blanks and tabs around a name would not be seen.
+            shown = [column if column == " ".join(column.split()) else repr(column) for column in columns[:20]]
+            shown = ", ".join(shown) + (", ..." if len(columns) > 20 else "")
             raise ValueError(f"{name} has no column {column!r} ({option}=); it has: {shown}.")
 
 
@@ -235,7 +258,7 @@ def _other_columns(columns, taken, name):
     if unnamed is not None:
         raise ValueError(
             f"{name}: column {columns.index(unnamed) + 1} has no name, as the row numbers that pandas writes without "
-            "index=False; name the columns of the features with features=, or remove it."
+            f"index=False; leave it out with drop={unnamed!r}."
         )
     return features
 
@@ -278,6 +301,13 @@ def _labels(column, place):
     return labels
 
 
+def _texts(frame):
+    """Return the names of the columns that are not numbers."""
+    import pandas as pd
+
+    return [column for column in frame.columns if not pd.api.types.is_numeric_dtype(frame[column])]
+
+
 def _first_text(column):
     """Return words on the first cell of a column that is not a number, and its row below the header."""
     import pandas as pd
@@ -297,14 +327,13 @@ def _check_complete(empty, place):
 
 def _numbers(frame, ids, null, name):
     """Return the features as float64, without empty cells."""
-    import pandas as pd
-
-    texts = [column for column in frame.columns if not pd.api.types.is_numeric_dtype(frame[column])]
+    texts = _texts(frame)
     if texts:
         others = f" (also in {', '.join(map(repr, texts[1:6]))}{', ...' if len(texts) > 6 else ''})" if texts[1:] else ""
         raise ValueError(
-            f"{name}, column {texts[0]!r}: {_first_text(frame[texts[0]])}{others}; expected numbers. Name the columns of the "
-            "features with features=, and that of document ids with docid=; encode texts that are features."
+            f"{name}, column {texts[0]!r}: {_first_text(frame[texts[0]])}{others}; expected numbers. Leave out columns "
+            "that are no features with drop=, or name the features with features=, and the document ids with docid=; encode "
+            "texts that are features."
         )
     frame = frame.astype(np.float64)
     empty = frame.isna()
@@ -319,4 +348,9 @@ def _numbers(frame, ids, null, name):
         if null == "min":
             frame = frame.fillna(frame.groupby(ids, sort=False).transform("min"))
         frame = frame.fillna(0.0)
+    infinite = np.isinf(frame).any()
+    if infinite.any():
+        column = frame[infinite.idxmax()]
+        row = int(np.isinf(column).to_numpy().argmax())
+        raise ValueError(f"{name}, column {column.name!r}: found {column.iloc[row]} in row {row + 1}; expected finite numbers.")
     return frame.reset_index(drop=True)

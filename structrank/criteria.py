@@ -599,7 +599,7 @@ def find_oracle(criterion, feature_map, graded=False, decay="sqrt"):
     maker = _by_map_name(makers).get(chosen.name)
     if maker is None:
         labels = "graded labels (relevant_from=None)" if graded else "binary relevance"
-        advice = "Set relevant_from to the lowest label that counts as relevant, or use another pair. "
+        advice = "Set relevant_from=1, or another lowest label that counts as relevant, or use another pair. "
         if not graded:
             advice = "Set relevant_from=None for graded labels. " if criterion.graded_oracles and not criterion.oracles else ""
         raise ValueError(

@@ -249,6 +249,7 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         C, relative_C = self.check_parameters()
         start = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
         kept = self._checkpoint(checkpoint, "training", C=C)
+        line = ProgressLine() if self.verbose else None  # before data are prepared, which may compile functions
         with self._training(X, y, qid, sample_weight, relative_C, backend, kept) as training:
             if start is not None:
                 if start.shape[0] != training.risk.n_features:
@@ -257,7 +258,7 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
                         "Fit a new model, or set warm_start=False."
                     )
                 start = start * training.risk.scale
-            reporter = _Reporter(callback, self.verbose, C)
+            reporter = _Reporter(callback, line, C)
             result, health = training.run(C, reporter, start)
             reporter.finish(result)
             self._set_fitted(X, training, result, health)
@@ -300,13 +301,14 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         Cs = checks.check_Cs(Cs)
         models: dict[float, Self] = {}
         kept = self._checkpoint(checkpoint, "path", C=relative_C)
+        line = ProgressLine() if self.verbose else None
         with self._training(X, y, qid, sample_weight, relative_C, backend, kept) as training:
             try:
                 unfitted = clone(self)
                 for C in sorted(set(Cs)):
                     model = deepcopy(unfitted)  # 10 times faster than `clone`
                     model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
-                    reporter = _Reporter(callback, self.verbose, C)
+                    reporter = _Reporter(callback, line, C)
                     result, health = training.run(C, reporter)
                     reporter.finish(result)
                     model._set_fitted(X, training, result, health)
@@ -506,9 +508,8 @@ def _check_solver(solver):
 class _Reporter:
     """Show and log progress, and call the user's callback."""
 
-    def __init__(self, callback, verbose, C):
-        self.callback, self.C = callback, C
-        self.line = ProgressLine() if verbose else None
+    def __init__(self, callback, line, C):
+        self.callback, self.line, self.C = callback, line, C
         self.started = time.perf_counter()
 
     def __call__(self, iteration):

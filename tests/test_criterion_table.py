@@ -758,6 +758,10 @@ def test_nothing_is_printed_unless_verbose(capfd):
         ({"datasets": {"made": "folder"}}, r"data set 'made' holds 'folder'; expected a Fold.*load_letor_folds\('folder'\)"),
         ({"datasets": {"made": [small_folds(1)[0].train]}}, r"data set 'made' holds a Dataset; expected a Fold.*Fold\(train, "),
         ({"trainers": {}}, "trainers is empty"),
+        (
+            {"trainers": StructRankSVM("auc")},
+            r"without a name; name the row, as in \{'mine': StructRankSVM\(criterion='auc'\)\}",
+        ),
         ({"trainers": ["MAPP"]}, "trainer='MAPP' is not known; choose one of: 'paper', 'RankSVM', 'AUC', 'MAP', .*'DORM'"),
         ({"trainers": {"x": object()}}, r"trainer 'x' is .*missing: fit, predict"),
         ({"trainers": {"x": StructRankSVM}}, "trainer 'x' is the class StructRankSVM; expected an object"),

@@ -18,29 +18,44 @@ PAGES = sorted(
 # A block after this comment is not run; the reason stands on the page.
 NOT_RUN = "<!-- not run: "
 BLOCK = re.compile(r"(?P<before>[^\n]*)\n```(?P<language>python|sh)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
-TESTED = ["README.md", "docs/tutorial.md", *(page for page in PAGES if page.startswith("docs/guide/"))]
+ELSEWHERE = ("docs/engines.md", "docs/production.md", "docs/integrations/")  # test_exports.py, test_integrations.py
 
 
-def blocks(page):
+def blocks(page, also_not_run=False):
     """Yield the language and the text of the blocks of a page that are run."""
     for match in BLOCK.finditer((ROOT / page).read_text(encoding="utf-8")):
-        if not match["before"].startswith(NOT_RUN):
+        if also_not_run or not match["before"].startswith(NOT_RUN):
             yield match["language"], match["code"]
 
 
-def run_page(page, commands):
-    """Run the code of a page from top to bottom in the current folder; `commands` says whether also those of structrank."""
+def commands(code):
+    """Yield the arguments of the commands of structrank in a block."""
+    for line in code.splitlines():
+        if line.startswith("structrank "):
+            yield shlex.split(line.partition(" > ")[0], comments=True)[1:]
+
+
+SHOWN = [
+    (page, words)
+    for page in PAGES
+    for kind, code in blocks(page, also_not_run=True)
+    if kind == "sh"
+    for words in commands(code)
+]
+TESTED = [page for page in PAGES if not page.startswith(ELSEWHERE) and "python" in dict(blocks(page))]
+
+
+def run_page(page, with_commands):
+    """Run the code of a page from top to bottom in the current folder; `with_commands` adds those of structrank."""
     names = {}
     for number, (language, code) in enumerate(blocks(page)):
         if language == "python":
             path = pathlib.Path(f"block{number}.py")
             path.write_text(code, encoding="utf-8")
             names = runpy.run_path(str(path), init_globals=names)
-        elif commands:
-            for line in code.splitlines():
-                words = shlex.split(line.partition(" > ")[0], comments=True)
-                if words and words[0] == "structrank":
-                    assert cli.main(words[1:]) == 0, line
+        elif with_commands:
+            for words in commands(code):
+                assert cli.main(words) == 0, words
     return names
 
 
@@ -48,7 +63,14 @@ def run_page(page, commands):
 @pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
 def test_pages_run_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run_page(page, commands=page == "docs/tutorial.md")
+    run_page(page, with_commands=page == "docs/tutorial.md")
+
+
+@pytest.mark.parametrize(("page", "words"), SHOWN)
+def test_commands_have_the_options_that_pages_show(page, words):
+    if words == ["--version"]:  # prints and exits
+        words = []
+    cli._parser().parse_args(words)  # an error exits
 
 
 @pytest.mark.parametrize("page", PAGES)

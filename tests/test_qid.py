@@ -6,7 +6,8 @@ import pytest
 import sklearn
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
-from structrank import StructRankSVM, datasets, metrics
+from structrank import StructRankSVM, compare, datasets, metrics, train_for
+from structrank.clicks import ClickThroughRate, HybridRanker, RandomWalkRanker
 from structrank.lambdas import LambdaMART, LambdaRank, McRank, SPSARanker
 from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
 
@@ -92,7 +93,7 @@ def test_searches_without_qid_fail_with_the_line_to_write(fold):
     [
         ({"qid": "qid"}, r"qid is the text 'qid'.*qid=frame\['qid'\]"),
         ({"qid": [1, 1, 2], "group": [2, 1]}, "both given"),
-        ({"group": [2, 2]}, "qid has 4 entries but X has 3 rows"),
+        ({"group": [2, 2]}, "group has 2 sizes, which sum up to 4, but X has 3 rows"),
         ({"group": [2.0, 1.0]}, "number of rows of each query"),
         ({"group": [3, 0]}, "number of rows of each query"),
         ({"qid": 0, "eval_set": [([[1.0]], [1])]}, r"eval_set has 1 set\(s\) and eval_group 0"),
@@ -102,6 +103,32 @@ def test_searches_without_qid_fail_with_the_line_to_write(fold):
 def test_wrong_queries_are_rejected(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         StructRankSVM("auc").fit([[0.0], [1.0], [0.5]], [0, 1, 0], **arguments)
+
+
+def test_ranks_are_of_qid_or_of_groups(fold):
+    train = fold.train
+    model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
+    with pytest.raises(ValueError, match="qid and group are both given"):
+        model.rank(train.X, qid=train.qid, group=[len(train)])
+    with pytest.raises(ValueError, match=f"group has 1 sizes, which sum up to 3, but X has {len(train)} rows"):
+        model.rank(train.X, group=[3])
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (lambda path: StructRankSVM().fit(path, None), "datasets.load_table, datasets.load_letor"),
+        (lambda path: train_for("map", path), "train is a str; expected a Dataset, such as that of datasets.load_table"),
+        (lambda path: compare(path), r"\{'mine': datasets.query_folds\(datasets.load_table\('train.csv'\)\)\}"),
+        (lambda path: compare({"mine": path}), r"datasets.query_folds\(datasets.load_table\('train.csv'\)\)"),
+        (lambda path: ClickThroughRate().fit(path), "log is a str; .* read_frame reads a data frame; read_tsv"),
+        (lambda path: HybridRanker().fit(path), "log is a str; .* read_frame reads a data frame; read_tsv"),
+        (lambda path: RandomWalkRanker().fit(pd.DataFrame()), "log is a DataFrame; .* read_frame reads a data frame"),
+    ],
+)
+def test_the_name_of_a_file_gets_the_reader_to_call(call, advice):
+    with pytest.raises(ValueError, match=advice):
+        call("train.csv")
 
 
 def test_eval_set_is_the_validation_set(fold, caplog):

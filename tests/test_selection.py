@@ -1,5 +1,7 @@
 """Training for a measure: the candidates, the choice among them, its explanation, and polish."""
 
+import itertools
+import types
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +13,7 @@ from structrank.comparison.significance import standard_error_ratio
 from structrank.criteria import matched_criterion
 from structrank.datasets import Dataset, Fold
 from structrank.feature_maps import Permutation
+from structrank.selection import matching
 from structrank.selection.candidates import graded_candidates
 from structrank.selection.matching import MeasureMatched, Selection, Trial
 from structrank.training.data import RankingData
@@ -152,6 +155,14 @@ def test_without_a_validation_part_the_choice_is_made_on_inner_folds(fold):
     repeated = train_for("map", fold.train, Cs=CS)
     assert np.array_equal(repeated.coef_, model.coef_)
     assert [trial.name for trial in repeated.selection_.trials] == [trial.name for trial in selection.trials]
+
+
+def test_the_seconds_of_trials_are_without_compiling(fold, monkeypatch):
+    moments, compiled = itertools.count(), itertools.count(step=0.75)  # of every second, three quarters
+    monkeypatch.setattr(matching, "time", types.SimpleNamespace(perf_counter=lambda: float(next(moments))))
+    monkeypatch.setattr(matching, "compile_time", types.SimpleNamespace(seconds=lambda: next(compiled)))
+    model = train_for("auc", fold.train, fold.validation, Cs=[1.0])
+    assert {trial.seconds for trial in model.selection_.trials} == {0.25}
 
 
 def test_auc_is_not_polished(fold):
@@ -305,7 +316,7 @@ def test_a_cutoff_beyond_the_lattice_uses_the_permutation_map(rng):
 def test_notes_say_once_that_binary_gains_do_not_use_grades(graded):
     named = train_for("ndcg@5", graded.train, graded.validation, Cs=[1.0])
     (note,) = (note for note in named.notes_ if note.startswith("Labels have more than two grades"))
-    assert note.endswith("; with gain='exp2', as of metrics.NDCG(k=5), it uses grades.")
+    assert note.endswith("; metrics.NDCG(k=5, gain='exp2') uses grades.")
     for measure in (metrics.NDCG(k=5), "map"):
         notes = train_for(measure, graded.train, graded.validation, Cs=[1.0]).notes_
         assert not any(note.startswith("Labels") for note in notes)

@@ -16,8 +16,10 @@ import sklearn
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import check_estimator
 
-from structrank import StructRankSVM, StructRankWarning, datasets, metrics
+from structrank import StructRankSVM, StructRankWarning, datasets, metrics, svm
+from structrank._support import compile_time
 from structrank.criteria import NDCG
+from structrank.training.sources import sources_of
 
 ALL = ["auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm"]
 
@@ -382,7 +384,10 @@ INVALID_INPUT = {
     "no criterion": (wrong(criterion=[]), r"criterion is an empty list"),
     "map": (wrong(feature_map="pairs"), r"feature_map='pairs' is not known; choose one of: 'auto', 'po'"),
     "pair": (wrong(criterion="map", feature_map="mrr"), r"'map' with feature_map 'mrr' has no exact oracle.*mrr: mrr, po"),
-    "graded": (wrong(criterion="map", relevant_from=None), r"Set relevant_from to the lowest label that counts as relevant"),
+    "graded": (
+        wrong(criterion="map", relevant_from=None),
+        r"Set relevant_from=1, or another lowest label that counts as relevant",
+    ),
     "maps": (wrong(criterion=["map", "auc"], feature_map=["po"]), r"feature_map has 1 entries but criterion has 2"),
     "discount": (wrong(criterion="ndcg", discount="ln"), r"discount='ln' is not known; choose one of: 'log2', 'kdd08'"),
     "slack": (wrong(slack="both"), r"slack='both' is not known; choose one of: 'separate', 'shared'"),
@@ -463,6 +468,21 @@ def test_nothing_is_printed_at_verbose_0_even_by_compiled_code():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout + result.stderr == ""
+
+
+@pytest.mark.parametrize("call", ["fit", "fit_path"])
+def test_verbose_1_shows_that_functions_are_compiled_for_preparing_data(train, monkeypatch, capsys, call):
+    def compiled_sources(*args):
+        for line in tuple(compile_time._lines):
+            line.announce(compile_time.MESSAGE)
+        return sources_of(*args)
+
+    monkeypatch.setattr(svm, "sources_of", compiled_sources)
+    getattr(StructRankSVM("auc", verbose=1), call)(train.X, train.y, qid=train.qid)
+    first, *others = capsys.readouterr().err.splitlines()
+    assert first == compile_time.MESSAGE
+    assert len(others) == (1 if call == "fit" else 5)  # one for each C
+    assert all(line.endswith("converged") for line in others)
 
 
 def test_verbose_1_shows_objective_gap_and_rate_on_stderr(train, monkeypatch, capsys):

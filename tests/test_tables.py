@@ -34,7 +34,7 @@ def write(frame, path):
     return path
 
 
-@pytest.mark.parametrize("name", ["d.csv", "d.csv.gz", "d;.csv", "d.tsv", "d.tab.xz", "d.csv.zip", "d.parquet"])
+@pytest.mark.parametrize("name", ["d.csv", "d.csv.gz", "d;.csv", "d.tab.csv", "d.tsv", "d.tab.xz", "d.csv.zip", "d.parquet"])
 def test_every_format_gives_the_same_data(frame, tmp_path, name):
     if name.startswith(("d.tab", "d;")):
         frame.to_csv(tmp_path / name, index=False, sep=";" if ";" in name else "\t")
@@ -46,6 +46,37 @@ def test_every_format_gives_the_same_data(frame, tmp_path, name):
     assert data.y.tolist() == frame["relevance"].tolist()
     assert data.qid.tolist() == frame["query"].tolist()
     assert data.docid.tolist() == frame["url"].tolist()
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_numbers_between_semicolons_may_have_decimal_commas(frame, tmp_path, decimal):
+    frame.assign(note="1,5 or 1.5").to_csv(tmp_path / "d.csv", index=False, sep=";", decimal=decimal)
+    data = load_table(tmp_path / "d.csv", **COLUMNS, drop="note")
+    np.testing.assert_array_equal(data.X, frame[data.X.columns])  # to the last bit
+
+
+def test_commas_are_not_guessed_to_be_decimal_beside_points(tmp_path):
+    (tmp_path / "d.csv").write_text("qid;label;x;y\n1;0;1,234;0.5\n1;1;2,345;1.5\n")
+    with pytest.raises(ValueError, match="column 'x': found '1,234' in row 1; expected numbers"):
+        load_table(tmp_path / "d.csv")
+
+
+def test_columns_that_are_no_features_are_dropped(frame, tmp_path, capsys):
+    path, model = write(frame.assign(title="a title"), tmp_path / "d.csv"), tmp_path / "m"
+    assert load_table(path, **COLUMNS, drop=["title", "age"]).X.columns.tolist() == ["bm25", "title match"]
+    with pytest.raises(ValueError, match=r"has no column 'titel' \(drop=\); it has: url, bm25"):
+        load_table(path, **COLUMNS, drop=["titel"])
+    with pytest.raises(ValueError, match="features= and drop= are both given"):
+        load_table(path, **COLUMNS, features=["age"], drop=["title"])
+    names = ["--label", "relevance", "--qid", "query", "--docid", "url", "--drop", "title"]
+    assert cli.main(["train", str(path), "-o", str(model), *names]) == 0
+    assert load_model(model).feature_names_in_.tolist() == ["bm25", "title match", "age"]
+    assert cli.main(["evaluate", str(path), str(model), *names]) == 0  # the same options are accepted with a model
+    capsys.readouterr()
+    assert cli.main(["predict", str(model), str(path), *names]) == 0
+    scores = tmp_path / "scores.tsv"
+    scores.write_text(capsys.readouterr().out)
+    assert cli.main(["evaluate", str(path), str(scores), *names]) == 0
 
 
 @pytest.mark.parametrize(("ending", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress)])
@@ -108,7 +139,7 @@ def test_empty_cells_are_errors_or_filled(tmp_path):
         (
             "qid,label,x\n1,1,a\n",
             {},
-            r"d.csv, column 'x': found 'a' in row 1; expected numbers. Name the columns of the features with features=, and",
+            r"d.csv, column 'x': found 'a' in row 1; expected numbers. Leave out columns that are no features with drop=, or",
         ),
         ("qid,label,x,y\n1,1,5,b\n1,0,-,c\n", {}, r"column 'x': found '-' in row 2 \(also in 'y'\); expected numbers"),
         (
@@ -125,6 +156,8 @@ def test_empty_cells_are_errors_or_filled(tmp_path):
             {},
             r"d.csv: column 1 has no name, as the row numbers that pandas writes without index=False",
         ),
+        ("qid, label,x\n1,1,1\n", {}, r"d.csv has no column 'label' \(label=\); it has: qid, ' label', x."),
+        ("qid,label,x\n1,1,1\n1,0,-inf\n", {}, r"d.csv, column 'x': found -inf in row 2; expected finite numbers."),
         ("qid,label\n1,1\n", {}, r"d.csv has no columns besides qid, label; expected features."),
         ("qid,label,x\n", {}, r"d.csv has no rows; expected one document a row."),
         ("qid,label,x\n1,1,1\n", {"features": ["y"]}, r"d.csv has no column 'y' \(features=\)"),

@@ -1,8 +1,31 @@
 """The command that compiles ahead."""
 
 import json
+import subprocess
+import sys
 
-from structrank import cli
+from structrank import cli, criteria
+
+# Prints the seconds that a new process spends on compiling.
+FIRST_USE = """
+import numpy as np
+from structrank import StructRankSVM, lambdas
+from structrank._support import compile_time
+X, y, qid = np.random.default_rng(0).normal(size=(40, 3)), np.tile([0, 1, 2, 1], 10), np.repeat(range(4), 10)
+for learner in StructRankSVM("auc"), StructRankSVM("mrr", feature_map="po"), StructRankSVM("err", relevant_from=None):
+    learner.fit(X, y, qid=qid).score(X, y, qid=qid)
+lambdas.LambdaRank(max_epochs=2).fit(X, y, qid=qid)
+print(compile_time.seconds())
+"""
+
+
+def test_after_a_warmup_without_arguments_a_new_process_compiles_nothing(capsys):
+    assert cli.main(["warmup", "--json"]) == 0
+    out, err = capsys.readouterr()
+    compiled = json.loads(out)["compiled"]
+    assert {*criteria.CRITERIA, "LETOR files", "measures", "train_for", "clicks"} <= {*compiled}
+    assert len(err.splitlines()) == len(compiled)  # progress: a line for each
+    assert float(subprocess.run([sys.executable, "-W", "ignore", "-c", FIRST_USE], capture_output=True, check=True).stdout) == 0
 
 
 def test_warmup_reports_what_it_compiled(capsys):

@@ -210,6 +210,8 @@ def check_dataset(name, part):
     """Raise unless `part` has X, y and qid."""
     if not all(hasattr(part, attribute) for attribute in ("X", "y", "qid")):
         example = f"fold.{name}" if hasattr(part, name) else "structrank.datasets.Dataset(X, y, qid)"
+        if isinstance(part, (str, os.PathLike)):
+            example = "that of datasets.load_table or datasets.load_letor"
         raise ValueError(f"{name} is a {type(part).__name__}; expected a Dataset, such as {example}.")
 
 
@@ -388,7 +390,7 @@ def _raise_not_finite(name, value, row, column, column_names):
 def _advice(given):
     """Return what to pass instead of an object that is no table; empty if unknown."""
     if isinstance(given, (str, os.PathLike)):
-        return " datasets.load_letor and datasets.open_shards read files."
+        return " datasets.load_table, datasets.load_letor and datasets.open_shards read files."
     if all(hasattr(given, part) for part in ("X", "y", "qid")):
         return " Pass its parts, as in fit(train.X, train.y, qid=train.qid) or predict(test.X)."
     if all(hasattr(given, part) for part in ("train", "test")):
@@ -507,17 +509,24 @@ def check_qid_is_no_feature(column_names):
         )
 
 
-def qid_of_groups(group):
-    """Return the query of each row for LightGBM's `group`: the sizes of the queries, whose rows are consecutive.
+def qid_of_groups(group, X, qid=None, name="group"):
+    """Return the query of each row of X for LightGBM's `group`: the sizes of the queries, whose rows are consecutive.
+
+    Raises if the sizes do not sum up to the number of rows (if X is no table, other checks say so), and if `qid` is given too.
 
     Examples
     --------
-    >>> qid_of_groups([2, 1])
+    >>> qid_of_groups([2, 1], np.zeros((3, 5)))
     array([0, 0, 1])
     """
+    if qid is not None:
+        raise ValueError(f"qid and {name} are both given; pass one of them.")
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
-        raise ValueError(f"group={group!r} is not valid: expected the number of rows of each query, in the order of the rows.")
+        raise ValueError(f"{name}={group!r} is not valid: expected the number of rows of each query, in the order of the rows.")
+    n_rows = len(X) if isinstance(X, (list, tuple)) else next(iter(getattr(X, "shape", ())), None)
+    if n_rows not in (None, sizes.sum()):
+        raise ValueError(f"{name} has {sizes.shape[0]} sizes, which sum up to {sizes.sum()}, but X has {n_rows} rows.")
     return np.repeat(np.arange(sizes.shape[0]), sizes)
 
 

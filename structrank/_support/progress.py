@@ -34,10 +34,11 @@ class ProgressLine:
         self._bar.refresh()
 
     def finish(self, text):
-        """Show the last text and end the line."""
+        """Show the last text and end the line; a later text begins another."""
         self._set(text)
         self._bar.ncols = None  # do not trim the text to the width of the terminal
         self._bar.close()
+        self._bar = None
 
     def _set(self, text):
         text = printable(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from structrank.cli.input import check_exists, load_ranker, read_data
+from structrank.cli.input import check_exists, load_ranker, model_first, read_data
 from structrank.cli.options import DISCOUNTS, GAINS, MEASURES, add_command, add_relevant_from, given, naming_options
 from structrank.cli.output import print_json
 
@@ -57,6 +57,7 @@ def run(arguments, report):
     from structrank.models import files
 
     check_exists(arguments.data, arguments.ranking)
+    arguments.ranking, arguments.data = model_first(arguments.ranking, arguments.data)
     settings = given(arguments, "gain", "discount", "relevant_from")
     measures = [metrics.parse(measure, **settings) for measure in arguments.measures]
     if files.is_model_file(arguments.ranking):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from structrank.cli.input import check_exists, load_ranker, read_data
+from structrank.cli.input import check_exists, load_ranker, model_first, read_data
 from structrank.cli.options import COUNT, add_command
 from structrank.cli.output import print_json
 
@@ -41,6 +41,7 @@ def run(arguments, report):
     from structrank.models.explanation import explain
 
     check_exists(arguments.model, arguments.data)
+    arguments.model, arguments.data = model_first(arguments.model, arguments.data)
     model = load_ranker(arguments.model)
     data = read_data(arguments, arguments.data, ranker=(arguments.model, model), labels=False)
     ids = data.qid.astype(str)

@@ -23,7 +23,7 @@ _OWN = {
     "dtype": ("onnx",),
     "feature_names": (*_TEXTS, "onnx"),
 }
-_PARAMETERS = ("shift", "scaler", *_OWN)
+_PARAMETERS = ("shift", "scaler", *_OWN, ("positive_shift()", "--shift auto --data FILE"))
 
 
 def add_export(commands):

@@ -70,12 +70,13 @@ def _read_table(arguments, path, ranker, labels, features):
     from structrank.datasets import load_table
 
     _refuse(given(arguments, *LETOR), path, "a table")
-    options = given(arguments, "null", *TABLE) | ({} if features else {"features": []})
+    options = given(arguments, "null", *TABLE)
     names = getattr(ranker[1], "feature_names_in_", None) if ranker else None
-    if names is not None:
-        options.setdefault("features", names.tolist())
-        if not labels:
-            options["label"] = None
+    if names is not None and not labels:
+        options["label"] = None
+    if names is not None or not features:  # no other columns are read, so that none must be dropped, as in training
+        options.pop("drop", None)
+        options["features"] = options.get("features", names.tolist()) if features else []
     with naming_options("null", *TABLE):
         data = load_table(path, **options)
     if ranker and data.X.shape[1] != ranker[1].n_features_in_:
@@ -139,6 +140,15 @@ def _file_in(folder):
     files = sorted(entry.name for entry in os.scandir(folder) if entry.is_file())
     more = f" and {len(files) - 5} more" if len(files) > 5 else ""
     return f"; the folder has {', '.join(files[:5]) or 'no files'}{more}"
+
+
+def model_first(first, second):
+    """Return two paths, the model file first: the files tell which is which, so that commands accept both orders."""
+    from structrank.models import files
+
+    if files.is_model_file(second) and not files.is_model_file(first):
+        return second, first
+    return first, second
 
 
 def load_ranker(path):

@@ -14,7 +14,9 @@ GAINS = ["exp2", "linear", "binary"]
 MEASURES = ["mrr@10", "ndcg@10", "map"]
 LETOR = ("sparse", "zero_based", "n_features")  # options for files in LETOR format
 READING = ("null", *LETOR)
-TABLE = ("label", "qid", "docid", "features")  # options for tables
+COLUMN_SCALE = ("scale", "--scale-columns")  # --scale is another: it changes the data
+LEARNER = ("criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound")  # parameters of a learner
+TABLE = ("label", "qid", "docid", "features", "drop")  # options for tables
 
 
 class Parser(argparse.ArgumentParser):
@@ -65,6 +67,7 @@ def _add_reading(parser):
     reading.add_argument(
         "--features", nargs="+", metavar="COLUMN", help="tables: columns of the features (default: all other columns)"
     )
+    reading.add_argument("--drop", nargs="+", metavar="COLUMN", help="tables: columns that are no features, such as texts")
     reading.add_argument("--sparse", action="store_true", help="LETOR: store the data as a sparse matrix")
     reading.add_argument("--zero-based", action="store_true", help="LETOR: feature ids count from 0")
     reading.add_argument(
@@ -99,6 +102,17 @@ def add_clean(parser):
     parser.add_argument("--clean", choices=["kdd08"], help=text)
 
 
+def add_column_scale(parser):
+    """Add --scale-columns, the parameter `scale` of learners."""
+    parser.add_argument(
+        "--scale-columns",
+        dest="column_scale",
+        choices=["std"],
+        default=None,
+        help="std: divide columns by their standard deviation within queries while training (default: as they are)",
+    )
+
+
 def add_jobs(parser, what):
     """Add --jobs, the number of processes or threads."""
     parser.add_argument("--jobs", type=JOBS, default=None, metavar="N", help=f"{what} (default 1; -1 for all cores)")
@@ -112,7 +126,8 @@ def given(arguments, *names):
 def with_options(text, parameters):
     """Write the arguments in a message of the API as the options of the command line.
 
-    `parameters` are names of parameters; for an option of another name, a pair of the parameter and the option.
+    `parameters` are names of parameters; for an option of another name, a pair of the parameter and the option. A pair with the
+    call of a function, as "positive_shift()", gives the options that do the same.
 
     Examples
     --------
@@ -124,6 +139,8 @@ def with_options(text, parameters):
     'Set --scale-columns std.'
     >>> with_options("metrics.NDCG(k=5, gain='exp2') uses grades.", ("gain",))
     '--gain exp2 uses grades.'
+    >>> with_options("positive_shift() computes it.", [("positive_shift()", "--shift auto")])
+    '--shift auto computes it.'
     """
     flags = dict((name, f"--{name.replace('_', '-')}") if isinstance(name, str) else name for name in parameters)
 
@@ -134,6 +151,8 @@ def with_options(text, parameters):
             return f"{flag} {shlex.quote(text)}"
         return flag if value in ("True", "") else f"{flag} {'none' if value == 'None' else value}"
 
+    for call in [name for name in flags if name.endswith("()")]:
+        text = text.replace(call, flags.pop(call))
     names = "|".join(map(re.escape, flags))
     text = re.sub(rf"metrics\.\w+\((?:[^()]*, )?((?:{names})='[^']*')\)", r"\1", text)  # a measure with a setting: the setting
     return re.sub(

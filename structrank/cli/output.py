@@ -9,6 +9,7 @@ import math
 import os
 import sys
 import textwrap
+import warnings
 
 from structrank._support.text import printable
 
@@ -77,6 +78,21 @@ def reporting_compilation(report):
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def collecting_warnings():
+    """Yield a set to which the texts of warnings are added when they are shown."""
+    texts = set()
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def collect(message, *args, **kwargs):
+            texts.add(str(message))
+            show(message, *args, **kwargs)
+
+        warnings.showwarning = collect
+        yield texts
 
 
 def print_json(facts):

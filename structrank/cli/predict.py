@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from structrank.cli.input import check_exists, load_ranker, read_data
+from structrank.cli.input import check_exists, load_ranker, model_first, read_data
 from structrank.cli.options import add_command
 from structrank.cli.output import print_json
 
@@ -42,6 +42,7 @@ def run(arguments, report):
     if arguments.json and arguments.format == "trec":
         raise ValueError("--json and --format trec are two formats; choose one.")
     check_exists(arguments.model, arguments.data)
+    arguments.model, arguments.data = model_first(arguments.model, arguments.data)
     model = load_ranker(arguments.model)
     data = read_data(arguments, arguments.data, ranker=(arguments.model, model), labels=False)
     names, numbered = runs.document_names(data)

@@ -7,10 +7,13 @@ import os
 from structrank.cli.descriptions import data_facts, kinds, model_facts, model_lines
 from structrank.cli.input import check_exists, check_not_read, check_writable, read_parts
 from structrank.cli.options import (
+    COLUMN_SCALE,
     CUTOFF,
     DISCOUNTS,
+    LEARNER,
     POSITIVE,
     add_clean,
+    add_column_scale,
     add_command,
     add_jobs,
     add_relevant_from,
@@ -18,10 +21,9 @@ from structrank.cli.options import (
     naming_options,
     with_options,
 )
-from structrank.cli.output import print_json, print_lines, stdout_to_stderr
+from structrank.cli.output import collecting_warnings, print_json, print_lines, stdout_to_stderr
 
-_PARAMETERS = ("criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound")
-_NAMES = (*_PARAMETERS, ("scale", "--scale-columns"))
+_NAMES = (*LEARNER, COLUMN_SCALE)
 
 
 def add_train(commands):
@@ -77,13 +79,7 @@ def add_train(commands):
         choices=["convex", "ramp", "auto"],
         help="bound to minimise (default convex); auto uses the ramp bound if the convex bound is vacuous",
     )
-    parser.add_argument(
-        "--scale-columns",
-        dest="column_scale",
-        choices=["std"],
-        default=None,
-        help="std: divide columns by their standard deviation within queries while training (default: as they are)",
-    )
+    add_column_scale(parser)
     parser.add_argument(
         "--checkpoint", default=None, metavar="FOLDER", help="folder for checkpoints, so that an interrupted run can resume"
     )
@@ -100,12 +96,12 @@ def run(arguments, report):
     from structrank import StructRankSVM
     from structrank.datasets.cleaning import clean, clean_part
 
-    settings = given(arguments, *_PARAMETERS)
+    settings = given(arguments, *LEARNER)
     for name in ("criterion", "feature_map"):
         if len(settings.get(name, [])) == 1:
             (settings[name],) = settings[name]
     model = StructRankSVM(**settings, C=arguments.C[0], scale=arguments.column_scale, n_jobs=arguments.jobs, verbose=1)
-    with naming_options(*_PARAMETERS):
+    with naming_options(*LEARNER):
         model.check_parameters()
 
     check_exists(arguments.data, arguments.validation)
@@ -120,7 +116,7 @@ def run(arguments, report):
         train, removed = clean_part(train, arguments.clean, **given(arguments, "relevant_from"))
         report(f"cleaned: {removed.documents:,} to {removed.left:,} documents of {arguments.data}")
     Cs = sorted(set(arguments.C))
-    with naming_options(*_NAMES, "checkpoint"), stdout_to_stderr():
+    with naming_options(*_NAMES, "checkpoint"), stdout_to_stderr(), collecting_warnings() as warned:
         try:
             model, scores, interrupted = _train(model, train, validation, Cs, arguments.checkpoint)
         except ValueError as error:
@@ -131,19 +127,20 @@ def run(arguments, report):
     if scores:
         facts["validation"] = [{"C": C, "score": score} for C, score in scores.items()]
     facts |= model_facts(model)
-    facts["notes"] = [with_options(note, _NAMES) for note in facts["notes"]]
     if arguments.json:
         print_json(facts)
     else:
+        said = {with_options(text, _NAMES) for text in warned}  # on stderr
+        facts["notes"] = [note for note in facts["notes"] if note not in said]
         lines = [("model", facts["model"])]
         if scores:
             shown = ", ".join(f"C={C:g}: {score:.4f}" for C, score in scores.items())
             where = "validation" if validation is not None else "inner folds"
             lines.append((where, f"chose C={model.C:g} of {shown}"))
         print_lines(lines + model_lines(facts))
-    if len(scores) > 2 and model.C in (Cs[0], Cs[-1]):
-        beyond = "smaller" if Cs[0] == model.C else "larger"
-        report(f"note: C={model.C:g} is at the edge of the values given with -C; a {beyond} one may be better")
+    for edge, inner, beyond in ((0, 1, "smaller"), (-1, -2, "larger")):
+        if len(scores) > 2 and Cs[edge] == model.C and scores[Cs[edge]] > scores[Cs[inner]]:
+            report(f"note: C={model.C:g} is at the edge of the values given with -C; a {beyond} one may be better")
     if interrupted:
         raise KeyboardInterrupt(f"the model so far is in {arguments.output}")
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from structrank.cli.descriptions import model_facts
 from structrank.cli.input import check_exists, check_not_read, check_writable, read_parts
 from structrank.cli.options import (
+    COLUMN_SCALE,
     POSITIVE,
+    add_column_scale,
     add_command,
     add_measure_settings,
     add_relevant_from,
     given,
     naming_options,
     parse_measures,
-    with_options,
 )
 from structrank.cli.output import print_json, print_lines, stdout_to_stderr
 
-_PARAMETERS = ("gain", "discount", "relevant_from", "Cs")
+_PARAMETERS = ("gain", "discount", "relevant_from", "Cs", COLUMN_SCALE)
 
 
 def add_train_for(commands):
@@ -55,6 +56,7 @@ def add_train_for(commands):
     )
     add_measure_settings(parser)
     add_relevant_from(parser)
+    add_column_scale(parser)
 
 
 def run(arguments, report):
@@ -67,18 +69,19 @@ def run(arguments, report):
     (measure,) = parse_measures(arguments, arguments.measure)
     check_exists(arguments.data, arguments.validation)
     train, validation = read_parts(arguments, arguments.data, arguments.validation)
-    settings = given(arguments, "discount", "relevant_from", "Cs")
+    settings = {**given(arguments, "discount", "relevant_from", "Cs"), "scale": arguments.column_scale}
     with naming_options(*_PARAMETERS, "checkpoint"), stdout_to_stderr():
         model = train_for(measure, train, validation, checkpoint=arguments.checkpoint, verbose=1, **settings)
     model.save(arguments.output)
     selection, polished = model.selection_, getattr(model, "polish_", None)
+    facts = model_facts(model)
     if arguments.json:
         trials = [vars(trial) for trial in selection.trials]
-        facts = {**vars(selection), "trials": trials, "reason": selection.reason}
-        print_json({"model": arguments.output, "selection": facts, **model_facts(model)})
+        chosen = {**vars(selection), "trials": trials, "reason": selection.reason}
+        print_json({"model": arguments.output, "selection": chosen, **facts})
         return
     print(selection, end="\n\n")
     lines = [("model", arguments.output)]
     if polished is not None:
         lines.append(("polished", repr(polished)))
-    print_lines(lines + [("note", with_options(text, _PARAMETERS)) for text in model.notes_])
+    print_lines(lines + [("note", text) for text in facts["notes"]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import time
@@ -25,7 +26,11 @@ def add_warmup(commands):
         reads=False,
     )
     parser.add_argument(
-        "criteria", nargs="*", metavar="CRITERION", help="criteria to train for; default all, binary and graded"
+        "criteria",
+        nargs="*",
+        default=[],
+        metavar="CRITERION",
+        help="criteria to train for; default: all, binary and graded, and all other readers, measures and learners",
     )
 
 
@@ -33,8 +38,9 @@ def run(arguments, report):
     """Run the command; `report` prints a line on stderr."""
     import numpy as np
 
-    from structrank import criteria
+    from structrank import criteria, train_for
     from structrank._support import compile_time
+    from structrank.datasets import Dataset
 
     with naming_options(("criterion", "CRITERION")):
         for name in arguments.criteria:
@@ -52,10 +58,14 @@ def run(arguments, report):
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # random data teach nothing
         compile_for("LETOR files", _load_letor, os.path.join(folder, "few.txt"), X, labels, qid)
-        if not arguments.criteria:
-            compile_for("TSV files of clicks", _read_tsv, os.path.join(folder, "few.tsv"), qid)
         for name in arguments.criteria or criteria.CRITERIA:
             compile_for(name, _fit, X, labels, qid, name)
+        if not arguments.criteria:
+            compile_for("sparse and float32 data", _fit_other_data, X, labels, qid)
+            compile_for("measures", _evaluate, X, labels, qid)
+            compile_for("train_for", train_for, "map", Dataset(X, labels, qid), Cs=[1.0])
+            compile_for("RankNet, LambdaRank and trees", _fit_lambdas, X, labels, qid)
+            compile_for("clicks", _fit_clicks, os.path.join(folder, "few.tsv"))
     total = time.perf_counter() - started
     if arguments.json:
         print_json({"seconds": total, "compiled": seconds})
@@ -73,21 +83,47 @@ def _load_letor(path, X, labels, qid):
     load_letor(path)
 
 
-def _read_tsv(path, qid):
-    from structrank.clicks import read_tsv
-
-    with open(path, "w") as file:
-        for number, query in enumerate(qid.tolist()):
-            file.write(f"{query}\tdocument {number}\t1\n")
-    read_tsv(path)
-
-
 def _fit(X, labels, qid, name):
-    """Train for a criterion with the labels that it supports, binary and graded; score the rows."""
+    """Train for a criterion with each feature map and the labels that it supports, binary and graded; rank the rows."""
     from structrank import StructRankSVM, criteria
 
     criterion = criteria.parse(name)
-    if criterion.oracles:
-        StructRankSVM(name).fit(X, labels, qid=qid).predict(X)
-    if criterion.graded_oracles:
-        StructRankSVM(name, relevant_from=None).fit(X, labels, qid=qid).predict(X)
+    for oracles, relevant_from in ((criterion.oracles, 1), (criterion.graded_oracles, None)):
+        for feature_map in oracles:
+            model = StructRankSVM(name, feature_map=feature_map, relevant_from=relevant_from).fit(X, labels, qid=qid)
+            model.rank(X, qid=qid)
+            model.score(X, labels, qid=qid)
+
+
+def _fit_other_data(X, labels, qid):
+    import numpy as np
+    import scipy.sparse
+
+    for other in (scipy.sparse.csr_matrix(X), X.astype(np.float32)):
+        _fit(other, labels, qid, "map")
+
+
+def _evaluate(X, labels, qid):
+    from structrank import metrics
+
+    cutoffs = {name: f"{name}@5" for name in ("p", "recall", "success")}
+    names = [cutoffs.get(name, name) for name, measure in metrics.MEASURES.items() if measure.__module__ == metrics.__name__]
+    metrics.evaluate(labels > 0, X[:, 0], qid, names)
+
+
+def _fit_lambdas(X, labels, qid):
+    from structrank import lambdas
+
+    for learner in (lambdas.RankNet, lambdas.LambdaRank):
+        learner(max_epochs=1).fit(X, labels, qid=qid)
+    with contextlib.suppress(ImportError):  # trees need an optional library
+        lambdas.LambdaMART(n_estimators=1, min_child_samples=5).fit(X, labels, qid=qid)
+
+
+def _fit_clicks(path):
+    from structrank import clicks
+
+    with open(path, "w") as file:
+        for number in range(40):
+            file.write(f"query {number % 4}\ta b c\t{number % 3}\n")
+    clicks.HybridRanker().fit(clicks.read_tsv(path)).predict(["query 1"], ["a"])

@@ -19,7 +19,7 @@ from structrank.clicks.evaluation import pair_accuracy
 from structrank.clicks.log import ClickLog, random_mask
 from structrank.clicks.preferences import RULES, Preferences, preference_pairs
 from structrank.clicks.ranker import ClickRanker
-from structrank.clicks.stream import click_counts
+from structrank.clicks.stream import READERS, click_counts
 from structrank.clicks.walks import RandomWalkRanker
 from structrank.training.checkpoint import KeptState
 
@@ -231,7 +231,9 @@ class HybridRanker(ClickRanker):
         checks.check_number("folds", self.folds, at_least=2, integer=True)
         checks.check_number("random_state", self.random_state, at_least=0, integer=True)
         if not isinstance(log, (ClickLog, ClickCounts)):
-            raise ValueError(f"log is a {type(log).__name__}; expected a ClickLog, or ClickCounts together with pairs.")
+            raise ValueError(
+                f"log is a {type(log).__name__}; expected a ClickLog, or ClickCounts together with pairs. {READERS}"
+            )
         if pairs is None and isinstance(log, ClickCounts):
             raise ValueError("log is ClickCounts, from which pairs cannot be extracted; pass pairs=preference_pairs(...) too.")
         if pairs is not None:

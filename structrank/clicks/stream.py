@@ -85,12 +85,15 @@ def click_counts(log: ClickLog | Iterable | ClickCounts) -> ClickCounts:
     return counter.finish()
 
 
+READERS = "read_frame reads a data frame; read_tsv, read_jsonl and read_yandex read files."
+
+
 def as_stream(log):
     """Return an iterator over the parts of a log, of a stream, or of sessions as for `ClickLog.from_sessions`."""
     if isinstance(log, ClickLog):
         return iter([log])
-    if isinstance(log, (str, bytes)) or not hasattr(log, "__iter__"):
-        raise ValueError(f"log is a {type(log).__name__}; expected a ClickLog, a stream of its parts, or sessions.")
+    if isinstance(log, (str, bytes)) or hasattr(log, "columns") or not hasattr(log, "__iter__"):
+        raise ValueError(f"log is a {type(log).__name__}; expected a ClickLog, a stream of its parts, or sessions. {READERS}")
     return _parts(iter(log))
 
 

@@ -25,6 +25,7 @@ from structrank.comparison.table import CriterionTable
 from structrank.comparison.trainers import Trainer, as_trainers, has_lightgbm, unique_name
 from structrank.datasets.cleaning import PROTOCOLS, clean_part, scale_per_query
 from structrank.datasets.containers import Fold
+from structrank.datasets.tables import is_table
 from structrank.models.ranker import check_finished
 from structrank.selection.choosing_c import DEFAULT_CS, Choice, train_best, usable_queries
 from structrank.svm import BINARISED
@@ -192,7 +193,10 @@ def _shown(value):
 def _as_fold(value):
     """Return the expression that makes a fold, or a list of folds, of what was given."""
     if isinstance(value, (str, os.PathLike)):
-        return f"datasets.load_letor_folds({os.fspath(value)!r})"
+        path = os.fspath(value)
+        return (
+            f"datasets.query_folds(datasets.load_table({path!r}))" if is_table(path) else f"datasets.load_letor_folds({path!r})"
+        )
     return "datasets.query_folds(data) or datasets.Fold(train, validation, test)" if hasattr(value, "qid") else "fold"
 
 

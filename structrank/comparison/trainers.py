@@ -259,7 +259,9 @@ def as_trainers(trainers, relevant_from=1, discount="kdd08", Cs=None, random_sta
         paper = paper_trainers(relevant_from, discount)
         known = paper | default | {name: make(name) for name in criteria.registered()}
         by_name = {name.lower(): name for name in known}
-        for given in [trainers] if isinstance(trainers, str) else trainers:
+        for given in [trainers] if isinstance(trainers, str) or hasattr(trainers, "fit") else trainers:
+            if hasattr(given, "fit"):
+                raise ValueError(f"trainers has {given!r} without a name; name the row, as in {{'mine': {given!r}}}.")
             if str(given).lower() == "paper":
                 chosen |= {name: trainer for name, trainer in default.items() if name in paper}
                 continue

@@ -55,9 +55,7 @@ def complete_fit(fit):
             raise TypeError(f"{type(self).__name__}.fit() {error}") from None
         given.arguments["X"] = checks.as_table(given.arguments["X"])
         if group is not None:
-            if given.arguments.get("qid") is not None:
-                raise ValueError("qid and group are both given; pass one of them.")
-            given.arguments["qid"] = checks.qid_of_groups(group)
+            given.arguments["qid"] = checks.qid_of_groups(group, given.arguments["X"], given.arguments.get("qid"))
         if eval_set is not None:
             validation = _as_validation(eval_set, eval_group)
             if "validation" in own.parameters:
@@ -83,7 +81,7 @@ def _as_validation(eval_set, eval_group):
             f"eval_set has {len(sets)} set(s) and eval_group {len(groups)}; expected one of each: eval_set=[(X, y)], "
             "eval_group=[sizes]."
         )
-    return (*sets[0], checks.qid_of_groups(groups[0]))
+    return (*sets[0], checks.qid_of_groups(groups[0], sets[0][0], name="eval_group"))
 
 
 def _fit_with_callbacks(estimator, fit, given):

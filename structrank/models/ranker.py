@@ -91,7 +91,9 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
             Rank of each row within its query, 1 is best, in the order of the rows of X; ties in row order.
         """
         scores = self.predict(X)
-        return ranks_within(scores, group_by_query(qid if group is None else checks.qid_of_groups(group), scores.shape[0]))
+        if group is not None:
+            qid = checks.qid_of_groups(group, scores, qid)
+        return ranks_within(scores, group_by_query(qid, scores.shape[0]))
 
     def save(self, path: Path) -> None:
         """Write the trained model to a file that `structrank.load_model` reads; see `structrank.models.files`.

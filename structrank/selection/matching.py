@@ -30,7 +30,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from structrank import metrics
-from structrank._support import checks
+from structrank._support import checks, compile_time
 from structrank._support.content import describe
 from structrank._support.progress import ProgressLine
 from structrank.comparison.significance import paired_randomisation_test, standard_error_ratio
@@ -66,7 +66,7 @@ class Trial:
     vacuous : bool
         Whether the bound was vacuous in any fold.
     seconds : float
-        Training time of the whole path.
+        Training time of the whole path, without compiling.
     """
 
     name: str
@@ -150,6 +150,7 @@ def train_for(
     Cs: Sequence[float] = _CS,
     relevant_from: float = 1,
     discount: str = "kdd08",
+    scale: str | None = None,
     random_state: int = 0,
     verbose: int = 0,
     checkpoint: Path | None = None,
@@ -181,6 +182,8 @@ def train_for(
     relevant_from : float, default 1
         Lowest label that counts as relevant, except for candidates on grades.
     discount : {"kdd08", "log2"}, default "kdd08"
+    scale : {None, "std"}, default None
+        Scale of the columns while training, see `StructRankSVM`.
     random_state : int, default 0
         Seed of the inner folds and of the test.
     verbose : int, default 0
@@ -224,7 +227,7 @@ def train_for(
     on_grades = graded_candidates(measure, RankingData(train.X, train.y, train.qid), relevant_from) if graded else {}
     if on_grades and not all(_usable(learn, relevant_from).any() for learn, _ in splits):
         binary = {}
-    candidates = binary | on_grades
+    candidates = {name: trainer.set_params(scale=scale) for name, trainer in (binary | on_grades).items()}
     judge = metrics.MAP(relevant_from=measure.relevant_from) if isinstance(measure, metrics.MRR) else measure
 
     places = _Places(checkpoint, splits, Cs, judge)
@@ -265,7 +268,7 @@ def train_for(
     if not graded and relevant_from == 1 and isinstance(measure, metrics.NDCG) and np.unique(train.y).size > 2:
         model.notes_ += (
             f"{BINARISED}{measure.name} with gain='binary' uses binary relevance (label >= 1); "
-            f"with gain='exp2', as of metrics.NDCG(k={measure.k}), it uses grades.",
+            f"metrics.NDCG(k={measure.k}, gain='exp2') uses grades.",
         )
     if all(one.trial.vacuous for one in tried):  # otherwise validation queries have confirmed the winner
         warnings.warn(" ".join(model.notes_), checks.StructRankWarning, stacklevel=2)
@@ -365,12 +368,12 @@ def _usable(part, relevant_from):
 
 def _try(name, trainer, splits, Cs, judge, folder):
     """Train along the path of C on each split, and choose C; checkpoints are written below a folder, unless it is None."""
-    started = time.perf_counter()
+    started, compiled = time.perf_counter(), compile_time.seconds()
     paths = []
     for number, (learn, _) in enumerate(splits, 1):
         checkpoint = None if folder is None else folder / "fits" / f"split-{number}"
         paths.append(fit_whole_path(trainer, learn, Cs, checkpoint))
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - started - (compile_time.seconds() - compiled)
     by_C = []
     for models in zip(*paths, strict=True):
         values = [_per_query(model.coef_, check, judge) for model, (_, check) in zip(models, splits, strict=True)]
@@ -400,7 +403,7 @@ class MeasureMatched(Ranker):
 
     Parameters
     ----------
-    measure, Cs, relevant_from, discount, random_state, verbose
+    measure, Cs, relevant_from, discount, scale, random_state, verbose
         As for `train_for`.
 
     Attributes
@@ -425,11 +428,12 @@ class MeasureMatched(Ranker):
     (2, 1)
     """
 
-    def __init__(self, measure="ndcg@10", Cs=_CS, relevant_from=1, discount="kdd08", random_state=0, verbose=0):
+    def __init__(self, measure="ndcg@10", Cs=_CS, relevant_from=1, discount="kdd08", scale=None, random_state=0, verbose=0):
         self.measure = measure
         self.Cs = Cs
         self.relevant_from = relevant_from
         self.discount = discount
+        self.scale = scale
         self.random_state = random_state
         self.verbose = verbose
 

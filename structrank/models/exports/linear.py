@@ -167,7 +167,7 @@ def warn_of_negative_scores(engine):
     """Warn the caller of an export that Lucene rejects negative scores."""
     text = (
         f"Scores of this model can be negative, and Lucene, on which {engine} is built, rejects negative scores. Pass shift=, "
-        "a constant to add, which positive_shift computes from documents; shift=0.0 exports the model unchanged."
+        "a constant to add, which positive_shift() computes from documents; shift=0.0 exports the model unchanged."
     )
     warnings.warn(text, checks.StructRankWarning, stacklevel=5)
 

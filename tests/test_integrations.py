@@ -10,7 +10,7 @@ import pytest
 import sklearn
 import sklearn.model_selection
 
-from structrank import StructRankSVM, datasets, metrics
+from structrank import StructRankSVM, StructRankTrees, datasets, metrics
 from structrank.lambdas import LambdaMART, LambdaRank, McRank
 from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
 
@@ -158,7 +158,9 @@ def test_callbacks_end_with_a_failed_fit_and_pass_through_a_search(train):
 
 
 @pytest.mark.parametrize(
-    "learner", [LambdaMART(), McRank(), LightGBMRanker(), XGBoostRanker()], ids=lambda one: type(one).__name__
+    "learner",
+    [StructRankTrees("auc"), LambdaMART(), McRank(), LightGBMRanker(), XGBoostRanker()],
+    ids=lambda one: type(one).__name__,
 )
 def test_feature_importances_are_shares_of_the_gain(learner, rng):
     pytest.importorskip("xgboost" if isinstance(learner, XGBoostRanker) else "lightgbm")

@@ -250,12 +250,7 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
         return outputs[0]
 
     def _remarks(self, course):
-        remarks = []
-        if self.relevant_from is not None and np.unique(course.data.labels).size > 2:
-            remarks.append(
-                f"Labels have more than two grades, of which training uses only which are at least {self.relevant_from:g}; "
-                "relevant_from=None trains on grades."
-            )
+        remarks = self._binarised_remarks(has_grades=np.unique(course.data.labels).size > 2)
         if course.pending:
             names = " + ".join(criterion.name for criterion in self.parsed_criteria())
             text = f"The last {len(course.pending)} of {self.n_iter_} trees do not reduce the risk of {names}."

@@ -116,6 +116,25 @@ def test_the_installed_program_trains_predicts_and_evaluates(tmp_path):
     assert evaluated.stdout.startswith("measure\tmean\tqueries\tundefined\tsettings\nmrr@10\t")
 
 
+def test_results_in_files_are_utf8_whatever_the_encoding_of_the_machine(tmp_path):
+    row = "1:1 2:0 3:0 4:0 5:0 #docid = \N{GREEK SMALL LETTER ALPHA}"
+    (tmp_path / "d.txt").write_text(f"1 qid:\N{GREEK SMALL LETTER BETA} {row}\n", encoding="utf-8")
+    (tmp_path / "s.txt").write_text("0.5\n")
+    for command, found in (
+        (
+            ["predict", "map.structrank", tmp_path / "d.txt", "--format", "trec"],
+            "\N{GREEK SMALL LETTER BETA} Q0 \N{GREEK SMALL LETTER ALPHA} ",
+        ),
+        (
+            ["evaluate", tmp_path / "d.txt", tmp_path / "s.txt", "--measures", "p@1", "--per-query"],
+            "\N{GREEK SMALL LETTER BETA}\t1",
+        ),
+    ):
+        done = subprocess.run([PROGRAM, *command], capture_output=True, env={**os.environ, "PYTHONIOENCODING": "cp1252"})
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert found in done.stdout.decode("utf-8")
+
+
 def test_python_m_structrank_runs_the_program():
     done = subprocess.run([sys.executable, "-m", "structrank", "inspect", "none.txt"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
@@ -148,7 +167,7 @@ def test_ctrl_c_saves_the_model_so_far(tmp_path):
     path = tmp_path / "m.structrank"
     # Ctrl-C comes at the first iteration of the second C.
     code = """
-import os, signal, sys
+import signal, sys
 from structrank import cli
 from structrank._support import progress
 
@@ -157,7 +176,7 @@ update = progress.ProgressLine.update
 def interrupted(self, text):
     update(self, text)
     if text.startswith("C=10 "):
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
 progress.ProgressLine.update = interrupted
 sys.exit(cli.main())

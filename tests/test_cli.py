@@ -32,6 +32,11 @@ COMMANDS = ("compare", "train", "train-for", "predict", "evaluate", "explain", "
 pytestmark = pytest.mark.usefixtures("inside")
 
 
+def words_of(command):
+    """Split a command, which may name files of Windows, in whose names a backslash is no escape."""
+    return shlex.split(command if os.sep == "/" else command.replace(os.sep, 2 * os.sep))
+
+
 def write_letor(path, data, names=True):
     with open(path, "w", encoding="utf-8") as file:
         for row, (x, y, qid) in enumerate(zip(data.X.tolist(), data.y, data.qid, strict=True)):
@@ -74,7 +79,7 @@ def run(capsys):
     """Run a command in this process; return its exit code, stdout and stderr."""
 
     def run(command):
-        code = cli.main(shlex.split(command) if isinstance(command, str) else command)
+        code = cli.main(words_of(command) if isinstance(command, str) else command)
         return code, *capsys.readouterr()
 
     return run
@@ -99,7 +104,7 @@ PROGRAM = os.path.join(os.path.dirname(sys.executable), "structrank")
 
 
 def program(command):
-    return subprocess.run([PROGRAM, *shlex.split(command)], capture_output=True, text=True)
+    return subprocess.run([PROGRAM, *words_of(command)], capture_output=True, text=True)
 
 
 def test_the_installed_program_trains_predicts_and_evaluates(tmp_path):
@@ -148,6 +153,7 @@ def test_errors_print_one_line_and_exit_with_code_2():
         assert re.fullmatch(r"structrank( inspect)?: error: .+\n", done.stderr), command
 
 
+@pytest.mark.skipif(os.name != "posix", reason="pipes of Unix")
 def test_a_closed_pipe_prints_no_error():
     command = [PROGRAM, "predict", "map.structrank", "test.txt"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -156,7 +162,10 @@ def test_a_closed_pipe_prints_no_error():
     assert process.returncode == 141  # 128 + SIGPIPE, as the shell reports for other programs
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+full_device = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+
+
+@full_device
 def test_a_full_disk_is_reported_in_one_line():
     with open("/dev/full", "w") as full:
         done = subprocess.run([PROGRAM, "inspect", "test.txt"], stdout=full, stderr=subprocess.PIPE, text=True)
@@ -182,7 +191,7 @@ progress.ProgressLine.update = interrupted
 sys.exit(cli.main())
 """
     command = f"train train.txt -C 0.001 10 --validation vali.txt -o {path}"
-    done = subprocess.run([sys.executable, "-c", code, *shlex.split(command)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code, *words_of(command)], capture_output=True, text=True)
     assert done.returncode == 130, done.stderr
     assert done.stdout.startswith(f"model         {path}\n")
     assert done.stderr.endswith(f"structrank train: interrupted; the model so far is in {path}\n")
@@ -959,6 +968,7 @@ def test_query_ids_with_blanks_can_be_predicted_and_evaluated(run, tmp_path):
             assert (code, out_.splitlines()[1].split()[:2]) == (0, ["map", "1.000000"]), err
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_a_pipe_is_rejected(run, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text("0.5\n"))
@@ -1001,6 +1011,7 @@ def test_errors_about_checkpoints_name_the_file(run, tmp_path):
     assert "holds a checkpoint, not a model" in err
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions of Unix")
 def test_an_overwritten_file_keeps_its_permissions(run, tmp_path):
     model = tmp_path / "m"
     model.touch()
@@ -1018,6 +1029,7 @@ def test_warnings_name_options(run, tmp_path):
     assert "try 'log2', or --criterion map." in " ".join(out.split())
 
 
+@full_device
 def test_files_are_written_even_if_stdout_is_closed_or_full(tmp_path):
     command = f"{sys.executable} -m structrank compare made --trainers auc --Cs 1 --csv {tmp_path}/t.csv"
     for reader in ("| true", "> /dev/full"):

@@ -381,14 +381,14 @@ def test_a_failed_write_keeps_the_earlier_file_and_leaves_no_other(small, path, 
         raise OSError(errno.ENOSPC, "No space left on device", "some temporary name")
 
     monkeypatch.setattr(os, step, fail)
-    with pytest.raises(OSError, match=f"No space left on device; the earlier file is unchanged: '{path}'"):
+    with pytest.raises(OSError, match=f"No space left on device; the earlier file is unchanged: {re.escape(repr(str(path)))}"):
         small.save(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == [path.name]
 
 
 def test_a_missing_folder_is_named(small, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"cannot save the model: .*none/m.structrank"):
+    with pytest.raises(FileNotFoundError, match=r"cannot save the model: .*none.+m.structrank"):
         small.save(tmp_path / "none" / "m.structrank")
 
 

@@ -385,7 +385,7 @@ def test_every_format_of_a_ranking_gives_the_same_measures(run, result, tmp_path
     forms["shuffled"] = tmp_path / "shuffled"
     forms["shuffled"].write_text("".join(sorted(forms["run"].read_text().splitlines(keepends=True), reverse=True)))
     forms["scores"] = tmp_path / "scores"
-    forms["scores"].write_text("".join(f"{score!r}\r\n" for score in model.predict(data.X).tolist()))
+    forms["scores"].write_text("".join(f"{score!r}\r\n" for score in model.predict(data.X).tolist()), newline="")
     for name, path in forms.items():
         options = f"--measures {shlex.join(measures)} --gain linear --discount kdd08 --relevant-from 2"
         facts = result(f"evaluate test.txt {path} {options}")
@@ -699,7 +699,7 @@ def test_comparing_writes_a_report(run, tmp_path):
     code, _, err = run(f"compare made --trainers auc --Cs 1 --report {path}")
     assert code == 0
     assert f"structrank compare: wrote {path}\n" in err
-    assert "</html>" in path.read_text()
+    assert "</html>" in path.read_text(encoding="utf-8")
 
 
 def test_comparing_with_trees_and_written_runs(run, tmp_path):
@@ -862,7 +862,7 @@ def test_unknown_arguments_lead_to_the_help_of_their_command(run):
 
 def test_tables_need_the_ending_of_a_table(run, tmp_path):
     (tmp_path / "d.txt").write_text("qid,label,x\n1,1,1\n")
-    assert "d.txt:1: found 'qid,label,x', expected a label" in (message := run(f"inspect {tmp_path}/d.txt")[2])
+    assert "d.txt:1: found 'qid,label,x', expected a label" in (message := run(f"inspect {tmp_path}/./d.txt")[2])
     assert message.endswith("Tables are recognised by their names: .csv, .tsv, .tab, .parquet or .pq.\n")
 
 
@@ -1080,7 +1080,7 @@ def test_the_scaler_of_an_export_is_fitted_to_the_data(run):
 def test_exports_to_files(run, tmp_path):
     model = load_model("map.structrank")
     code, out, _ = run(f"export map.structrank --to ranklib -o {tmp_path / 'm.txt'}")
-    assert (code, out) == (0, f"file          {tmp_path / 'm.txt'}, for ranklib\n")
+    assert (code, out.split()) == (0, ["file", f"{tmp_path / 'm.txt'},", "for", "ranklib"])
     assert imports.read_ranklib(tmp_path / "m.txt").coef_.tolist() == model.coef_.tolist()
     code, out, _ = run(f"export map.structrank --to svmrank --json -o {tmp_path / 'm.dat'}")
     assert (code, json.loads(out)["file"]) == (0, str(tmp_path / "m.dat"))

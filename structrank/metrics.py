@@ -897,6 +897,16 @@ class Evaluation(dict):
                 return self[known]
         raise KeyError(f"{name!r} was not evaluated; it has {', '.join(map(repr, self))}.")
 
+    def __contains__(self, name):
+        return str(name).lower() in (known.lower() for known in self)
+
+    def get(self, name, default=None):
+        """Return the value of a measure, its name in any case, or `default` if it was not evaluated."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
     def __repr__(self):
         lines = [super().__repr__(), "1 query" if self.n_queries == 1 else f"{self.n_queries} queries"]
         for name, measure in self.measures.items():

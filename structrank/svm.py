@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 # More ranks than any list can have.
 _NO_CUT = 2**31
-# First words of a remark; what uses binary relevance, and what to write instead, follow.
-BINARISED = "Labels have more than two grades, but "
 
 
 class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
@@ -471,8 +469,7 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         if self.bound == "auto" and self.rounds_:
             names = " + ".join(part.name for part in training.ramp_objective.parts)
             remarks.insert(0, f"Trained on the ramp bound of {names}, as the convex bound is vacuous on these data.")
-        if training.risk.has_grades and self.relevant_from == 1 and all(one.graded_oracles for one in self.parsed_criteria()):
-            remarks.append(f"{BINARISED}training uses binary relevance (label >= 1); relevant_from=None trains on grades.")
+        remarks += self._binarised_remarks(training.risk.has_grades)
         self.notes_ = (*remarks, *problems)
         for text in remarks:
             _LOG.info("%s", text)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from structrank import StructRankSVM, StructRankWarning, clicks, compare, datasets, train_for
+from structrank import StructRankSVM, StructRankTrees, StructRankWarning, clicks, compare, datasets, train_for
 from structrank.comparison import experiment
 from structrank.lambdas import LambdaMART, LambdaRank, McRank, RankNet, SPSARanker
 from structrank.models import files
@@ -107,6 +107,7 @@ RUNS = {
     "LambdaMART, sampled": fit_rounds(LambdaMART, n_estimators=40, subsample=0.6, colsample_bytree=0.5),
     "McRank": fit_rounds(McRank, n_estimators=30, subsample=0.6, colsample_bytree=0.5),
     "McRank, ordinal": fit_rounds(McRank, classification="ordinal", n_estimators=30),
+    "StructRankTrees": fit_rounds(StructRankTrees, criterion="auc", n_estimators=40, subsample=0.6, colsample_bytree=0.5),
     "factors, sgd": fit_factors(factors=20, max_iter=40, patience=40),
     "factors, adam": fit_factors(factors=20, max_iter=40, solver="adam", patience=40),
     "hybrid": fit_hybrid,

@@ -32,6 +32,11 @@ COMMANDS = ("compare", "train", "train-for", "predict", "evaluate", "explain", "
 pytestmark = pytest.mark.usefixtures("inside")
 
 
+def words_of(command):
+    """Split a command, which may name files of Windows, in whose names a backslash is no escape."""
+    return shlex.split(command if os.sep == "/" else command.replace(os.sep, 2 * os.sep))
+
+
 def write_letor(path, data, names=True):
     with open(path, "w", encoding="utf-8") as file:
         for row, (x, y, qid) in enumerate(zip(data.X.tolist(), data.y, data.qid, strict=True)):
@@ -74,7 +79,7 @@ def run(capsys):
     """Run a command in this process; return its exit code, stdout and stderr."""
 
     def run(command):
-        code = cli.main(shlex.split(command) if isinstance(command, str) else command)
+        code = cli.main(words_of(command) if isinstance(command, str) else command)
         return code, *capsys.readouterr()
 
     return run
@@ -99,7 +104,7 @@ PROGRAM = os.path.join(os.path.dirname(sys.executable), "structrank")
 
 
 def program(command):
-    return subprocess.run([PROGRAM, *shlex.split(command)], capture_output=True, text=True)
+    return subprocess.run([PROGRAM, *words_of(command)], capture_output=True, text=True)
 
 
 def test_the_installed_program_trains_predicts_and_evaluates(tmp_path):
@@ -116,6 +121,25 @@ def test_the_installed_program_trains_predicts_and_evaluates(tmp_path):
     assert evaluated.stdout.startswith("measure\tmean\tqueries\tundefined\tsettings\nmrr@10\t")
 
 
+def test_results_in_files_are_utf8_whatever_the_encoding_of_the_machine(tmp_path):
+    row = "1:1 2:0 3:0 4:0 5:0 #docid = \N{GREEK SMALL LETTER ALPHA}"
+    (tmp_path / "d.txt").write_text(f"1 qid:\N{GREEK SMALL LETTER BETA} {row}\n", encoding="utf-8")
+    (tmp_path / "s.txt").write_text("0.5\n")
+    for command, found in (
+        (
+            ["predict", "map.structrank", tmp_path / "d.txt", "--format", "trec"],
+            "\N{GREEK SMALL LETTER BETA} Q0 \N{GREEK SMALL LETTER ALPHA} ",
+        ),
+        (
+            ["evaluate", tmp_path / "d.txt", tmp_path / "s.txt", "--measures", "p@1", "--per-query"],
+            "\N{GREEK SMALL LETTER BETA}\t1",
+        ),
+    ):
+        done = subprocess.run([PROGRAM, *command], capture_output=True, env={**os.environ, "PYTHONIOENCODING": "cp1252"})
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert found in done.stdout.decode("utf-8")
+
+
 def test_python_m_structrank_runs_the_program():
     done = subprocess.run([sys.executable, "-m", "structrank", "inspect", "none.txt"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
@@ -129,6 +153,7 @@ def test_errors_print_one_line_and_exit_with_code_2():
         assert re.fullmatch(r"structrank( inspect)?: error: .+\n", done.stderr), command
 
 
+@pytest.mark.skipif(os.name != "posix", reason="pipes of Unix")
 def test_a_closed_pipe_prints_no_error():
     command = [PROGRAM, "predict", "map.structrank", "test.txt"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -137,7 +162,10 @@ def test_a_closed_pipe_prints_no_error():
     assert process.returncode == 141  # 128 + SIGPIPE, as the shell reports for other programs
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+full_device = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+
+
+@full_device
 def test_a_full_disk_is_reported_in_one_line():
     with open("/dev/full", "w") as full:
         done = subprocess.run([PROGRAM, "inspect", "test.txt"], stdout=full, stderr=subprocess.PIPE, text=True)
@@ -148,7 +176,7 @@ def test_ctrl_c_saves_the_model_so_far(tmp_path):
     path = tmp_path / "m.structrank"
     # Ctrl-C comes at the first iteration of the second C.
     code = """
-import os, signal, sys
+import signal, sys
 from structrank import cli
 from structrank._support import progress
 
@@ -157,13 +185,13 @@ update = progress.ProgressLine.update
 def interrupted(self, text):
     update(self, text)
     if text.startswith("C=10 "):
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
 progress.ProgressLine.update = interrupted
 sys.exit(cli.main())
 """
     command = f"train train.txt -C 0.001 10 --validation vali.txt -o {path}"
-    done = subprocess.run([sys.executable, "-c", code, *shlex.split(command)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code, *words_of(command)], capture_output=True, text=True)
     assert done.returncode == 130, done.stderr
     assert done.stdout.startswith(f"model         {path}\n")
     assert done.stderr.endswith(f"structrank train: interrupted; the model so far is in {path}\n")
@@ -358,7 +386,7 @@ def test_every_format_of_a_ranking_gives_the_same_measures(run, result, tmp_path
     forms["shuffled"] = tmp_path / "shuffled"
     forms["shuffled"].write_text("".join(sorted(forms["run"].read_text().splitlines(keepends=True), reverse=True)))
     forms["scores"] = tmp_path / "scores"
-    forms["scores"].write_text("".join(f"{score!r}\r\n" for score in model.predict(data.X).tolist()))
+    forms["scores"].write_text("".join(f"{score!r}\r\n" for score in model.predict(data.X).tolist()), newline="")
     for name, path in forms.items():
         options = f"--measures {shlex.join(measures)} --gain linear --discount kdd08 --relevant-from 2"
         facts = result(f"evaluate test.txt {path} {options}")
@@ -701,7 +729,7 @@ def test_comparing_writes_a_report(run, tmp_path):
     code, _, err = run(f"compare made --trainers auc --Cs 1 --report {path}")
     assert code == 0
     assert f"structrank compare: wrote {path}\n" in err
-    assert "</html>" in path.read_text()
+    assert "</html>" in path.read_text(encoding="utf-8")
 
 
 def test_comparing_with_trees_and_written_runs(run, tmp_path):
@@ -867,7 +895,7 @@ def test_unknown_arguments_lead_to_the_help_of_their_command(run):
 
 def test_tables_need_the_ending_of_a_table(run, tmp_path):
     (tmp_path / "d.txt").write_text("qid,label,x\n1,1,1\n")
-    assert "d.txt:1: found 'qid,label,x', expected a label" in (message := run(f"inspect {tmp_path}/d.txt")[2])
+    assert "d.txt:1: found 'qid,label,x', expected a label" in (message := run(f"inspect {tmp_path}/./d.txt")[2])
     assert message.endswith("Tables are recognised by their names: .csv, .tsv, .tab, .parquet or .pq.\n")
 
 
@@ -973,6 +1001,7 @@ def test_query_ids_with_blanks_can_be_predicted_and_evaluated(run, tmp_path):
             assert (code, out_.splitlines()[1].split()[:2]) == (0, ["map", "1.000000"]), err
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 def test_a_pipe_is_rejected(run, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     writer = threading.Thread(target=lambda: (tmp_path / "pipe").write_text("0.5\n"))
@@ -1015,6 +1044,7 @@ def test_errors_about_checkpoints_name_the_file(run, tmp_path):
     assert "holds a checkpoint, not a model" in err
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions of Unix")
 def test_an_overwritten_file_keeps_its_permissions(run, tmp_path):
     model = tmp_path / "m"
     model.touch()
@@ -1033,6 +1063,7 @@ def test_warnings_name_options(run, tmp_path):
     assert "try 'log2', or --criterion map." in " ".join(out.split())
 
 
+@full_device
 def test_files_are_written_even_if_stdout_is_closed_or_full(tmp_path):
     command = f"{sys.executable} -m structrank compare made --trainers auc --Cs 1 --csv {tmp_path}/t.csv"
     for reader in ("| true", "> /dev/full"):
@@ -1088,7 +1119,7 @@ def test_the_scaler_of_an_export_is_fitted_to_the_data(run):
 def test_exports_to_files(run, tmp_path):
     model = load_model("map.structrank")
     code, out, _ = run(f"export map.structrank --to ranklib -o {tmp_path / 'm.txt'}")
-    assert (code, out) == (0, f"file          {tmp_path / 'm.txt'}, for ranklib\n")
+    assert (code, out.split()) == (0, ["file", f"{tmp_path / 'm.txt'},", "for", "ranklib"])
     assert imports.read_ranklib(tmp_path / "m.txt").coef_.tolist() == model.coef_.tolist()
     code, out, _ = run(f"export map.structrank --to svmrank --json -o {tmp_path / 'm.dat'}")
     assert (code, json.loads(out)["file"]) == (0, str(tmp_path / "m.dat"))

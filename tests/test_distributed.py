@@ -194,7 +194,7 @@ def test_the_model_does_not_change_if_a_worker_is_killed(client, rows, expected,
             held = {address: keys for address, keys in client.has_what().items() if keys}
             victim = max(held, key=lambda address: len(held[address]))
             pid = client.run(os.getpid, workers=[victim])[victim]
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, getattr(signal, "SIGKILL", signal.SIGTERM))  # on Windows, SIGTERM kills
             killed.append(pid)
 
     model = train(**given, backend=backend, callback=kill)

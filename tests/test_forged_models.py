@@ -113,7 +113,7 @@ def test_an_indptr_whose_differences_overflow_is_rejected(tmp_path):
 )
 def test_the_header_names_format_and_versions(log, tmp_path, name, value):
     forge(clicks.MeanPosition().fit(log), tmp_path / "m", lambda header, arrays: header.update({name: value}))
-    with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path))}/m is a model file whose content"):
+    with pytest.raises(ValueError, match=f"^{re.escape(str(tmp_path / 'm'))} is a model file whose content"):
         files.read_header(tmp_path / "m")
 
 
@@ -227,7 +227,7 @@ def test_names_of_features_are_texts(tmp_path):
 def test_inspect_rejects_attributes_that_it_cannot_show(tmp_path, capsys, name, value):
     forge(fitted(StructRankSVM("auc")), tmp_path / "m", attribute(name, value))
     assert cli.main(["inspect", str(tmp_path / "m")]) == 2
-    assert f"{tmp_path}/m is a model file whose content" in capsys.readouterr().err
+    assert f"{tmp_path / 'm'} is a model file whose content" in capsys.readouterr().err
 
 
 # ---- Trees

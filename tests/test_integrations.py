@@ -10,7 +10,7 @@ import pytest
 import sklearn
 import sklearn.model_selection
 
-from structrank import StructRankSVM, datasets, metrics
+from structrank import StructRankSVM, StructRankTrees, datasets, metrics
 from structrank.lambdas import LambdaMART, LambdaRank, McRank
 from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
 
@@ -131,6 +131,15 @@ def test_each_iteration_is_a_task_of_scikit_learns_callbacks(train):
     assert np.array_equal(qid, train.qid)
 
 
+def test_scikit_learns_monitor_scores_each_fit(train):
+    callback = pytest.importorskip("sklearn.callback")
+    monitor = callback.ScoringMonitor(scoring={"ndcg@3": metrics.scorer("ndcg@3")})
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = StructRankSVM("auc").set_callbacks(monitor).fit(train.X, train.y, qid=train.qid)
+    (fit,) = monitor.get_logs().data
+    assert fit["ndcg@3"] == metrics.evaluate(train.y, model.predict(train.X), train.qid, "ndcg@3")["ndcg@3"]
+
+
 def test_a_callback_of_scikit_learn_can_stop_training(train):
     pytest.importorskip("sklearn.callback")
     model = LambdaRank(max_epochs=20).set_callbacks(Recorder(last=3)).fit(train.X, train.y, qid=train.qid)
@@ -158,7 +167,9 @@ def test_callbacks_end_with_a_failed_fit_and_pass_through_a_search(train):
 
 
 @pytest.mark.parametrize(
-    "learner", [LambdaMART(), McRank(), LightGBMRanker(), XGBoostRanker()], ids=lambda one: type(one).__name__
+    "learner",
+    [StructRankTrees("auc"), LambdaMART(), McRank(), LightGBMRanker(), XGBoostRanker()],
+    ids=lambda one: type(one).__name__,
 )
 def test_feature_importances_are_shares_of_the_gain(learner, rng):
     pytest.importorskip("xgboost" if isinstance(learner, XGBoostRanker) else "lightgbm")
@@ -181,7 +192,10 @@ def test_the_intercept_is_0_after_training(train):
 def test_measures_are_found_in_any_case():
     found = metrics.evaluate([1, 0], [0.5, 1.0], None, ["NDCG@10", "map"])
     assert found["NDCG@10"] == found["ndcg@10"]
-    assert found["MAP"] == 0.5
+    assert found["MAP"] == found.get("Map") == 0.5
+    assert "nDCG@10" in found
+    assert "mrr" not in found
+    assert found.get("mrr", 0.25) == 0.25
     with pytest.raises(KeyError, match=r"'mrr' was not evaluated; it has 'ndcg@10', 'map'"):
         found["mrr"]
 

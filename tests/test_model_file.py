@@ -10,6 +10,7 @@ import pathlib
 import pickle
 import re
 import stat
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from sklearn.linear_model import LinearRegression
 import structrank
 from structrank import StructRankSVM, criteria, datasets, feature_maps, load_model
 from structrank.models import files
+from structrank.models.trusted import trusted_types
 
 DATA = pathlib.Path(__file__).parent / "data"
 
@@ -286,7 +288,7 @@ def test_files_that_are_not_models_are_rejected_with_the_reason(content, message
 def test_missing_files_and_folders_raise_the_errors_of_the_system(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_model(tmp_path / "none")
-    with pytest.raises(IsADirectoryError):
+    with pytest.raises((IsADirectoryError, PermissionError)):  # the latter on Windows
         load_model(tmp_path)
 
 
@@ -379,14 +381,14 @@ def test_a_failed_write_keeps_the_earlier_file_and_leaves_no_other(small, path, 
         raise OSError(errno.ENOSPC, "No space left on device", "some temporary name")
 
     monkeypatch.setattr(os, step, fail)
-    with pytest.raises(OSError, match=f"No space left on device; the earlier file is unchanged: '{path}'"):
+    with pytest.raises(OSError, match=f"No space left on device; the earlier file is unchanged: {re.escape(repr(str(path)))}"):
         small.save(path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == [path.name]
 
 
 def test_a_missing_folder_is_named(small, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"cannot save the model: .*none/m.structrank"):
+    with pytest.raises(FileNotFoundError, match=r"cannot save the model: .*none.+m.structrank"):
         small.save(tmp_path / "none" / "m.structrank")
 
 
@@ -428,17 +430,22 @@ def clicks():
     return structrank.clicks.ClickLog.from_sessions(made)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
-@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
-def test_every_learner_round_trips(name, train, clicks, path, tmp_path):
+@pytest.fixture(scope="module", params=LEARNERS)
+def learner(request, train, clicks):
+    """A trained model of each class, and what it can score."""
+    name = request.param
     model = files._class_named(name)(**QUICK.get(name, {}))
-    if files._HOMES[name].startswith("structrank.clicks"):
-        pairs = structrank.clicks.preference_pairs(clicks)
-        model.fit(pairs if name == "CollaborativeRanker" else clicks)
-        to_score = clicks.queries.values[pairs.query], clicks.urls.values[pairs.winner]
-    else:
-        model.fit(train.X, train.y, qid=train.qid)
-        to_score = (train.X,)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", structrank.StructRankWarning)
+        if files._HOMES[name].startswith("structrank.clicks"):
+            pairs = structrank.clicks.preference_pairs(clicks)
+            model.fit(pairs if name == "CollaborativeRanker" else clicks)
+            return model, (clicks.queries.values[pairs.query], clicks.urls.values[pairs.winner])
+        return model.fit(train.X, train.y, qid=train.qid), (train.X,)
+
+
+def test_every_learner_round_trips(learner, path, tmp_path):
+    model, to_score = learner
     model.save(path)
     loaded = load_model(path)
     assert type(loaded) is type(model)
@@ -446,6 +453,13 @@ def test_every_learner_round_trips(name, train, clicks, path, tmp_path):
     assert {key for key in vars(model) if key.endswith("_")} == {key for key in vars(loaded) if key.endswith("_")}
     loaded.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+def test_the_trusted_types_suffice_for_skops(learner):
+    io = pytest.importorskip("skops.io")
+    model, to_score = learner
+    loaded = io.loads(io.dumps(model), trusted=trusted_types())
+    assert loaded.predict(*to_score).tobytes() == model.predict(*to_score).tobytes()
 
 
 def test_every_learner_of_the_package_is_registered_for_model_files():

@@ -37,7 +37,7 @@ def per_query(model):
 def test_every_learner_requests_qid(learner):
     requests = get_routing_for_object(learner)
     assert requests.consumes("fit", ["qid", "sample_weight"]) == {"qid"}
-    assert requests.consumes("score", ["qid"]) == ({"qid"} if hasattr(learner, "score") else set())
+    assert requests.consumes("score", ["qid"]) == {"qid"}
     assert not requests.consumes("predict", ["qid"])
 
 

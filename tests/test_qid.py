@@ -1,5 +1,7 @@
 """qid cannot be forgotten silently: every call without it names the line to write."""
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -141,3 +143,14 @@ def test_eval_set_is_the_validation_set(fold, caplog):
     with caplog.at_level("INFO", logger="structrank"):
         StructRankSVM("auc").fit(train.X, train.y, **given)
     assert "StructRankSVM does not use eval_set" in caplog.text
+
+
+def test_a_subclass_may_pass_keywords_on(fold):
+    class OneQuery(StructRankSVM):
+        def fit(self, X, y, qid=0, **more):
+            return super().fit(X, y, qid=qid, **more)
+
+    seen = []
+    model = OneQuery("auc").fit(fold.train.X, fold.train.y, callback=seen.append)
+    assert len(seen) == model.n_iter_
+    assert list(inspect.signature(OneQuery.fit).parameters)[-4:] == ["group", "eval_set", "eval_group", "more"]

@@ -5,6 +5,8 @@ import errno
 import io
 import os
 import shutil
+import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -217,6 +219,7 @@ def test_any_parameters_are_used_or_rejected(parameters):
         assert model.certificate_.dual <= model.certificate_.primal
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="the fuzzer needs alarms")
 def test_the_fuzzer_finds_no_failure():
     fuzzer = Path(__file__).parent / "fuzz.py"
     result = subprocess.run([sys.executable, fuzzer, "400"], capture_output=True, text=True, timeout=300, check=False)
@@ -464,9 +467,10 @@ def test_on_a_full_disk_finished_cells_of_a_comparison_are_kept(fold, tmp_path, 
     rows, sync, synced = ["AUC", "MAP"], os.fsync, []
 
     def fill_up(handle):
-        if len(synced) == 4:  # a model and its cell, each file and its folder
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        synced.append(handle)
+        if stat.S_ISREG(os.fstat(handle).st_mode):  # not a folder, which is synced on Unix only
+            if len(synced) == 2:  # a model and its cell
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            synced.append(handle)
         sync(handle)
 
     with monkeypatch.context() as patch:
@@ -493,7 +497,7 @@ def test_concurrent_fits_in_threads_are_bit_identical(few):
         assert list(pool.map(train, CRITERIA * 2)) == alone * 2
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.skipif(sys.platform != "linux", reason="fork is absent on Windows and not safe after BLAS on macOS")
 def test_fits_in_forked_and_spawned_processes_are_bit_identical(tmp_path):
     (tmp_path / "fits.py").write_text("""
 import multiprocessing

@@ -193,10 +193,12 @@ def test_a_callback_stops_and_progress_shows_the_risk(fold, capfd):
     assert "loss 0." in "".join(capfd.readouterr())
 
 
-def test_reduced_grades_are_noted(fold):
-    (note,) = fit(fold.train, criterion="map", n_estimators=1).notes_
-    assert "relevant_from=None" in note
-    assert fit(fold.train, **GRADED, n_estimators=1).notes_ == ()
+def test_reduced_grades_are_noted_as_by_the_linear_model_where_grades_could_be_used(fold):
+    (note,) = fit(fold.train, criterion="auc", n_estimators=1).notes_
+    assert "relevant_from=None trains on grades" in note
+    assert note in structrank.StructRankSVM("auc").fit(fold.train.X, fold.train.y, qid=fold.train.qid).notes_
+    for loss in (GRADED, {"criterion": "map"}, {"criterion": "auc", "relevant_from": 2}):
+        assert fit(fold.train, **loss, n_estimators=1).notes_ == ()
 
 
 def test_training_stops_where_the_risk_is_0():

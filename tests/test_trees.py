@@ -12,6 +12,7 @@ import scipy.sparse
 import xgboost
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import ndcg_score
 
 from structrank import compare, datasets, load_model, metrics
 from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
@@ -59,6 +60,17 @@ def test_xgboost_scores_equal_the_library(graded, mixed):
     np.testing.assert_allclose(ours.predict(graded.test.X), theirs.predict(graded.test.X), rtol=1e-6)
     again = xgboost.Booster(model_file=bytearray(ours.model_text_.encode()))
     np.testing.assert_array_equal(ours.predict(graded.test.X), again.predict(xgboost.DMatrix(graded.test.X)))
+
+
+@both
+@pytest.mark.parametrize("relevant_from", [None, 2])
+def test_score_is_the_ndcg_that_is_monitored(cls, relevant_from, graded):
+    train, test = graded.train, graded.test
+    model = cls(**SMALL, relevant_from=relevant_from).fit(train.X, train.y, qid=train.qid)
+    gains, scores = 2**test.y - 1 if relevant_from is None else (test.y >= relevant_from) * 1.0, model.predict(test.X)
+    queries = [test.qid == query for query in np.unique(test.qid)]
+    values = [ndcg_score([gains[rows]], [scores[rows]], k=10) for rows in queries if gains[rows].any()]
+    assert model.score(test.X, test.y, qid=test.qid) == pytest.approx(np.mean(values))
 
 
 @both

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import replace
+from pathlib import Path
 
 from structrank.cli.options import LETOR, READING, TABLE, given, naming_options
 
@@ -99,7 +100,7 @@ def _read_letor(arguments, path, ranker):
         with naming_options(*READING):
             data = load_letor(path, **options)
     except ValueError as error:
-        if not (str(error).startswith(f"{path}:1: ") and "expected a label" in str(error)):
+        if not (str(error).startswith(f"{Path(path)}:1: ") and "expected a label" in str(error)):
             raise
         raise ValueError(f"{error} Tables are recognised by their names: .csv, .tsv, .tab, .parquet or .pq.") from None
     if ranker is None:

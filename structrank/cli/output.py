@@ -20,11 +20,15 @@ def say(who, text):
 
 
 def keep_stdout_for_results():
-    """Redirect to stderr what other code prints on stdout, such as worker processes."""
+    """Redirect to stderr what other code prints on stdout, such as worker processes.
+
+    Results in files and pipes are UTF-8, as all commands read it; on Windows, Python's default there cannot write all ids.
+    """
     if sys.stdout is not None:
+        encoding = sys.stdout.encoding if sys.stdout.isatty() else "utf-8"
         results = os.dup(sys.stdout.fileno())
         os.dup2(2, sys.stdout.fileno())
-        sys.stdout = open(results, "w", encoding=sys.stdout.encoding, errors=sys.stdout.errors)  # noqa: SIM115
+        sys.stdout = open(results, "w", encoding=encoding, errors=sys.stdout.errors)  # noqa: SIM115
 
 
 def abandon_stdout():

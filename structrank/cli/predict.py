@@ -51,8 +51,6 @@ def run(arguments, report):
         named = "; --docid names their column" if is_table(arguments.data) and not hasattr(arguments, "docid") else ""
         report(f"note: {lacking}{named}; rows are numbered from 1")
     scores = model.predict(data.X)
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(encoding="utf-8")  # as evaluate reads it
     if arguments.format == "trec":
         tied = runs.count_ties(data.qid, scores)
         if tied:

@@ -28,8 +28,8 @@ from structrank.datasets.containers import Fold
 from structrank.datasets.tables import is_table
 from structrank.models.ranker import check_finished
 from structrank.selection.choosing_c import DEFAULT_CS, Choice, train_best, usable_queries
-from structrank.svm import BINARISED
 from structrank.training.data import RankingData
+from structrank.training.structured_loss import BINARISED
 
 if TYPE_CHECKING:
     from structrank._support.typing import Path

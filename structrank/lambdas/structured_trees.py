@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from structrank._support.typing import Matrix
+    from structrank._support.typing import Matrix, Path
     from structrank.criteria import Criterion
     from structrank.datasets import Dataset
     from structrank.lambdas.training import Round
@@ -192,6 +192,7 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
         sample_weight: ArrayLike | None = None,
         validation: Dataset | tuple | None = None,
         callback: Callable[[Round], object] | None = None,
+        checkpoint: Path | None = None,
     ) -> Self:
         """Train.
 
@@ -209,13 +210,16 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
             Queries on which `measure` is monitored; the rounds after the best are dropped.
         callback : callable, default None
             Called with each round's entry of the history; a true return value stops training.
+        checkpoint : path-like, default None
+            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
+            see `structrank.training.checkpoint`.
 
         Returns
         -------
         self
         """
         self.check_parameters()
-        course = _Course(self, X, y, qid, sample_weight, validation, callback, checkpoint=None)
+        course = _Course(self, X, y, qid, sample_weight, validation, callback, checkpoint)
         with closing(ScoreRisk(course.data, self._objective(), n_threads(self.n_jobs))) as risk:
             course.start(risk)
             course.run()
@@ -250,12 +254,7 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
         return outputs[0]
 
     def _remarks(self, course):
-        remarks = []
-        if self.relevant_from is not None and np.unique(course.data.labels).size > 2:
-            remarks.append(
-                f"Labels have more than two grades, of which training uses only which are at least {self.relevant_from:g}; "
-                "relevant_from=None trains on grades."
-            )
+        remarks = self._binarised_remarks(has_grades=np.unique(course.data.labels).size > 2)
         if course.pending:
             names = " + ".join(criterion.name for criterion in self.parsed_criteria())
             text = f"The last {len(course.pending)} of {self.n_iter_} trees do not reduce the risk of {names}."
@@ -324,15 +323,21 @@ class _Course(Course):
     """
 
     def start(self, risk):
-        """Prepare the first round."""
+        """Prepare the first round, or the round after the checkpoint."""
         self.add_booster(np.zeros(self.data.labels.shape[0]), objective="none")
         self._risk = risk
         self._parts = [part for part in (self.data, self._validation) if part is not None]
         self._scores = [np.zeros(part.labels.shape[0]) for part in self._parts]
         self._direction = [np.zeros_like(scores) for scores in self._scores]
-        self.pending, self.n_steps = [], 0
+        self.pending, self.n_steps, self.initial_risk = [], 0, None
+        kept = self._kept.state
+        if kept is not None:
+            self._kept.check([kept["scores"], kept["direction"]], [self._scores, self._direction])
+            self._scores, self._direction = ([each.copy() for each in kept[name]] for name in ("scores", "direction"))
+            self.pending, self.n_steps, self.initial_risk = list(kept["pending"]), kept["n_steps"], kept["initial_risk"]
         self._value, self._gradient = risk(self._scores[0])
-        self.initial_risk = self._value
+        if kept is None:
+            self.initial_risk = self._value
 
     def run(self):
         """Grow trees until a stopping rule applies."""
@@ -383,16 +388,23 @@ class _Course(Course):
 
     def _set_leaf_values(self, factor, trees):
         """Set the leaf values of the last trees to multiples of the given values."""
-        first = self.boosters[0].num_trees() - len(trees)
-        for tree, values in enumerate(trees, start=first):
-            for leaf, value in enumerate((factor * values).tolist()):
-                self.boosters[0].set_leaf_output(tree, leaf, value)
+        n_later = self.boosters[0].num_trees() - self._n_constant
+        n_earlier = max(len(trees) - n_later, 0)  # pending trees that were grown before a checkpoint
+        if n_earlier:
+            earlier = self._library.Booster(model_str=self._earlier[0])
+            _set_outputs(earlier, factor, trees[:n_earlier])
+            self._earlier = [earlier.model_to_string()]
+        _set_outputs(self.boosters[0], factor, trees[n_earlier:])
 
     def _leaves(self, part):
         """Return the leaf of each document in the last tree."""
         booster, threads = self.boosters[0], n_threads(self._ranker.n_jobs)
-        last = {"start_iteration": booster.current_iteration() - 1, "num_iteration": 1}
+        last = {"start_iteration": booster.num_trees() - 1, "num_iteration": 1}
         return booster.predict(as_lightgbm(part.X), pred_leaf=True, num_threads=threads, **last).reshape(-1).astype(np.int64)
+
+    def _state(self):
+        kept = {"scores": self._scores, "direction": self._direction, "pending": self.pending}
+        return {**super()._state(), **kept, "n_steps": self.n_steps, "initial_risk": self.initial_risk}
 
     def _values(self, _):
         scores = self._direction if self.n_steps == 0 else self._scores
@@ -400,3 +412,10 @@ class _Course(Course):
         if self._validation:
             values["validation"] = self._on_validation(scores[1])
         return values
+
+
+def _set_outputs(booster, factor, trees):
+    """Set the leaf values of a booster's last trees to multiples of the given values."""
+    for tree, values in enumerate(trees, start=booster.num_trees() - len(trees)):
+        for leaf, value in enumerate((factor * values).tolist()):
+            booster.set_leaf_output(tree, leaf, value)

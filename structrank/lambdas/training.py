@@ -30,10 +30,11 @@ _LOG = logging.getLogger(__name__)
 
 
 class MeasureRanker(Ranker):
-    """Base class of rankers that are trained for a measure and scored by it; subclasses have a parameter `measure`.
+    """Base class of rankers that are trained for a measure and scored by it.
 
-    A subclass defines ``fit(X, y, qid, sample_weight, validation, callback, checkpoint)``, which ends with `_keep_course`, and
-    ``predict(X)``, which begins with `_check_features`.
+    A subclass has a parameter `measure` or defines ``parsed_measure()``. Its ``predict(X)`` begins with `_check_features`; its
+    ``fit(X, y, qid, sample_weight, validation)`` ends with `_keep_course` if it is trained in rounds here, and then accepts
+    `callback` and `checkpoint`, too.
 
     Examples
     --------

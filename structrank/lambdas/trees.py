@@ -11,12 +11,12 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from structrank import criteria
 from structrank._support import checks
-from structrank.lambdas.training import as_validation, shares
+from structrank.lambdas.training import MeasureRanker, as_validation, shares
 from structrank.lambdas.tree_texts import check_lightgbm_text, check_xgboost_text
 from structrank.models import exports
 from structrank.models.methods import ExportMethods, LightGBMMethods
-from structrank.models.ranker import Ranker
 from structrank.training.data import RankingData
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ __all__ = ["LightGBMRanker", "TreeRanker", "XGBoostRanker"]
 _LARGEST_GRADE = 30  # both libraries tabulate the gain 2 ** grade - 1, up to grade 30 or 31
 
 
-class TreeRanker(ExportMethods, Ranker):
+class TreeRanker(ExportMethods, MeasureRanker):
     """Base class of both rankers: input, labels, and the text of a trained model.
 
     Subclasses define `_library` (display name and module name), ``_error(library)``, the library's error class,
@@ -64,11 +64,9 @@ class TreeRanker(ExportMethods, Ranker):
                 self.parameters = {**self.parameters, name: value}
         return self
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.target_tags.required = True
-        return tags
+    def parsed_measure(self):
+        """Return the measure of `score`: NDCG@10, as on the validation set, of binary relevance if it is trained on that."""
+        return criteria.NDCG(10, discount="log2").measure(self.relevant_from)
 
     def fit(
         self,
@@ -136,7 +134,6 @@ class TreeRanker(ExportMethods, Ranker):
         (n_docs,) array
         """
         matrix = self._check_features(X)
-        checks.check_finite_matrix(matrix, checks.column_names(X))
         library, model = self._import(), self._loaded()
         try:
             return self._predict(library, model, matrix).astype(np.float64)

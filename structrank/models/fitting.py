@@ -68,7 +68,8 @@ def complete_fit(fit):
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     others = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in _LIGHTGBM.items()]
-    completed.__signature__ = own.replace(parameters=[*own.parameters.values(), *others])
+    # Keyword-only parameters come before **kwargs.
+    completed.__signature__ = own.replace(parameters=sorted([*own.parameters.values(), *others], key=lambda one: one.kind))
     return completed
 
 

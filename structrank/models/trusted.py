@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import scipy.sparse
+
 from structrank.models import files
 
 
@@ -9,13 +11,14 @@ def trusted_types() -> list[str]:
     """Return the names of the types that a trained model may contain, for ``skops.io.load(path, trusted=trusted_types())``.
 
     These are the classes that a model file of this package may contain: learners, their results, criteria and measures, and
-    those registered by `structrank.register` and `structrank.models.files.register`. Creating them runs no code of the file.
+    those registered by `structrank.register` and `structrank.models.files.register`; and sparse matrices, which skops does not
+    trust by itself. Creating them runs no code of the file.
 
     Examples
     --------
     >>> "structrank.svm.StructRankSVM" in trusted_types()
     True
     """
-    added = [*files._criteria_and_measures().values(), *files._registered.values()]
+    added = [*files._criteria_and_measures().values(), *files._registered.values(), scipy.sparse.csr_matrix]
     names = {f"{cls.__module__}.{cls.__qualname__}" for cls in added}
     return sorted(names | {f"{module}.{name}" for name, module in files._HOMES.items()})

@@ -39,9 +39,10 @@ from structrank.models.ranker import Ranker
 from structrank.selection.candidates import GRADED, binary_candidates, graded_candidates, uses_grades
 from structrank.selection.choosing_c import FEW_QUERIES, fit_whole_path, inner_folds, usable_queries
 from structrank.selection.polish import LineSearch, Polish, is_polishable
-from structrank.svm import BINARISED, StructRankSVM
+from structrank.svm import StructRankSVM
 from structrank.training.checkpoint import KeptState
 from structrank.training.data import RankingData, score_rows
+from structrank.training.structured_loss import BINARISED
 
 if TYPE_CHECKING:
     from structrank._support.typing import Path

@@ -8,6 +8,9 @@ from structrank._support.discounts import DISCOUNTS
 from structrank.feature_maps import Permutation
 from structrank.training.shard import Part
 
+# First words of a remark; what uses binary relevance, and what to write instead, follow.
+BINARISED = "Labels have more than two grades, but "
+
 
 class StructuredLoss:
     """Base class of estimators with the parameters of a structured loss.
@@ -58,3 +61,9 @@ class StructuredLoss:
             found = criteria.find_oracle(criterion, chosen, self.relevant_from is None, self.decay)
             parts.append(Part(criterion, *found, weight))
         return parts
+
+    def _binarised_remarks(self, has_grades):
+        """Return a remark, in a list, if training reduces grades to binary relevance though it could use them."""
+        usable = has_grades and self.relevant_from == 1 and all(one.graded_oracles for one in self.parsed_criteria())
+        text = f"{BINARISED}training uses binary relevance (label >= 1); relevant_from=None trains on grades."
+        return [text] if usable else []

@@ -523,11 +523,12 @@ def figure8(data=None, *, clean=True):
 
 
 class _TimePanel(TimeDisplay):
-    """A `TimeDisplay` with its legend inside the axes, below a title."""
+    """A `TimeDisplay` with its legend inside the axes, below the bars, as the title is above."""
 
     def plot(self, ax=None):
         super().plot(ax=ax, legend=False)
-        self.ax_.legend(loc="lower right")
+        self.ax_.set_ylim(len(self.times) + 0.2, -0.6)
+        self.ax_.legend(loc="lower right", ncols=2, frameon=False)
         return self
 
 

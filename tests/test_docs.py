@@ -5,6 +5,8 @@ import pathlib
 import re
 import runpy
 import shlex
+import shutil
+import types
 
 import pytest
 
@@ -18,7 +20,7 @@ PAGES = sorted(
 # A block after this comment is not run; the reason stands on the page.
 NOT_RUN = "<!-- not run: "
 BLOCK = re.compile(r"(?P<before>[^\n]*)\n```(?P<language>python|sh)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
-TESTED = ["README.md", "docs/tutorial.md", *(page for page in PAGES if page.startswith("docs/guide/"))]
+TESTED = ["README.md", "docs/index.md", "docs/tutorial.md", *(page for page in PAGES if page.startswith("docs/guide/"))]
 
 
 def blocks(page):
@@ -96,3 +98,29 @@ def test_the_reference_lists_every_public_name(module):
         assert hasattr(importlib.import_module(place), name), entry
     rooms = {"clicks", "criteria", "datasets", "feature_maps", "lambdas", "metrics", "papers", "solvers"}
     assert {f"{module.__name__}.{name}" for name in module.__all__ if name not in rooms} <= entries
+
+
+@pytest.fixture(scope="module")
+def settings():
+    pytest.importorskip("docutils")
+    return runpy.run_path(str(ROOT / "docs" / "conf.py"))
+
+
+def test_the_gallery_has_a_card_for_each_notebook(settings, tmp_path):
+    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    source = ["# Notebooks\n"]
+    settings["_add_gallery"](types.SimpleNamespace(srcdir=tmp_path), "docs/notebooks", source)
+    names = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+    assert re.findall(r"^:link: ../notebooks/(.*)$", source[0], re.MULTILINE) == names
+    shown = re.findall(r"^:img-bottom: ../notebooks/(.*)$", source[0], re.MULTILINE)
+    assert shown
+    assert all((tmp_path / "notebooks" / name).read_bytes().startswith(b"\x89PNG") for name in shown)
+
+
+def test_names_of_measures_are_not_links_to_electronic_mail(settings):
+    core = importlib.import_module("docutils.core")
+    document = core.publish_doctree("Measures: mrr@10, ndcg@10 and questions@example.org.")
+    settings["_unlink_measures"](None, document)
+    (link,) = document.findall(importlib.import_module("docutils.nodes").reference)
+    assert link.astext() == "questions@example.org"
+    assert document.astext() == "Measures: mrr@10, ndcg@10 and questions@example.org."

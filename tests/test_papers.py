@@ -16,7 +16,7 @@ mpl.use("Agg")
 from structrank import cli, datasets, papers
 from structrank.lambdas import LambdaMART, McRank
 from structrank.papers import kdd08, www11
-from structrank.papers.exhibit import Exhibit, Result, printed_table
+from structrank.papers.exhibit import Exhibit, Result, number_formats, printed_table
 from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay
 
 PAGE = (pathlib.Path(__file__).parent.parent / "docs" / "reproduction.md").read_text()
@@ -303,3 +303,20 @@ def test_the_legend_of_time_panels_covers_no_value():
 def test_the_finding_on_feature_maps_states_significance_first(difference, p, sentence):
     row = {"difference": difference, "p": p, "vacuous_mrr": 0.0, "vacuous_po": 0.0}
     assert list(kdd08._better_map("d", row)) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.5, 0.25, 0.0], ["0.500", "0.250", "0.000"]),
+        ([0.00025, 0.31], ["0.000250", "0.310000"]),
+        ([12345.0, 2.25], ["12345.0", "2.2"]),
+        ([4.44e-16, 1.0], ["4.44e-16", "1.00e+00"]),
+        ([np.nan, 0.5], ["nan", "0.500"]),
+    ],
+)
+def test_the_decimals_of_a_column_align(values, expected):
+    frame = pd.DataFrame({"x": values, "n": range(len(values))})
+    formats = number_formats(frame)
+    assert list(formats) == ["x"]
+    assert [formats["x"](value) for value in values] == expected

@@ -186,6 +186,15 @@ class NDCG(Discounted):
     ``gain="exp2"``: G(l) = 2^l - 1; ``"linear"``: G(l) = l; or a table of rising gains of the labels 0, 1, .... The number of
     different labels of a query and k are limited, see `structrank.oracles.graded_partial_order`.
 
+    Parameters
+    ----------
+    k : int or None, default 10
+        Rank cutoff; None for none.
+    discount : {"kdd08", "log2"}, default "kdd08"
+        D, as above.
+    gain : {"exp2", "linear"} or tuple of float, default "exp2"
+        G, for graded labels.
+
     Examples
     --------
     >>> NDCG(k=10).loss([1, 2, 0], [1, 0, 0]).__round__(4)
@@ -255,6 +264,11 @@ class NDCG(Discounted):
 class DORM(NDCG):
     """NDCG@k with phi_dorm (direct optimisation of ranking measures); the loss is that of `NDCG`.
 
+    Parameters
+    ----------
+    k, discount, gain
+        As for `NDCG`.
+
     Examples
     --------
     >>> DORM(k=10).loss([0, 1, 2], [1, 0, 0])
@@ -271,6 +285,11 @@ class MRR(Discounted):
     r"""One minus the reciprocal rank of the first relevant document, no credit from rank k on (k=None: no cutoff).
 
     .. math:: \Delta = 1 - \frac{[r < k]}{1 + r}, \quad r = \mathrm{rank}_{g_0}
+
+    Parameters
+    ----------
+    k : int or None, default 10
+        Rank cutoff; None for none.
 
     Examples
     --------

@@ -222,6 +222,11 @@ class Measure:
 class Binary(Measure):
     """Base class of the measures that depend only on whether ``label >= relevant_from``.
 
+    Parameters
+    ----------
+    relevant_from : float, default 1
+        Documents with a label of at least this are relevant.
+
     Examples
     --------
     >>> MAP(relevant_from=2).gains(np.array([0.0, 1.0, 2.0]))
@@ -1099,6 +1104,10 @@ class Evaluator:
 @dataclass(frozen=True)
 class Scorer:
     """Scorer for scikit-learn: the mean of a measure over queries; see `scorer`.
+
+    Parameters
+    ----------
+    measure : Measure
 
     Examples
     --------

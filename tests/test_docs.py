@@ -1,10 +1,13 @@
 """The pages: their code runs, their links lead somewhere, and the reference lists every public name."""
 
 import importlib
+import inspect
 import pathlib
 import re
 import runpy
 import shlex
+import shutil
+import types
 
 import pytest
 
@@ -101,20 +104,58 @@ def test_every_page_is_in_a_table_of_contents():
     assert pages <= listed
 
 
+def entries_of_the_reference():
+    current = None
+    for line in (ROOT / "docs" / "api.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith(".. currentmodule:: "):
+            current = line.split(":: ")[1]
+        elif re.fullmatch(r"   [\w.]+", line):
+            yield f"{current}.{line.strip()}"
+
+
+ENTRIES = sorted(set(entries_of_the_reference()))
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_an_entry_of_the_reference_exists_and_describes_its_parameters(entry):
+    place, _, name = entry.rpartition(".")
+    entry = getattr(importlib.import_module(place), name)
+    text = inspect.getdoc(entry)
+    assert len(text) > 60
+    if not (inspect.isclass(entry) and issubclass(entry, Warning)) and inspect.signature(entry).parameters:
+        assert re.search(r"^(Parameters|Attributes)\n---", text, re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     "module", ["", ".datasets", ".metrics", ".lambdas", ".clicks", ".solvers", ".models.exports", ".models.imports"]
 )
 def test_the_reference_lists_every_public_name(module):
     module = importlib.import_module(f"structrank{module}")
-    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    entries, current = set(), None
-    for line in text.splitlines():
-        if line.startswith(".. currentmodule:: "):
-            current = line.split(":: ")[1]
-        elif re.fullmatch(r"   [\w.]+", line):
-            entries.add(f"{current}.{line.strip()}")
-    for entry in entries:  # and no other
-        place, _, name = entry.rpartition(".")
-        assert hasattr(importlib.import_module(place), name), entry
     rooms = {"clicks", "criteria", "datasets", "feature_maps", "lambdas", "metrics", "papers", "solvers"}
-    assert {f"{module.__name__}.{name}" for name in module.__all__ if name not in rooms} <= entries
+    assert {f"{module.__name__}.{name}" for name in module.__all__ if name not in rooms} <= set(ENTRIES)
+
+
+@pytest.fixture(scope="module")
+def settings():
+    pytest.importorskip("docutils")
+    return runpy.run_path(str(ROOT / "docs" / "conf.py"))
+
+
+def test_the_gallery_has_a_card_for_each_notebook(settings, tmp_path):
+    shutil.copytree(ROOT / "notebooks", tmp_path / "notebooks")
+    source = ["# Notebooks\n"]
+    settings["_add_gallery"](types.SimpleNamespace(srcdir=tmp_path), "docs/notebooks", source)
+    names = sorted(path.stem for path in (ROOT / "notebooks").glob("*.ipynb"))
+    assert re.findall(r"^:link: ../notebooks/(.*)$", source[0], re.MULTILINE) == names
+    shown = re.findall(r"^:img-bottom: ../notebooks/(.*)$", source[0], re.MULTILINE)
+    assert shown
+    assert all((tmp_path / "notebooks" / name).read_bytes().startswith(b"\x89PNG") for name in shown)
+
+
+def test_names_of_measures_are_not_links_to_electronic_mail(settings):
+    core = importlib.import_module("docutils.core")
+    document = core.publish_doctree("Measures: mrr@10, ndcg@10 and questions@example.org.")
+    settings["_unlink_measures"](None, document)
+    (link,) = document.findall(importlib.import_module("docutils.nodes").reference)
+    assert link.astext() == "questions@example.org"
+    assert document.astext() == "Measures: mrr@10, ndcg@10 and questions@example.org."

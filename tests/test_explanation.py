@@ -108,6 +108,17 @@ def test_the_bars_of_a_pair_add_up_to_the_difference(model, documents):
 
 
 @pytest.mark.usefixtures("pictures")
+def test_the_colours_of_a_heat_map_span_the_contributions_of_single_features():
+    added = np.zeros((2, 12))
+    added[0] = [2.0, *np.full(11, 1.0)]
+    whole = Explanation(tuple("abcdefghijkl"), np.zeros((2, 12)), added)
+    for n_features, highest, extend in ((1, 1.0, "both"), (12, 1.0, "neither")):
+        image = whole.plot(n_features=n_features).ax_.images[0]
+        assert image.get_clim() == (-highest, highest)
+        assert image.colorbar.extend == extend
+
+
+@pytest.mark.usefixtures("pictures")
 def test_the_heat_map_shows_documents_by_rank_relative_to_their_mean(model, documents):
     found = model.explain(documents)
     display = ExplanationDisplay.from_estimator(model, documents, n_features=2)

@@ -101,3 +101,11 @@ def test_the_readme_has_a_line_for_each_notebook():
     linked = re.findall(r"\(([^)]+\.ipynb)\)", "\n".join(lines))
     assert sorted(linked) == [path.name for path in NOTEBOOKS]
     assert [path.name[:2] for path in NOTEBOOKS] == [f"{number:02d}" for number in range(1, len(NOTEBOOKS) + 1)]
+
+
+@each_notebook
+def test_every_figure_is_described_in_words(path):
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    shown = [cell for cell in cells if any("image/png" in output.get("data", {}) for output in cell.outputs)]
+    for cell in shown:
+        assert len(cell.metadata["mystnb"]["image"]["alt"].split()) > 3, cell.source

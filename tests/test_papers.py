@@ -16,7 +16,7 @@ mpl.use("Agg")
 from structrank import cli, datasets, papers
 from structrank.lambdas import LambdaMART, McRank
 from structrank.papers import kdd08, www11
-from structrank.papers.exhibit import Exhibit, Result, printed_table
+from structrank.papers.exhibit import Exhibit, Result, number_formats, printed_table
 from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay
 
 PAGE = (pathlib.Path(__file__).parent.parent / "docs" / "reproduction.md").read_text()
@@ -254,9 +254,42 @@ def test_panels_stand_in_rows_of_two():
 def test_a_legend_does_not_squeeze_the_bars():
     columns = ["McRank, trees", "McRank, boosting", "McRank, total", "NDCG", "MRR (phi_mrr)"]
     frame = pd.DataFrame(np.ones((3, 5)), index=["like ohsumed", "like td2003", "like td2004"], columns=columns)
-    display = BarsDisplay(frame, "time (s)").plot()
+    for shown in (frame, frame.iloc[:1]):
+        display = BarsDisplay(shown, "time (s)").plot()
+        display.figure_.canvas.draw()
+        place = display.ax_.get_position()
+        assert place.width > 0.75
+        assert place.height > 0.6
+        plt.close(display.figure_)
+
+
+def test_bars_have_values_inside_the_axes_and_names():
+    frame = pd.DataFrame([[0.5, 0.25, 0.8], [1.0, 0.125, 0.3]], index=["x", "y"], columns=list("abc"))
+    frame = frame.rename_axis(index="data", columns="trained for")
+    for logy, expected in ((False, ["0.500", "1.000", "0.250"]), (True, ["0.50", "1.0", "0.25"])):
+        display = BarsDisplay(frame, "time (s)", logy=logy).plot()
+        display.figure_.canvas.draw()
+        assert [text.get_text() for text in display.ax_.texts][:3] == expected
+        frames = [display.ax_.get_window_extent(), *(text.get_window_extent() for text in display.ax_.texts)]
+        assert all(box.y1 < frames[0].y1 for box in frames[1:])
+        assert display.ax_.get_xlabel() == "data"
+        assert display.ax_.get_legend().get_title().get_text() == "trained for"
+        plt.close(display.figure_)
+
+
+def test_a_single_line_needs_no_legend():
+    for columns, legend in ((["a"], False), (["a", "b"], True)):
+        display = LinesDisplay(pd.DataFrame(1.0, index=[1, 2], columns=columns), "round", "NDCG").plot()
+        assert (display.ax_.get_legend() is not None) == legend
+        plt.close(display.figure_)
+
+
+def test_the_legend_of_time_panels_covers_no_value():
+    times = pd.DataFrame({"oracle": [1.0, 2.0], "qp": [3.0, 4.0]}, index=["slow", "as slow"])
+    display = kdd08._TimePanel(times).plot()
     display.figure_.canvas.draw()
-    assert display.ax_.get_position().width > 0.75
+    legend = display.ax_.get_legend().get_window_extent()
+    assert not any(legend.overlaps(text.get_window_extent()) for text in display.ax_.texts)
     plt.close(display.figure_)
 
 
@@ -270,3 +303,20 @@ def test_a_legend_does_not_squeeze_the_bars():
 def test_the_finding_on_feature_maps_states_significance_first(difference, p, sentence):
     row = {"difference": difference, "p": p, "vacuous_mrr": 0.0, "vacuous_po": 0.0}
     assert list(kdd08._better_map("d", row)) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([0.5, 0.25, 0.0], ["0.500", "0.250", "0.000"]),
+        ([0.00025, 0.31], ["0.000250", "0.310000"]),
+        ([12345.0, 2.25], ["12345.0", "2.2"]),
+        ([4.44e-16, 1.0], ["4.44e-16", "1.00e+00"]),
+        ([np.nan, 0.5], ["nan", "0.500"]),
+    ],
+)
+def test_the_decimals_of_a_column_align(values, expected):
+    frame = pd.DataFrame({"x": values, "n": range(len(values))})
+    formats = number_formats(frame)
+    assert list(formats) == ["x"]
+    assert [formats["x"](value) for value in values] == expected

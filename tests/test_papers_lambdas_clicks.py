@@ -219,3 +219,21 @@ def test_the_command_reads_click_logs(capfd, tmp_path):
 def test_an_exhibit_refuses_data_of_another_kind(capfd, tmp_path):
     assert cli.main(["reproduce", "aaai10", "figure3", f"mine={tmp_path}"]) == 2
     assert "aaai10 figure3 reads a file with a click log" in capfd.readouterr().err
+
+
+# ---- Figures
+
+
+def test_both_matrices_of_the_example_have_a_title_and_their_entries():
+    figure = papers.aaai10.figure2().plot().figure_
+    assert [ax.get_title() for ax in figure.axes] == ["click matrix", "preference matrix"]
+    clicks = [int(text.get_text()) for text in figure.axes[0].texts]
+    assert clicks == papers.aaai10.figure2().ours.filter(regex=r"^url \d$").to_numpy().ravel().tolist()
+    plt.close(figure)
+
+
+def test_a_sample_of_one_query_is_named_so(computed):
+    titles = [ax.get_title() for ax in computed(msr07, "figure2").plot().figure_.axes]
+    assert titles[0] == "made, 1 query"
+    assert titles[-1] == "made, 60 queries"
+    plt.close("all")

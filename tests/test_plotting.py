@@ -190,12 +190,15 @@ def test_stacked_seconds_sum_to_the_training_time(model, ax):
     assert "(s)" in ax.get_ylabel()
 
 
-def test_long_histories_have_no_markers(model, ax):
-    def history(n):
-        return History([dataclasses.replace(model.history_[0], iteration=number) for number in range(1, n + 1)])
+def test_long_histories_have_few_markers_at_different_places(model, ax):
+    def lines(n):
+        history = History([dataclasses.replace(model.history_[0], iteration=number) for number in range(1, n + 1)])
+        return HistoryDisplay(history).plot("gap", ax=ax).lines_
 
-    markers = [HistoryDisplay(history(n)).plot(ax=ax).lines_["objective"].get_marker() for n in (20, 60)]
-    assert markers == ["o", "None"]
+    assert lines(20)["gap"].get_markevery() is None
+    drawn = lines(180)
+    assert [drawn[name].get_marker() for name in ("gap", "violation")] == ["o", "s"]
+    assert [drawn[name].get_markevery() for name in ("gap", "violation")] == [(0, 18), (2, 18)]
 
 
 def test_invalid_arguments_of_the_history_display_are_rejected(model):
@@ -229,7 +232,7 @@ def test_a_gap_of_rounding_errors_does_not_stretch_the_axis(model, ax):
     low, high = ax.get_ylim()
     assert 1e-7 < low <= 1e-3 < high
     assert display.lines_["gap"].get_ydata()[-1] == 1e-16, "drawn, outside of the axes"
-    assert "gap (leaves the axes)" in {text.get_text() for text in ax.get_legend().get_texts()}
+    assert "gap\n(leaves the axes)" in {text.get_text() for text in ax.get_legend().get_texts()}
 
 
 # --- path ---
@@ -259,7 +262,23 @@ def test_a_norm_of_rounding_errors_does_not_stretch_the_axis(path, quantity, ax)
     for line in list(display.lines_.values())[:3]:
         assert low <= min(line.get_ydata()) <= max(line.get_ydata()) <= high
     names = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert names == ["AUC", "MAP", "NDCG", "flat (leaves the axes)"]
+    assert names == ["AUC", "MAP", "NDCG", "flat\n(leaves the axes)"]
+
+
+def test_a_short_logarithmic_axis_has_plain_numbers(path, ax):
+    few = path.copy()
+    few["iterations"] = np.linspace(2, 60, len(few)).astype(int)
+    PathDisplay(few).plot("iterations", ax=ax)
+    low, high = ax.get_ylim()
+    shown = {text.get_text() for text in ax.get_yticklabels() if low <= text.get_position()[1] <= high}
+    assert shown == {"2", "5", "10", "20", "50"}
+    assert not any(text.get_text() for text in ax.get_yticklabels(minor=True))
+
+
+def test_markers_of_equal_lines_are_all_visible(path, ax):
+    equal = pd.concat(dict.fromkeys(("one", "two", "three"), path.loc["AUC"]), names=["trainer"])
+    sizes = [line.get_markersize() for line in PathDisplay(equal).plot(ax=ax).lines_.values()]
+    assert sizes[0] > sizes[1] > sizes[2], "the first line is drawn first"
 
 
 def test_a_path_is_drawn_by_increasing_C(path, ax):
@@ -389,7 +408,7 @@ def test_oracle_and_qp_have_bars_of_their_own_on_a_logarithmic_axis(ax):
     assert ax.get_xscale() == "log"
     upper, lower = (bars[0].get_y() for bars in display.bars_.values())
     assert lower - upper == pytest.approx(0.4), "side by side"
-    assert [text.get_text() for text in ax.texts] == ["3", "0.5", "1", "0.25"]
+    assert [text.get_text() for text in ax.texts] == ["3.0", "0.50", "1.0", "0.25"]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["oracle", "QP"]
     low, high = ax.get_ylim()
     assert low > high, "the first trainer is on top"

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import html.parser
+import itertools
 import json
 import math
 import os
@@ -65,7 +66,9 @@ def table(folds):
 @pytest.fixture(scope="module")
 def path(table, folds, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(table, path, folds, {"Cs": [0.1, 10.0], "select": "own", "trainers": {"AUC": "StructRankSVM('auc')"}})
+    write_report(
+        table, path, folds, {"Cs": [0.1, 10.0], "select": "own", "preparation": "", "trainers": {"AUC": "StructRankSVM('auc')"}}
+    )
     return path
 
 
@@ -226,7 +229,14 @@ def test_documents_of_equal_score_are_marked_as_tied(tmp_path):
 
 
 def test_data_settings_versions_and_notes_are_listed(table, folds, page):
-    for text in ("measure ndcg@10", "Cs 0.1, 10", "select own", "StructRankSVM('auc')", f"numpy {np.__version__}"):
+    for text in (
+        "measure ndcg@10",
+        "Cs 0.1, 10",
+        "select own",
+        "preparation none",
+        "StructRankSVM('auc')",
+        f"numpy {np.__version__}",
+    ):
         assert text in page.text
     (rows,) = [rows for rows in page.tables.values() if rows[0][0]["text"] == "Fold" and len(rows) == 7]
     heads = [cell["text"] for cell in rows[0]]
@@ -526,6 +536,33 @@ def test_figures_have_a_mark_for_every_trainer(visit, path, table):
     assert window.locator("#training rect.bar").count() == len(table.trainers) * 2
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_numbers_on_axes_do_not_touch(visit, tmp_path, width):
+    # MRR of 1 for some queries and of 1/2 for the others: means from 0.855 to 0.985, where 0.86, 0.88, ... are round numbers.
+    y, qid = np.tile([1, 0], 400), np.repeat(np.arange(400), 2)
+    scores = [np.where(qid < n_first, y, 1 - y) for n_first in (300, 380)]
+    written(*small_table(scores, y, qid, trainers=["a trainer with a very long name", "another one"]), tmp_path)
+    window = visit(tmp_path / "report.html", width)
+    panels = window.locator("#means svg")
+    for number in range(panels.count()):
+        boxes = [tick.bounding_box() for tick in panels.nth(number).locator("text.tick").all()]
+        assert len(boxes) > 1
+        assert all(left["x"] + left["width"] < right["x"] for left, right in itertools.pairwise(boxes))
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_marks_stay_in_their_cells(visit, path, width):
+    window = visit(path, width)
+    widths = window.locator("#criterion-table td.number").first.evaluate("""cell => {
+        cell.classList.add("below", "vacuous");
+        const mark = getComputedStyle(cell, "::after");
+        const pen = document.createElement("canvas").getContext("2d");
+        pen.font = `italic ${mark.fontSize} ${mark.fontFamily}`;
+        return [pen.measureText(JSON.parse(mark.content)).width, parseFloat(getComputedStyle(cell).paddingRight)];
+    }""")
+    assert 0 < widths[0] < widths[1], "between the number and the next cell"
+
+
 @pytest.mark.parametrize("width", [360, 768])
 def test_the_page_fits_narrow_screens(visit, path, width):
     window = visit(path, width)
@@ -683,6 +720,7 @@ def test_paper_is_white_and_no_table_is_cut(visit, path):
     assert overflow(window) == 0
     window.emulate_media(media="print")
     background, text = window.evaluate(colours)
+    assert not window.get_by_text("Click a column header").is_visible(), "paper cannot be clicked"
     assert background == "rgb(255, 255, 255)" != dark[0]
     assert text == "rgb(29, 33, 38)" != dark[1]
     window.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")

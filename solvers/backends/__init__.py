@@ -55,6 +55,14 @@ class QPSolution:
 def register(name, solve):
     """Make a backend available as ``solver=name``.
 
+    Parameters
+    ----------
+    name : str
+    solve : callable
+        ``solve(planes, C, accuracy, w) -> w, multipliers, status``: `planes` is a `WorkingSet`, whose multipliers and `w` are a
+        warm start, and `accuracy` the requested duality gap. None for w and multipliers reports a failure, `status` is a
+        short text for the history.
+
     Examples
     --------
     >>> from structrank.solvers.backends import dual

@@ -16,13 +16,13 @@ _DECADES = 1e-6
 
 
 def styles():
-    """Yield line styles, the first 28 of which differ in colour or dashes."""
+    """Yield line styles, the first 28 of which differ in colour or dashes; of equal lines, the markers below stay visible."""
     for number in itertools.count():
         yield {
             "color": COLOURS[number % len(COLOURS)],
             "marker": _MARKERS[number % len(_MARKERS)],
             "linestyle": _DASHES[number // len(COLOURS) % len(_DASHES)],
-            "markersize": 5,
+            "markersize": 7.0 - 0.5 * (number % len(COLOURS)),
         }
 
 
@@ -56,8 +56,28 @@ def plain(name):
 
 
 def without_crowd(style, n_points):
-    """Remove the marker if there are too many points to distinguish."""
-    return {**style, "marker": None} if n_points > 40 else style
+    """Mark about ten points if there are too many to distinguish, each line at other points."""
+    if n_points <= 40:
+        return style
+    step = n_points // 10
+    return {**style, "markevery": (step * _MARKERS.index(style["marker"]) // len(_MARKERS), step)}
+
+
+def label_decades(axis):
+    """Write plain numbers on a logarithmic axis of less than three decades, where powers of ten are few or overlap.
+
+    Parameters
+    ----------
+    axis : matplotlib Axis
+        With its final limits.
+    """
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    low, high = sorted(axis.get_view_interval())
+    if high < 1000 * low:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high > 5 * low else (1, 1.5, 2, 3, 4, 5, 6, 8)))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def add_legend(ax):
@@ -90,9 +110,14 @@ def limit_decades(ax, lines, highest=None, lowest=None):
     for line in lines:
         drawn = np.asarray(line.get_ydata(), dtype=np.float64)
         if (drawn > top).any() or (drawn < bottom).any():
-            line.set_label(f"{line.get_label()} (leaves the axes)")
+            line.set_label(f"{line.get_label()}\n(leaves the axes)")
     if values.max() > top or values.min() < bottom:
         ax.set_ylim(max(bottom, values.min()) / 2, 2 * top)
+
+
+def brief_seconds(seconds):
+    """Return seconds with two digits, as "0.0050", "1.0" or "120"."""
+    return f"{seconds:#.2g}" if seconds < 10 else f"{seconds:.0f}"
 
 
 def time_label(part):

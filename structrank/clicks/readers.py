@@ -82,7 +82,12 @@ def read_tsv(paths: Path | Sequence[Path], *, malformed: str = "skip", verbose: 
 def stream_yandex(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:
     r"""Stream a log in the Yandex format in parts; see `read_yandex`.
 
-    The parameters are those of `stream_tsv`.
+    Parameters
+    ----------
+    paths, chunk
+        As for `stream_tsv`.
+    malformed, verbose
+        As for `read_yandex`.
 
     Examples
     --------
@@ -133,7 +138,12 @@ def read_yandex(paths: Path | Sequence[Path], *, malformed: str = "skip", verbos
 def stream_jsonl(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:
     """Stream a log in JSON lines in parts; see `read_jsonl`.
 
-    The parameters are those of `stream_tsv`.
+    Parameters
+    ----------
+    paths, chunk
+        As for `stream_tsv`.
+    malformed, verbose
+        As for `read_jsonl`.
     """
     return stream_files(JsonLines(malformed), paths, chunk, verbose)
 

@@ -18,6 +18,8 @@ from structrank._support.plotting import (
     HATCHES,
     Display,
     add_legend,
+    brief_seconds,
+    label_decades,
     limit_decades,
     plain,
     styles,
@@ -184,6 +186,7 @@ class PathDisplay(Display):
         if quantity in self._LOGARITHMIC:
             ax.set_yscale("log")
             limit_decades(ax, self.lines_.values(), highest=10.0 if quantity == "relative_norm" else None)
+            label_decades(ax.yaxis)
         ax.set_xlabel("C")
         ax.set_ylabel(self._LABELS.get(quantity, quantity))
         ax.grid(alpha=0.3)
@@ -461,7 +464,7 @@ class TimeDisplay(Display):
             bars = ax.barh(
                 places + side, frame[part], 0.4, color=colour, hatch=hatch, edgecolor="white", label=time_label(part)
             )
-            ax.bar_label(bars, [f"{seconds:.2g}" for seconds in frame[part]], padding=2, fontsize="small")
+            ax.bar_label(bars, [brief_seconds(seconds) for seconds in frame[part]], padding=2, fontsize="small")
             self.bars_[part] = bars
         ax.set_yticks(places, [plain(name) for name in frame.index])
         if not ax.yaxis_inverted():

@@ -36,7 +36,7 @@ class LocalOptimalityDisplay(Display):
     >>> model = LambdaRank("map", hidden_units=0, max_epochs=5).fit(train.X, train.y, qid=train.qid)
     >>> display = LocalOptimalityDisplay.from_estimator(model, train.X, train.y, qid=train.qid, n_directions=20)
     >>> display.ax_.get_xlabel(), len(display.lines_)
-    ('step', 4)
+    ('step / |w|', 4)
     >>> matplotlib.pyplot.close(display.figure_)
     """
 
@@ -62,7 +62,7 @@ class LocalOptimalityDisplay(Display):
         return cls(local_optimality(estimator, X, y, qid, measure, **settings)).plot(kind, n_shown=n_shown, ax=ax)
 
     def plot(self, kind="directions", *, n_shown=4, ax=None):
-        """Draw the measure against the step.
+        """Draw the measure against the step, relative to the norm of the weights.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class LocalOptimalityDisplay(Display):
         for number, curve, style in zip(shown, curves, styles(), strict=False):
             self.lines_ += ax.plot(along, curve, label=f"{noun} {number}", **without_crowd(style, along.size))
         ax.axhline(result.value, color="0.3", linestyle=":", linewidth=1, label="weights as given")
-        ax.set_xlabel("step")
+        ax.set_xlabel("step / |w|")
         ax.set_ylabel(f"mean {result.measure.name}")
         ax.grid(alpha=0.3)
         add_legend(ax)

@@ -310,8 +310,10 @@ class ExplanationDisplay(Display):
         if others.size:
             columns.append(added[:, others].sum(axis=1, keepdims=True))
             self.shown_.append(f"{others.size} others")
-        draw = self._plot_pair if isinstance(self.explanation, PairExplanation) else self._plot_list
-        draw(np.hstack(columns), ax)
+        if isinstance(self.explanation, PairExplanation):
+            self._plot_pair(np.hstack(columns), ax)
+        else:
+            self._plot_list(np.hstack(columns), shown.size, ax)
         return self
 
     def _plot_pair(self, added, ax):
@@ -326,14 +328,16 @@ class ExplanationDisplay(Display):
         pair = self.explanation
         ax.set_title(f"document {pair.above} against {pair.below}: {pair.difference:+.3g}")
 
-    def _plot_list(self, added, ax):
+    def _plot_list(self, added, n_single, ax):
         # A contribution that all documents share does not change their order.
         apart = added - added.mean(axis=0)
         order = self.explanation._best_first()
         ax = self._place(ax, figsize=(1.5 + 0.5 * len(self.shown_), 1.5 + 0.25 * min(order.size, 40)))
-        largest = np.abs(apart).max() or 1.0
+        # Colours span the contributions of single features; the sum of all others may lie outside.
+        largest = np.abs(apart[:, :n_single]).max() or 1.0
         image = ax.imshow(apart[order], cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto")
-        ax.figure.colorbar(image, ax=ax, label="contribution to the score, minus the mean of the list")
+        extend = "both" if np.abs(apart).max() > largest else "neither"
+        ax.figure.colorbar(image, ax=ax, label="contribution to the score, minus the mean of the list", extend=extend)
         ax.set_xticks(np.arange(len(self.shown_)), [plain(name) for name in self.shown_], rotation=90)
         ax.set_ylabel("rank")
         step = max(1, -(-order.size // 20))

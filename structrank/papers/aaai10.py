@@ -119,22 +119,28 @@ def figure2(data=None):
         found = _most_similar(matrix)
         outcomes[f"By {kind} the most similar queries are {expected}"] = {"the example": (found == expected, f"found {found}")}
     findings = sentences(outcomes)
-    return Result(ours, _MatrixDisplay(ours), "the example of the paper", printed=_FIGURE2, findings=findings)
+    panels = {
+        f"{kind} matrix": _MatrixDisplay(ours[[name for name in ours if name in matrix]])
+        for kind, matrix in (("click", clicks), ("preference", preferences))
+    }
+    return Result(ours, PanelsDisplay(panels), "the example of the paper", printed=_FIGURE2, findings=findings)
 
 
 class _MatrixDisplay(Display):
-    """Non-zero entries of a matrix as filled cells."""
+    """Entries of a matrix, filled where they are not 0."""
 
     def __init__(self, frame):
         self.frame = frame
 
     def plot(self, ax=None):
         """Draw the matrix on matplotlib axes; None creates a figure."""
-        ax = self._place(ax, figsize=(7.0, 2.6))
+        ax = self._place(ax, figsize=(4.0, 2.6))
         rows, columns = self.frame.shape
         ax.pcolormesh(self.frame.to_numpy(), cmap="Blues", vmin=0, vmax=1.5, edgecolors="0.6", linewidth=1)
         ax.set_xticks(np.arange(columns) + 0.5, list(self.frame))
         ax.set_yticks(np.arange(rows) + 0.5, [f"query {query}" for query in self.frame.index])
+        for (row, column), value in np.ndenumerate(self.frame.to_numpy()):
+            ax.text(column + 0.5, row + 0.5, f"{value}", ha="center", va="center", color="white" if value else "black")
         ax.invert_yaxis()
         return self
 

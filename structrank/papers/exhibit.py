@@ -5,17 +5,20 @@ from __future__ import annotations
 import functools
 import inspect
 import io
+import math
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from structrank.datasets import load_letor_folds
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Exhibit", "Result", "exhibit", "number", "printed_table"]
+__all__ = ["Exhibit", "Result", "exhibit", "number_formats", "printed_table"]
 
 _MOST_ROWS = 25
 
@@ -108,7 +111,9 @@ class Result:
         fill = functools.partial(textwrap.fill, width=110, subsequent_indent="  ", break_on_hyphens=False)
         title = [] if self.exhibit is None else [f"{self.exhibit.paper}, {self.exhibit.title}"]
         words = [fill(f"{heading}: {text}") for heading, text in self.texts().items()]
-        tables = [f"{heading}:\n{frame.to_string(float_format=number)}" for heading, frame in self.excerpts().items()]
+        tables = [
+            f"{heading}:\n{frame.to_string(formatters=number_formats(frame))}" for heading, frame in self.excerpts().items()
+        ]
         return "\n".join([*title, *words, *("\n" + table for table in tables)])
 
 
@@ -202,9 +207,29 @@ def exhibit(**about: Any) -> Callable[[Callable[..., Result]], Exhibit]:
     return lambda function: Exhibit(function, **about)
 
 
-def number(value: float) -> str:
-    """Return a number for a table: three digits after the point, or three significant ones if it is large or tiny."""
-    return f"{value:.3f}" if value == 0 or 0.001 <= abs(value) < 1000 else f"{value:.3g}"
+def number_formats(frame: pd.DataFrame) -> dict[Any, Callable[[float], str]]:
+    """Return how to write the numbers of each column of a table: with the same digits after the point, so that they align.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"map": [0.5, 0.25], "time": [0.00025, 0.3], "error": [4e-16, 0.0]})
+    >>> print(frame.to_string(formatters=number_formats(frame)))
+        map     time    error
+    0 0.500 0.000250 4.00e-16
+    1 0.250 0.300000 0.00e+00
+    """
+    return {name: _number_format(values) for name, values in frame.items() if values.dtype.kind == "f"}
+
+
+def _number_format(values):
+    sizes = values.abs()
+    sizes = sizes[(sizes > 0) & np.isfinite(sizes)]
+    low, high = (sizes.min(), sizes.max()) if len(sizes) else (1.0, 1.0)
+    if low < 1e-6 or high >= 1e6:
+        return "{:.2e}".format
+    digits = min(6, max(3, 2 - math.floor(math.log10(low)))) if high < 1000 else 1
+    return f"{{:.{digits}f}}".format
 
 
 def printed_table(text: str, columns: Any = None) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from structrank.comparison.plotting import CriterionTableDisplay, MapComparisonD
 from structrank.comparison.trainers import default_trainers
 from structrank.datasets.containers import Dataset, Fold
 from structrank.lambdas import LambdaRank, McRank, RankNet
-from structrank.papers.exhibit import Result, exhibit, number, printed_table
+from structrank.papers.exhibit import Result, exhibit, printed_table
 from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay
 from structrank.svm import StructRankSVM
 from structrank.training.violation import most_violated
@@ -86,7 +86,12 @@ def _rows(names: Any) -> dict[str, Any]:
     return {name: default[name] for name in names if name in default}
 
 
-def _listed(values: pd.Series, form: Any = number) -> str:
+def _number(value: float) -> str:
+    """Return a number for a sentence: three digits after the point, or three significant ones if it is large or tiny."""
+    return f"{value:.3f}" if value == 0 or 0.001 <= abs(value) < 1000 else f"{value:.3g}"
+
+
+def _listed(values: pd.Series, form: Any = _number) -> str:
     return ", ".join(f"{name} {form(value)}" for name, value in values.items())
 
 
@@ -523,11 +528,12 @@ def figure8(data=None, *, clean=True):
 
 
 class _TimePanel(TimeDisplay):
-    """A `TimeDisplay` with its legend inside the axes, below a title."""
+    """A `TimeDisplay` with its legend inside the axes, below the bars, as the title is above."""
 
     def plot(self, ax=None):
         super().plot(ax=ax, legend=False)
-        self.ax_.legend(loc="lower right")
+        self.ax_.set_ylim(len(self.times) + 0.2, -0.6)
+        self.ax_.legend(loc="lower right", ncols=2, frameon=False)
         return self
 
 

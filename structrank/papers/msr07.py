@@ -199,7 +199,9 @@ def figure2(data=None, *, quick=True):
         for size in swept.curves:
             table = _curve_table(swept, size)
             rows[title, size] = {"roughness": table["roughness"].mean(), "local maxima a curve": table["local maxima"].mean()}
-            panels[f"{title}, {size} queries"] = SmoothnessDisplay(replace(swept, curves={size: swept.curves[size]}))
+            panels[f"{title}, {size} {'query' if size == 1 else 'queries'}"] = SmoothnessDisplay(
+                replace(swept, curves={size: swept.curves[size]})
+            )
         mine = pd.DataFrame.from_dict({size: rows[title, size] for size in swept.curves}, orient="index")["roughness"]
         evidence = f"roughness {', '.join(f'{value:.2g} on {size} queries' for size, value in mine.items())}"
         outcomes["NDCG is smoother on more queries"][title] = mine.is_monotonic_decreasing, evidence
@@ -340,7 +342,7 @@ def table1(data=None, *, quick=True, n_seeds=5):
             )
             outcomes[f"{better} is better than {worse}"][title] = (gains > 0).all(), evidence
     ours = pd.concat(tables, names=["data", "method"])
-    display = BarsDisplay(pd.concat(bars), "ndcg@10", errors=pd.concat(spreads))
+    display = BarsDisplay(pd.concat(bars, names=["data", "part"]), "ndcg@10", errors=pd.concat(spreads))
     return Result(ours, display, described(folds), findings=sentences(outcomes))
 
 

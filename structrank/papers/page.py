@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from structrank._support.files import replace_file
 from structrank._support.plotting import pyplot
-from structrank.papers.exhibit import number
+from structrank.papers.exhibit import number_formats
 
 if TYPE_CHECKING:
     from structrank._support.typing import Path
@@ -25,6 +25,7 @@ _DOTS_PER_INCH = 110
 _STYLE = """
 img { display: block; max-width: 100%; height: auto; }
 .dataframe td, .dataframe thead th { text-align: right; font-variant-numeric: tabular-nums; }
+.dataframe thead th:first-child { text-align: left; }
 @media screen { .scroll > img { min-width: 44rem; } }
 """
 _WIDE = 8.0  # inches
@@ -110,7 +111,8 @@ def _section(result):
 
 def _table(frame):
     # Pandas aligns heads by inline styles, which the policy of the page forbids.
-    return frame.to_html(float_format=number, na_rep="", border=0).replace(' style="text-align: right;"', "")
+    page = frame.to_html(formatters=number_formats(frame), na_rep="", border=0)
+    return page.replace(' style="text-align: right;"', "")
 
 
 def _figure(result, title):

@@ -11,6 +11,8 @@ from structrank._support.plotting import (
     HATCHES,
     Display,
     add_legend,
+    brief_seconds,
+    label_decades,
     limit_decades,
     plain,
     pyplot,
@@ -70,25 +72,29 @@ class LinesDisplay(Display):
             (self.lines_[name],) = ax.plot(values.index.to_numpy(), values.to_numpy(), label=plain(label), **style)
         if self.logx:
             ax.set_xscale("log")
+            label_decades(ax.xaxis)
         if self.logy:
             ax.set_yscale("log")
             limit_decades(ax, self.lines_.values())
+            label_decades(ax.yaxis)
         ax.set_xlabel(self.xlabel)
         ax.set_ylabel(self.ylabel)
         ax.grid(alpha=0.3)
-        add_legend(ax)
+        if len(self.lines_) > 1:
+            add_legend(ax)
         return self
 
 
 class BarsDisplay(Display):
-    """A group of bars for each row of a frame, one for each column.
+    """A group of bars for each row of a frame, one for each column, with their values.
 
     Parameters
     ----------
     frame : pandas.DataFrame
+        The name of its index labels the x-axis, the name of its columns the legend.
     ylabel : str
     logy : bool, default False
-        Logarithmic axis.
+        Logarithmic axis, of seconds.
     errors : pandas.DataFrame, default None
         Half lengths of error bars, with the rows and columns of `frame`.
 
@@ -115,14 +121,17 @@ class BarsDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         """Draw the bars on matplotlib axes; None creates a figure."""
         frame = self.frame
+        n_bars = frame.shape[1]
         names = [plain(", ".join(map(str, name)) if isinstance(name, tuple) else name) for name in frame.index]
-        wide = max(0.3 * frame.shape[1], width_of(names)) * len(frame)
-        size = max(5.0, 1.5 + wide)
-        ax = self._place(ax, figsize=(size, 4.0))
-        self.bars_, width = {}, 0.8 / frame.shape[1]
+        size = max(6.0, 1.5 + max(0.3 * n_bars, width_of(names)) * len(frame))
+        # Above the bars, with as many columns as there is space for; each row of the legend makes the figure taller.
+        n_columns = max(1, int((size - 1.0) / (0.5 + 0.8 * width_of(map(str, frame.columns)))))
+        ax = self._place(ax, figsize=(size, 3.8 + 0.22 * -(-n_bars // n_columns)))
+        self.bars_, width = {}, 0.8 / n_bars
+        narrow = width * (size - 1.0) / len(frame) < 0.45  # inches, for a value of five characters
         for number, column in enumerate(frame):
             self.bars_[column] = ax.bar(
-                np.arange(len(frame)) + (number - (frame.shape[1] - 1) / 2) * width,
+                np.arange(len(frame)) + (number - (n_bars - 1) / 2) * width,
                 frame[column],
                 width,
                 yerr=None if self.errors is None else self.errors[column],
@@ -131,14 +140,24 @@ class BarsDisplay(Display):
                 edgecolor="white",
                 label=plain(column),
             )
+            texts = [brief_seconds(value) if self.logy else f"{value:.3f}" for value in frame[column]]
+            ax.bar_label(self.bars_[column], texts, padding=3, fontsize="small", rotation=90 if narrow else 0)
         if self.logy:
             ax.set_yscale("log")
+            label_decades(ax.yaxis)
+        ax.margins(y=0.22 if narrow else 0.12)  # the value of the highest bar stays inside
         ax.set_xticks(range(len(frame)), names)
+        ax.set_xlabel(", ".join(name for name in frame.index.names if name is not None))
         ax.set_ylabel(self.ylabel)
-        # Above the bars, with as many columns as there is space for: a wider legend would squeeze the bars.
-        entry = width_of(map(str, frame.columns)) + 0.6
-        n_columns = max(1, int((size - 1.0) / entry))
-        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=n_columns, frameon=False, borderaxespad=0.1)
+        ax.legend(
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=n_columns,
+            frameon=False,
+            borderaxespad=0.1,
+            title=frame.columns.name,
+            alignment="left",
+        )
         return self
 
 

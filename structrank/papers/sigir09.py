@@ -337,9 +337,10 @@ def _matched(data, quick, share):
         rows[title] = mine
         for statement, outcome in [*_matching(mine, list(measures)), _fewer_pairs(mine["effective pairs"])]:
             outcomes[statement][title] = outcome
-        bars[title] = means.T
+        bars[title] = means.T.rename_axis(columns="trained for")
     ours = pd.concat(rows, names=["data", "trained for"])
-    return Result(ours, BarsDisplay(pd.concat(bars), "test value"), described(folds), findings=sentences(outcomes))
+    display = BarsDisplay(pd.concat(bars, names=["data", "tested by"]), "test value")
+    return Result(ours, display, described(folds), findings=sentences(outcomes))
 
 
 def _matching(mine, measures):

@@ -486,6 +486,7 @@ _TABLE1 = printed_table(
     """,
     columns=["method", "measure", *(f"@{k}" for k in _CUTS)],
 ).set_index(["method", "measure"], append=True).rename_axis(["clicks", "method", "measure"])  # fmt: skip
+_CLICKS = {"=": "of the same query (=)", "~": "of similar queries too (~)"}
 
 
 @exhibit(
@@ -543,7 +544,8 @@ def table1(data=None, *, quick=True, random_state=0, disagreement=0.5):
     ours = pd.DataFrame.from_dict(rows, orient="index", columns=[f"@{k}" for k in _CUTS])
     ours.index = pd.MultiIndex.from_tuples(rows, names=_TABLE1.index.names)
     panels = {
-        f"clicks {kind}": LinesDisplay(_by_cut(ours.loc[kind]), "cutoff", "measure times 100") for kind in ours.index.levels[0]
+        f"clicks {_CLICKS.get(kind, kind)}": LinesDisplay(_by_cut(ours.loc[kind]), "cutoff", "measure times 100")
+        for kind in ours.index.levels[0]
     }
     return Result(ours, PanelsDisplay(panels), text, findings=findings)
 

@@ -14,6 +14,10 @@ class History(Sequence):
 
     Learners that train in rounds keep a `structrank.lambdas.training.Round` each.
 
+    Parameters
+    ----------
+    iterations : sequence of Iteration or Round
+
     Examples
     --------
     >>> from structrank.solvers import Iteration

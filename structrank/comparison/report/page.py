@@ -106,7 +106,7 @@ def _scroll(label, inside):
 
 
 def _pairs(texts):
-    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>" for name, text in texts.items())
+    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text or 'none')}</dd></div>" for name, text in texts.items())
     return f'<dl class="pairs">{items}</dl>'
 
 

@@ -127,7 +127,7 @@ function meansPanel(column, width) {
   const { ticks, digits } = ticksBetween(low, high);
   const scale = (value, left, right) => left + ((Math.min(high, Math.max(low, value)) - low) / (high - low)) * (right - left);
   const label = `${column.measure} on ${column.dataset} by trainer`;
-  const axis = (left, right) => ticks.map((tick) => ({ at: scale(tick, left, right), text: tick.toFixed(digits) }));
+  const axis = (left, right) => apart(ticks.map((tick) => ({ at: scale(tick, left, right), text: tick.toFixed(digits) })));
   return panel(width, label, trainers, axis, (svg, number, y, left, right) => {
     const { mean, margin, mark } = column.rows[number];
     if (mean === null) {

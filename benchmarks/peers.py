@@ -18,7 +18,7 @@ from benchmarks.training import count_passes
 from structrank import StructRankSVM, StructRankWarning, metrics
 from structrank.criteria import AUC, find_oracle
 from structrank.datasets.queries import group_by_query
-from structrank.lambdas.trees import LightGBMRanker
+from structrank.learners.trees import LightGBMRanker
 from structrank.training.risk import Risk
 from structrank.training.shard import Objective, Part
 from structrank.training.sources import sources_of

@@ -8,7 +8,7 @@ from structrank._support.lazy import names_of
 
 _HOME = {
     "StructRankSVM": "svm",
-    "StructRankTrees": "lambdas.structured_trees",
+    "StructRankTrees": "learners.structured_trees",
     "most_violated": "training.violation",
     "compare": "comparison.experiment",
     "cross_validate": "selection.cross_validation",
@@ -16,7 +16,7 @@ _HOME = {
     "load_model": "models.files",
     "register": "criteria",
     "StructRankWarning": "_support.checks",
-    **dict.fromkeys(("clicks", "criteria", "datasets", "feature_maps", "lambdas", "metrics", "papers", "solvers")),
+    **dict.fromkeys(("clicks", "criteria", "datasets", "feature_maps", "learners", "metrics", "papers", "solvers")),
 }
 
 __all__ = list(_HOME)

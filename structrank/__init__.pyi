@@ -4,14 +4,14 @@ from structrank import clicks as clicks
 from structrank import criteria as criteria
 from structrank import datasets as datasets
 from structrank import feature_maps as feature_maps
-from structrank import lambdas as lambdas
+from structrank import learners as learners
 from structrank import metrics as metrics
 from structrank import papers as papers
 from structrank import solvers as solvers
 from structrank._support.checks import StructRankWarning as StructRankWarning
 from structrank.comparison.experiment import compare as compare
 from structrank.criteria import register as register
-from structrank.lambdas.structured_trees import StructRankTrees as StructRankTrees
+from structrank.learners.structured_trees import StructRankTrees as StructRankTrees
 from structrank.models.files import load_model as load_model
 from structrank.selection.cross_validation import cross_validate as cross_validate
 from structrank.selection.matching import train_for as train_for

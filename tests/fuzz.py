@@ -29,8 +29,8 @@ from pathlib import Path
 import numpy as np
 from test_letor import COMPRESSED_OR_ARCHIVE, PIECES, SMALL, agrees_with_reference
 
-from structrank import StructRankSVM, clicks, datasets, lambdas, load_model
-from structrank.lambdas import trees
+from structrank import StructRankSVM, clicks, datasets, learners, load_model
+from structrank.learners import trees
 
 SECONDS = 10
 TABLE = b"".join(b"%d\tA%d\t0.5\t%d\t1\n" % (n // 5, n, n) for n in range(14))
@@ -125,15 +125,15 @@ class ModelFiles:
         on_features, on_clicks = (part.X,), (["q", "r", "q"], ["a", "c", "b"])
         models = [
             (StructRankSVM("auc").fit(part.X, part.y, qid=part.qid), on_features),
-            (lambdas.RankNet(hidden_units=2, max_epochs=1).fit(part.X, part.y, qid=part.qid), on_features),
+            (learners.RankNet(hidden_units=2, max_epochs=1).fit(part.X, part.y, qid=part.qid), on_features),
             (clicks.RandomWalkRanker(steps=3).fit(log), on_clicks),
             (clicks.ClickThroughRate().fit(log), on_clicks),
             (clicks.CollaborativeRanker(factors=2, max_iter=1).fit(clicks.preference_pairs(log)), on_clicks),
             (clicks.HybridRanker(clicks.CollaborativeRanker(factors=2, max_iter=1), theta=0.5).fit(log), on_clicks),
-            (lambdas.SPSARanker(max_evaluations=5).fit(part.X, part.y, qid=part.qid), on_features),
+            (learners.SPSARanker(max_evaluations=5).fit(part.X, part.y, qid=part.qid), on_features),
         ]
         boosted = {"n_estimators": 2, "min_child_samples": 2}
-        for learner in (lambdas.LambdaMART, lambdas.McRank, lambdas.StructRankTrees, trees.LightGBMRanker):
+        for learner in (learners.LambdaMART, learners.McRank, learners.StructRankTrees, trees.LightGBMRanker):
             model = learner(**boosted)
             models.append((model.fit(part.X, part.y, qid=part.qid), on_features))
         models.append((trees.XGBoostRanker(n_estimators=2, max_depth=3).fit(part.X, part.y, qid=part.qid), on_features))

@@ -20,7 +20,7 @@ import numpy as np
 
 from structrank import StructRankSVM, StructRankTrees, StructRankWarning, clicks, compare, datasets, train_for
 from structrank.comparison import experiment
-from structrank.lambdas import LambdaMART, LambdaRank, McRank, RankNet, SPSARanker
+from structrank.learners import LambdaMART, LambdaRank, McRank, RankNet, SPSARanker
 from structrank.models import files
 from structrank.training import checkpoint
 

@@ -15,8 +15,8 @@ from structrank._support.content import describe
 from structrank.clicks import factorization
 from structrank.comparison import experiment
 from structrank.feature_maps import Permutation
-from structrank.lambdas import LambdaMART, LambdaRank, McRank, RankNet, SPSARanker
-from structrank.lambdas.boosting import BoostedRanker
+from structrank.learners import LambdaMART, LambdaRank, McRank, RankNet, SPSARanker
+from structrank.learners.boosting import BoostedRanker
 from structrank.training import checkpoint, risk
 from structrank.training.run import Training
 

@@ -21,7 +21,7 @@ from structrank.cli.output import reporting_compilation
 from structrank.comparison import experiment
 from structrank.comparison.trainers import default_trainers
 from structrank.datasets import load_letor
-from structrank.lambdas.trees import LightGBMRanker
+from structrank.learners.trees import LightGBMRanker
 from structrank.models import exports, files, imports
 from structrank.models.ranker import Ranker
 from structrank.selection.choosing_c import Choice, score_Cs

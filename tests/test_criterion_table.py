@@ -24,8 +24,8 @@ from structrank.comparison.cells import Cell
 from structrank.comparison.table import CriterionTable
 from structrank.comparison.trainers import as_trainers, default_trainers, has_lightgbm
 from structrank.datasets import Dataset, Fold, make_ranking
-from structrank.lambdas import LambdaRank, RankNet
-from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
+from structrank.learners import LambdaRank, RankNet
+from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 from structrank.selection import choosing_c
 
 WEBIS = Path(os.environ.get("STRUCTRANK_DATA") or Path(__file__).parents[2] / "shared" / "data") / "webis-clueweb09"

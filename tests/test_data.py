@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 
-from structrank import StructRankSVM, datasets, lambdas
+from structrank import StructRankSVM, datasets, learners
 from structrank._kernels import linear
 from structrank.datasets.queries import group_by_query
 from structrank.training.data import NO_ROWS, RankingData, kernel_matrix, score_rows
@@ -150,7 +150,7 @@ def test_broken_sparse_matrices_are_rejected_by_every_entrance(matrix, message):
     for use in (
         lambda: StructRankSVM("auc").fit(matrix, y, qid=qid),
         lambda: model.predict(matrix),
-        lambda: lambdas.LambdaRank(max_epochs=1).fit(matrix, y, qid=qid),
+        lambda: learners.LambdaRank(max_epochs=1).fit(matrix, y, qid=qid),
         lambda: datasets.cut_shards(matrix, y, qid),
         lambda: datasets.scale_per_query(datasets.Dataset(matrix, y, qid)),
         lambda: datasets.clean(datasets.Dataset(matrix, y, qid), protocol="kdd08"),

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from structrank import StructRankSVM
-from structrank.lambdas import RankNet
+from structrank.learners import RankNet
 from structrank.models.explanation import Explanation, ExplanationDisplay, explain
 
 NAMES = ["bm25", "title", "age", "clicks", "length", "rank"]

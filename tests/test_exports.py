@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
 from structrank import StructRankSVM, StructRankWarning, datasets, load_model
-from structrank.lambdas import RankNet
+from structrank.learners import RankNet
 from structrank.models import exports, imports
 
 NUMBER_AS_TEXT = {"type": "string", "pattern": r"^-?\d+(\.\d+)?(e[-+]?\d+)?$"}

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from structrank import StructRankSVM, StructRankWarning, datasets
-from structrank.lambdas import LambdaMART, McRank
-from structrank.lambdas.trees import XGBoostRanker
+from structrank.learners import LambdaMART, McRank
+from structrank.learners.trees import XGBoostRanker
 from structrank.models import exports
 
 NAMES = ["bm25", 'it\'s a "title"', "längd", "back\\slash", "doc.age", "order"]

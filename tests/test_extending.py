@@ -18,7 +18,7 @@ from structrank import StructRankSVM, cli, compare, criteria, datasets, load_mod
 from structrank._support import requirements
 from structrank.comparison.diagnostics import health_path
 from structrank.feature_maps import PartialOrder, Permutation
-from structrank.lambdas import SPSARanker
+from structrank.learners import SPSARanker
 from structrank.oracles import auc_partial_order, discounted_partial_order, permutation
 from structrank.selection.polish import LineSearch, polish
 from structrank.training.data import RankingData

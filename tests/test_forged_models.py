@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from structrank import StructRankSVM, cli, clicks, datasets, lambdas, load_model
-from structrank.lambdas import tree_texts
-from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
+from structrank import StructRankSVM, cli, clicks, datasets, learners, load_model
+from structrank.learners import tree_texts
+from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 from structrank.models import files
 
 TRAIN = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0).train
@@ -193,9 +193,9 @@ def test_counts_fit_their_ids(log, tmp_path, model, change, message):
     "model",
     [
         StructRankSVM("auc"),
-        lambdas.RankNet(hidden_units=2, max_epochs=1),
-        lambdas.LambdaRank(hidden_units=0, max_epochs=1),
-        lambdas.SPSARanker(max_evaluations=10),
+        learners.RankNet(hidden_units=2, max_epochs=1),
+        learners.LambdaRank(hidden_units=0, max_epochs=1),
+        learners.SPSARanker(max_evaluations=10),
     ],
 )
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_counts_fit_their_ids(log, tmp_path, model, change, message):
 )
 @pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
 def test_weights_fit_the_features(tmp_path, model, new, message):
-    if isinstance(model, lambdas.RankNet) and new(np.zeros(10)).size == 20:
+    if isinstance(model, learners.RankNet) and new(np.zeros(10)).size == 20:
         pytest.skip("twice the weights are those of twice the hidden units")
     name = "coef_" if isinstance(model, StructRankSVM) else "weights_"
     rejected(fitted(model), tmp_path / "m", replaced(name, new), message)
@@ -296,7 +296,7 @@ def test_texts_of_lightgbm_are_trees(tmp_path, change, message):
     pytest.importorskip("lightgbm")
     for model, name in (
         (LightGBMRanker(n_estimators=2, num_leaves=3), "model_text_"),
-        (lambdas.LambdaMART(n_estimators=2, num_leaves=3), "trees_"),
+        (learners.LambdaMART(n_estimators=2, num_leaves=3), "trees_"),
     ):
         fitted(model)
 
@@ -310,7 +310,7 @@ def test_texts_of_lightgbm_are_trees(tmp_path, change, message):
 @pytest.mark.parametrize("objective", ["multiclass num_class:1000000", "multiclassova num_class:3", "binary num_class:9"])
 def test_the_objective_of_lightgbm_has_the_number_of_outputs(tmp_path, objective):
     pytest.importorskip("lightgbm")
-    model = fitted(lambdas.LambdaMART(n_estimators=2, num_leaves=3))
+    model = fitted(learners.LambdaMART(n_estimators=2, num_leaves=3))
 
     def change(header, arrays):
         header["fitted"]["trees_"] = [with_objective(header["fitted"]["trees_"][0], objective)]
@@ -318,7 +318,7 @@ def test_the_objective_of_lightgbm_has_the_number_of_outputs(tmp_path, objective
     rejected(model, tmp_path / "m", change, "does not compute 1 value")
 
 
-@pytest.mark.parametrize("model", [LightGBMRanker, lambdas.LambdaMART])
+@pytest.mark.parametrize("model", [LightGBMRanker, learners.LambdaMART])
 def test_texts_that_lightgbm_itself_rejects_raise_a_value_error(tmp_path, model):
     pytest.importorskip("lightgbm")
     name = "model_text_" if model is LightGBMRanker else "trees_"
@@ -346,7 +346,7 @@ def test_texts_that_lightgbm_itself_rejects_raise_a_value_error(tmp_path, model)
 )
 def test_the_trees_of_mcrank_fit_its_grades(tmp_path, change, message):
     pytest.importorskip("lightgbm")
-    rejected(fitted(lambdas.McRank(n_estimators=2, num_leaves=3)), tmp_path / "m", change, message)
+    rejected(fitted(learners.McRank(n_estimators=2, num_leaves=3)), tmp_path / "m", change, message)
 
 
 def in_tree(name, place, value):

@@ -11,8 +11,8 @@ import sklearn
 import sklearn.model_selection
 
 from structrank import StructRankSVM, StructRankTrees, datasets, metrics
-from structrank.lambdas import LambdaMART, LambdaRank, McRank
-from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
+from structrank.learners import LambdaMART, LambdaRank, McRank
+from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 
 FOLDER = pathlib.Path(__file__).parent.parent / "docs" / "integrations"
 NEEDED = {

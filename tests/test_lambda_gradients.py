@@ -8,9 +8,9 @@ import pytest
 from structrank import metrics
 from structrank._kernels import lambdas as kernels
 from structrank.datasets.queries import group_by_query
-from structrank.lambdas import lambda_gradients, swap_gains
-from structrank.lambdas.cross_entropy import equally_weighted_pairs, mean_cross_entropy
-from structrank.lambdas.plans import CONSTRUCTIONS, MARGIN, make_plan
+from structrank.learners import lambda_gradients, swap_gains
+from structrank.learners.cross_entropy import equally_weighted_pairs, mean_cross_entropy
+from structrank.learners.plans import CONSTRUCTIONS, MARGIN, make_plan
 
 MEASURES = [
     "ndcg",

@@ -13,11 +13,11 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from structrank import StructRankWarning, compare, datasets, load_model, metrics
 from structrank._kernels import networks as kernels
-from structrank.lambdas import LambdaRank, RankNet, SPSARanker, TrainingDisplay, local_optimality
-from structrank.lambdas.networks import Network
-from structrank.lambdas.plans import CONSTRUCTIONS
-from structrank.lambdas.rankers import _Run
-from structrank.lambdas.training import EarlyStopping, Evaluator, RoundReporter
+from structrank.learners import LambdaRank, RankNet, SPSARanker, TrainingDisplay, local_optimality
+from structrank.learners.networks import Network
+from structrank.learners.plans import CONSTRUCTIONS
+from structrank.learners.rankers import _Run
+from structrank.learners.training import EarlyStopping, Evaluator, RoundReporter
 from structrank.training.data import RankingData
 
 QUICK = {"max_epochs": 8, "patience": None}
@@ -405,7 +405,7 @@ def test_features_are_scaled_by_queries_of_positive_weight(rng):
 
 
 def learners():
-    from structrank.lambdas import LambdaMART, McRank, StructRankTrees
+    from structrank.learners import LambdaMART, McRank, StructRankTrees
 
     trees = {"n_estimators": 5, "min_child_samples": 3}
     yield from (LambdaRank(hidden_units=0, **QUICK), RankNet(hidden_units=2, **QUICK), SPSARanker(max_evaluations=50))
@@ -429,7 +429,7 @@ def test_queries_of_weight_0_are_ignored_and_only_ratios_of_weights_matter(train
 def test_label_sources_of_queries_of_weight_0_are_ignored(train):
     lightgbm = pytest.importorskip("lightgbm", reason="LightGBM (extra 'trees') is not installed")
     assert lightgbm
-    from structrank.lambdas import Graded, LambdaMART
+    from structrank.learners import Graded, LambdaMART
 
     some = train.qid != train.qid[0]
     clicks = np.random.default_rng(0).random(len(train.y))

@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from structrank import StructRankWarning, datasets, load_model, metrics
 from structrank.comparison.significance import paired_t_test
-from structrank.lambdas import LambdaMART
-from structrank.lambdas.diagnostics import (
+from structrank.learners import LambdaMART
+from structrank.learners.diagnostics import (
     LambdaAgreementDisplay,
     LambdaContributionDisplay,
     TopLabelsDisplay,
@@ -19,9 +19,9 @@ from structrank.lambdas.diagnostics import (
     lambda_agreement,
     lambda_contribution,
 )
-from structrank.lambdas.mart import _Lambdas
-from structrank.lambdas.objectives import CrossEntropy, Graded, IterationDependent, Sigmoid, Tier
-from structrank.lambdas.schedules import Exponential, Linear
+from structrank.learners.mart import _Lambdas
+from structrank.learners.objectives import CrossEntropy, Graded, IterationDependent, Sigmoid, Tier
+from structrank.learners.schedules import Exponential, Linear
 from structrank.training.data import RankingData
 
 lightgbm = pytest.importorskip("lightgbm", reason="LightGBM (extra 'trees') is not installed")

@@ -19,7 +19,7 @@ LAYERS = [
     {"models"},
     {"training"},
     {"svm", "distributed"},
-    {"lambdas", "clicks", "models.imports", "comparison.significance"},
+    {"learners", "clicks", "models.imports", "comparison.significance"},
     {"selection"},
     {"comparison"},
     {"papers"},

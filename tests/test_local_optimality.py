@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from structrank import StructRankSVM, datasets, metrics
-from structrank.lambdas import LambdaRank, LocalOptimalityDisplay, SmoothnessDisplay, local_optimality, smoothness
-from structrank.lambdas.networks import Network
-from structrank.lambdas.optimality import LocalOptimality
+from structrank.learners import LambdaRank, LocalOptimalityDisplay, SmoothnessDisplay, local_optimality, smoothness
+from structrank.learners.networks import Network
+from structrank.learners.optimality import LocalOptimality
 
 # Few documents reach these labels, so that no model ranks them perfectly.
 MEASURES = {"ndcg@10": "ndcg@10", "map": metrics.MAP(relevant_from=2), "mrr": metrics.MRR(relevant_from=3)}

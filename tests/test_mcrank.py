@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse
 
 from structrank import datasets, load_model, metrics
-from structrank.lambdas import McRank
+from structrank.learners import McRank
 
 lightgbm = pytest.importorskip("lightgbm", reason="LightGBM (extra 'trees') is not installed")
 

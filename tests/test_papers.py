@@ -14,7 +14,7 @@ import scipy.special
 mpl.use("Agg")
 
 from structrank import cli, datasets, papers
-from structrank.lambdas import LambdaMART, McRank
+from structrank.learners import LambdaMART, McRank
 from structrank.papers import kdd08, www11
 from structrank.papers.exhibit import Exhibit, Result, number_formats, printed_table
 from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay

@@ -8,7 +8,7 @@ import pytest
 
 from structrank import cli, datasets, metrics, papers
 from structrank.clicks import ClickLog, RandomWalkRanker, pair_accuracy, preference_pairs
-from structrank.lambdas import LambdaRank, SPSARanker, local_optimality
+from structrank.learners import LambdaRank, SPSARanker, local_optimality
 from structrank.papers import aaai10, msr07, sigir09
 from structrank.papers.stand_ins import some_queries
 
@@ -178,7 +178,7 @@ def test_the_curves_of_spsa_and_fdsa_are_means_over_runs(fold, computed):
 
 
 def test_a_smooth_curve_has_a_smooth_share_of_1_and_steps_have_less():
-    from structrank.lambdas.weight_curves import Smoothness
+    from structrank.learners.weight_curves import Smoothness
 
     shifts = np.linspace(-1, 1, 101)
     curves = np.array([1 - shifts**2, np.floor(4 * shifts) / 4])

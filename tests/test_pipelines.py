@@ -12,8 +12,8 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from structrank import StructRankSVM, datasets, metrics
-from structrank.lambdas import LambdaMART, RankNet
-from structrank.lambdas.trees import LightGBMRanker
+from structrank.learners import LambdaMART, RankNet
+from structrank.learners.trees import LightGBMRanker
 
 NAMES = list("abcdef")
 

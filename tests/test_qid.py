@@ -10,8 +10,8 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 
 from structrank import StructRankSVM, compare, datasets, metrics, train_for
 from structrank.clicks import ClickThroughRate, HybridRanker, RandomWalkRanker
-from structrank.lambdas import LambdaMART, LambdaRank, McRank, SPSARanker
-from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
+from structrank.learners import LambdaMART, LambdaRank, McRank, SPSARanker
+from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 
 LEARNERS = {
     "StructRankSVM": StructRankSVM("auc"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from structrank import StructRankWarning, datasets, load_model, metrics
-from structrank.lambdas import SPSARanker
+from structrank.learners import SPSARanker
 from structrank.solvers.spsa import FDSA, SPSA, Steps, minimize
 
 

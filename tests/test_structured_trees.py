@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 import structrank
 from structrank import StructRankTrees, StructRankWarning, datasets, load_model, metrics, most_violated
-from structrank.lambdas.structured_trees import ScoreRisk
+from structrank.learners.structured_trees import ScoreRisk
 from structrank.solvers.line_search import minimise_along_ray
 from structrank.training.data import RankingData
 

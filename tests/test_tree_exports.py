@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from structrank import StructRankWarning, datasets, load_model
-from structrank.lambdas import LambdaMART, McRank, StructRankTrees
-from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
+from structrank.learners import LambdaMART, McRank, StructRankTrees
+from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 from structrank.models import exports
 from structrank.models.exports.trees import forest_of
 

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import ndcg_score
 
 from structrank import compare, datasets, load_model, metrics
-from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
+from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 from structrank.models.ranker import Ranker
 
 SMALL = {"n_estimators": 8, "max_depth": 3}

@@ -189,7 +189,7 @@ def _tree_trainers(arguments):
     """Return the requested rows of boosted trees, with the same relevant documents as all other rows."""
     if not arguments.trees:
         return {}
-    from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
+    from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 
     known = {"lightgbm": ("LightGBM", LightGBMRanker), "xgboost": ("XGBoost", XGBoostRanker)}
     lowest = given(arguments, "relevant_from").get("relevant_from", 1)

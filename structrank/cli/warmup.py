@@ -64,7 +64,7 @@ def run(arguments, report):
             compile_for("sparse and float32 data", _fit_other_data, X, labels, qid)
             compile_for("measures", _evaluate, X, labels, qid)
             compile_for("train_for", train_for, "map", Dataset(X, labels, qid), Cs=[1.0])
-            compile_for("RankNet, LambdaRank and trees", _fit_lambdas, X, labels, qid)
+            compile_for("RankNet, LambdaRank and trees", _fit_learners, X, labels, qid)
             compile_for("clicks", _fit_clicks, os.path.join(folder, "few.tsv"))
     total = time.perf_counter() - started
     if arguments.json:
@@ -111,13 +111,13 @@ def _evaluate(X, labels, qid):
     metrics.evaluate(labels > 0, X[:, 0], qid, names)
 
 
-def _fit_lambdas(X, labels, qid):
-    from structrank import lambdas
+def _fit_learners(X, labels, qid):
+    from structrank import learners
 
-    for learner in (lambdas.RankNet, lambdas.LambdaRank):
+    for learner in (learners.RankNet, learners.LambdaRank):
         learner(max_epochs=1).fit(X, labels, qid=qid)
     with contextlib.suppress(ImportError):  # trees need an optional library
-        lambdas.LambdaMART(n_estimators=1, min_child_samples=5).fit(X, labels, qid=qid)
+        learners.LambdaMART(n_estimators=1, min_child_samples=5).fit(X, labels, qid=qid)
 
 
 def _fit_clicks(path):

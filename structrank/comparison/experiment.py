@@ -67,7 +67,7 @@ def compare(
         rule rows that are not in the paper. A list of names (case is ignored) for some of these rows and for criteria given to
         `structrank.register` (with k = 10); "paper" stands for all rows of the paper. Or a dict from names to objects with
         ``fit(X, y, qid=...)`` and ``predict(X)``, which are copied, never trained. To add rows to the defaults:
-        ``{**default_trainers(), "LightGBM": LightGBMRanker()}``, see `structrank.lambdas.trees`.
+        ``{**default_trainers(), "LightGBM": LightGBMRanker()}``, see `structrank.learners.trees`.
     measures : str, Measure, or a list of these
         Columns, see `structrank.metrics.evaluate`. Measures given by name follow the paper: binary gain, `discount` and
         `relevant_from` as below. Both conventions of NDCG can be columns: ``["ndcg@10", metrics.NDCG(k=10)]`` are "ndcg@10" and
@@ -112,7 +112,7 @@ def compare(
     over the parts of a COMBO), so a row shows what that criterion alone achieves. Choosing by the column's measure would make
     each row several models; `select` names one measure for all rows. Trainers without a path of C are trained once. The
     validation part is passed to each trainer whose ``fit`` has a parameter `validation`: rows that are trained for a measure,
-    learners of `structrank.lambdas` and boosted trees, which drop the rounds after the best on it.
+    learners of `structrank.learners` and boosted trees, which drop the rounds after the best on it.
 
     Examples
     --------

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from structrank import criteria, metrics
 from structrank._support import checks
 from structrank._support.content import describe
-from structrank.lambdas.mcrank import McRank
-from structrank.lambdas.structured_trees import StructRankTrees
+from structrank.learners.mcrank import McRank
+from structrank.learners.structured_trees import StructRankTrees
 from structrank.models.ranker import Ranker
 from structrank.selection.candidates import uses_grades
 from structrank.selection.matching import MeasureMatched

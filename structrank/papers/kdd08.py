@@ -18,7 +18,7 @@ from structrank.comparison.experiment import compare
 from structrank.comparison.plotting import CriterionTableDisplay, MapComparisonDisplay, PathDisplay, TimeDisplay
 from structrank.comparison.trainers import default_trainers
 from structrank.datasets.containers import Dataset, Fold
-from structrank.lambdas import LambdaRank, McRank, RankNet
+from structrank.learners import LambdaRank, McRank, RankNet
 from structrank.papers.exhibit import Result, exhibit, printed_table
 from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay
 from structrank.svm import StructRankSVM

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from structrank.datasets.containers import Fold
-from structrank.lambdas import LambdaRank, RankNet, SmoothnessDisplay, SPSARanker, smoothness
+from structrank.learners import LambdaRank, RankNet, SmoothnessDisplay, SPSARanker, smoothness
 from structrank.papers.exhibit import Result, exhibit, printed_table
 from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay
 from structrank.papers.stand_ins import artificial, described, first_folds, noisy, sentences, some_queries

@@ -12,7 +12,7 @@ import pandas as pd
 from structrank import metrics
 from structrank.comparison import significance
 from structrank.datasets.containers import Fold
-from structrank.lambdas import LambdaRank, LocalOptimalityDisplay, local_optimality
+from structrank.learners import LambdaRank, LocalOptimalityDisplay, local_optimality
 from structrank.papers.exhibit import Result, exhibit, printed_table
 from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay
 from structrank.papers.stand_ins import artificial, described, first_folds, noisy, sentences, some_queries

@@ -14,7 +14,7 @@ from structrank._kernels.lambdas import add_lambdas
 from structrank.clicks import ClickLog, ClickThroughRate
 from structrank.comparison.significance import SIGNIFICANT, paired_t_test
 from structrank.datasets.containers import Dataset
-from structrank.lambdas import (
+from structrank.learners import (
     CrossEntropy,
     Exponential,
     Graded,

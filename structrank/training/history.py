@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class History(Sequence):
     """The iterations of a training run, in order; `structrank.solvers.Iteration` each.
 
-    Learners that train in rounds keep a `structrank.lambdas.training.Round` each.
+    Learners that train in rounds keep a `structrank.learners.training.Round` each.
 
     Parameters
     ----------

@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from structrank import StructRankSVM, datasets
-from structrank.lambdas import LambdaMART, McRank, RankNet, StructRankTrees
-from structrank.lambdas.trees import LightGBMRanker, XGBoostRanker
+from structrank.learners import LambdaMART, McRank, RankNet, StructRankTrees
+from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 from structrank.models import exports
 
 # A quote, a double quote, a letter that is not ASCII, a blank, a dot, a function of Lucene and words of SQL.

@@ -92,7 +92,7 @@ class Forest:
     Examples
     --------
     >>> from structrank import datasets
-    >>> from structrank.lambdas import LambdaMART
+    >>> from structrank.learners import LambdaMART
     >>> fold = datasets.make_ranking(n_queries=60, n_docs=20, n_features=4, random_state=0)
     >>> model = LambdaMART(n_estimators=5).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
     >>> forest = forest_of(model)

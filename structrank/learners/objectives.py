@@ -12,8 +12,8 @@ import numpy as np
 
 from structrank import metrics
 from structrank._support import checks
-from structrank.lambdas.plans import make_plan, parse_target
-from structrank.lambdas.schedules import Exponential, Linear, parse_schedule
+from structrank.learners.plans import make_plan, parse_target
+from structrank.learners.schedules import Exponential, Linear, parse_schedule
 
 __all__ = ["CrossEntropy", "Graded", "IterationDependent", "Sigmoid", "Tier", "parse_objective"]
 
@@ -254,7 +254,7 @@ class IterationDependent(Objective):
         A measure stands for `CrossEntropy` with this measure.
     late : str, Measure or Objective, default Sigmoid("ndcg@30")
     schedule : {"exponential", "linear"}, Exponential or Linear, default "exponential"
-        How w_m grows, see `structrank.lambdas.schedules`.
+        How w_m grows, see `structrank.learners.schedules`.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
 from structrank._support.checks import n_threads
-from structrank.lambdas.training import (
+from structrank.learners.training import (
     EarlyStopping,
     MeasureRanker,
     Round,
@@ -24,7 +24,7 @@ from structrank.lambdas.training import (
     training_facts,
     validation_evaluator,
 )
-from structrank.lambdas.tree_texts import check_lightgbm_text
+from structrank.learners.tree_texts import check_lightgbm_text
 from structrank.metrics import Evaluator
 from structrank.models.methods import LightGBMMethods
 from structrank.training.checkpoint import KeptState
@@ -84,7 +84,7 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
         return self._boosters
 
     def check_loaded(self):
-        """Raise unless the trees of a loaded model can be evaluated; see `structrank.lambdas.tree_texts`."""
+        """Raise unless the trees of a loaded model can be evaluated; see `structrank.learners.tree_texts`."""
         super().check_loaded()
         n_threads(self.n_jobs)
         best, n_rounds = (checks.check_fitted_attribute(self, *each) for each in (("best_round_", int), ("history_", Sequence)))

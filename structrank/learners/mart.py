@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._kernels.lambdas import add_lambdas, scale_by_deviation
 from structrank._support import checks
-from structrank.lambdas.boosting import BoostedRanker, Course
-from structrank.lambdas.objectives import parse_objective
+from structrank.learners.boosting import BoostedRanker, Course
+from structrank.learners.objectives import parse_objective
 from structrank.training.data import score_rows
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from structrank._support.typing import Matrix, Path
     from structrank.datasets import Dataset
-    from structrank.lambdas.objectives import Objective
-    from structrank.lambdas.training import Round
+    from structrank.learners.objectives import Objective
+    from structrank.learners.training import Round
     from structrank.metrics import Measure
 
 __all__ = ["LambdaMART"]
@@ -48,7 +48,7 @@ class LambdaMART(BoostedRanker):
     ----------
     objective : str, Measure or Objective, default "ndcg@30"
         Objective of the lambdas. "ndcg", "ndcg@k", "map", "mrr", "mrr@k" or None (equal weights, RankNet's cost) for the
-        lambdas above; or from `structrank.lambdas.objectives`: `Graded` for several measures over several label sources,
+        lambdas above; or from `structrank.learners.objectives`: `Graded` for several measures over several label sources,
         `IterationDependent` for one objective early in training and another late.
     measure : str or Measure, default "ndcg@10"
         Measure of `score` and of early stopping. Its cutoff may be smaller than that of the objective: lambdas of pairs at
@@ -93,7 +93,7 @@ class LambdaMART(BoostedRanker):
     best_round_ : int
         Number of rounds kept: up to the best on the validation set, if given.
     history_ : History
-        A `structrank.lambdas.training.Round` per round: the measure on both sets, pairs with a non-zero lambda, seconds.
+        A `structrank.learners.training.Round` per round: the measure on both sets, pairs with a non-zero lambda, seconds.
     stop_reason_ : str
         "n_estimators", "patience", "callback", "interrupted" (Ctrl-C), or "no split" if no further tree could be grown.
     n_features_in_ : int
@@ -116,7 +116,7 @@ class LambdaMART(BoostedRanker):
 
     Two label sources, the second for pairs with equal labels in the first:
 
-    >>> from structrank.lambdas.objectives import Graded
+    >>> from structrank.learners.objectives import Graded
     >>> clicks = datasets.make_click_labels(train.X, train.y, train.qid, random_state=0)
     >>> both = LambdaMART(Graded(), n_estimators=20).fit(train.X, train.y, qid=train.qid, labels={"clicks": clicks})
     >>> both.n_iter_
@@ -337,7 +337,7 @@ def check_label_sources(labels, objective, data):
     Examples
     --------
     >>> from structrank.training.data import RankingData
-    >>> from structrank.lambdas.objectives import Graded
+    >>> from structrank.learners.objectives import Graded
     >>> check_label_sources({"clicks": [0.5, None]}, Graded(), RankingData([[1.0], [2.0]], [0, 1], qid=0))
     Traceback (most recent call last):
     ...

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from structrank._support import checks
-from structrank.lambdas.boosting import BoostedRanker, Course
+from structrank.learners.boosting import BoostedRanker, Course
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from structrank._support.typing import Matrix, Path
     from structrank.datasets import Dataset
-    from structrank.lambdas.training import Round
+    from structrank.learners.training import Round
     from structrank.metrics import Measure
 
 __all__ = ["McRank"]

@@ -6,8 +6,8 @@ import numpy as np
 
 from structrank._support import checks
 from structrank._support.plotting import Display, add_legend, styles, without_crowd
-from structrank.lambdas.optimality import local_optimality
-from structrank.lambdas.weight_curves import smoothness
+from structrank.learners.optimality import local_optimality
+from structrank.learners.weight_curves import smoothness
 
 __all__ = ["LocalOptimalityDisplay", "SmoothnessDisplay", "TrainingDisplay"]
 
@@ -31,7 +31,7 @@ class LocalOptimalityDisplay(Display):
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> from structrank import datasets
-    >>> from structrank.lambdas import LambdaRank
+    >>> from structrank.learners import LambdaRank
     >>> train = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0).train
     >>> model = LambdaRank("map", hidden_units=0, max_epochs=5).fit(train.X, train.y, qid=train.qid)
     >>> display = LocalOptimalityDisplay.from_estimator(model, train.X, train.y, qid=train.qid, n_directions=20)
@@ -110,7 +110,7 @@ class SmoothnessDisplay(Display):
     Parameters
     ----------
     result : Smoothness
-        Result of `structrank.lambdas.smoothness`.
+        Result of `structrank.learners.smoothness`.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class SmoothnessDisplay(Display):
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> from structrank import datasets
-    >>> from structrank.lambdas import LambdaRank
+    >>> from structrank.learners import LambdaRank
     >>> train = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0).train
     >>> model = LambdaRank("ndcg", hidden_units=0, max_epochs=5).fit(train.X, train.y, qid=train.qid)
     >>> display = SmoothnessDisplay.from_estimator(model, train.X, train.y, qid=train.qid)
@@ -142,7 +142,7 @@ class SmoothnessDisplay(Display):
         Parameters
         ----------
         estimator, X, y, qid, measure, settings
-            As for `structrank.lambdas.smoothness`.
+            As for `structrank.learners.smoothness`.
         ax : matplotlib Axes, default None
             Axes to draw on; None creates a figure.
 
@@ -189,7 +189,7 @@ class TrainingDisplay(Display):
     Parameters
     ----------
     history : History
-        ``history_`` of a learner of `structrank.lambdas`.
+        ``history_`` of a learner of `structrank.learners`.
     measure : Measure or str
         Measure of the learner.
 
@@ -205,7 +205,7 @@ class TrainingDisplay(Display):
     >>> import matplotlib
     >>> matplotlib.use("Agg")
     >>> from structrank import datasets
-    >>> from structrank.lambdas import LambdaRank
+    >>> from structrank.learners import LambdaRank
     >>> fold = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0)
     >>> model = LambdaRank(max_epochs=5).fit(fold.train.X, fold.train.y, qid=fold.train.qid, validation=fold.validation)
     >>> display = TrainingDisplay.from_estimator(model)

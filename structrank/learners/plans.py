@@ -66,7 +66,7 @@ def make_plan(
     query_weights : (n_queries,) array, default None
         Factors of the queries.
     construction : str, default "ranknet-weight-pairs"
-        A key of `CONSTRUCTIONS`; see `structrank.lambdas.lambda_gradients`.
+        A key of `CONSTRUCTIONS`; see `structrank.learners.lambda_gradients`.
     cost : {"cross-entropy", "sigmoid"}, default "cross-entropy"
         Cost of a pair, ``log(1 + exp(-o))`` or ``1 / (1 + exp(o + shift))``, for a lead o of the better document.
     shift : float, default 0.0

@@ -9,9 +9,9 @@ import numpy as np
 
 from structrank import metrics
 from structrank._support import checks
-from structrank.lambdas.cross_entropy import equally_weighted_pairs, mean_cross_entropy
-from structrank.lambdas.networks import Network, moments
-from structrank.lambdas.training import (
+from structrank.learners.cross_entropy import equally_weighted_pairs, mean_cross_entropy
+from structrank.learners.networks import Network, moments
+from structrank.learners.training import (
     EarlyStopping,
     MeasureRanker,
     Round,
@@ -78,7 +78,7 @@ class SPSARanker(LinearMethods, MeasureRanker):
     best_round_ : int
         The iteration whose weights were kept, from 1.
     history_ : History
-        A `structrank.lambdas.training.Round` per iteration; its loss is the cross entropy if that is the objective.
+        A `structrank.learners.training.Round` per iteration; its loss is the cross entropy if that is the objective.
     stop_reason_ : str
         "max_evaluations", "patience", "callback" or "interrupted" (Ctrl-C).
     n_features_in_ : int
@@ -90,7 +90,7 @@ class SPSARanker(LinearMethods, MeasureRanker):
     Examples
     --------
     >>> from structrank import datasets
-    >>> from structrank.lambdas import SPSARanker
+    >>> from structrank.learners import SPSARanker
     >>> fold = datasets.make_ranking(n_queries=60, n_docs=10, n_features=5, noise=0.5, random_state=0)
     >>> model = SPSARanker(max_evaluations=400).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
     >>> model.n_iter_, model.history_[-1].train > model.history_[0].train

@@ -1,4 +1,4 @@
-"""The lambda family: RankNet, LambdaRank, LambdaMART, McRank, StructRankTrees, SPSA training and the local-optimality test.
+"""RankNet, LambdaRank, LambdaMART, McRank, StructRankTrees, SPSA training, and diagnostics of trained models.
 
 Names load when first used.
 """

@@ -10,8 +10,8 @@ import numpy as np
 from structrank._kernels.lambdas import add_lambdas
 from structrank._support import checks
 from structrank._support.plotting import Display, styles, without_crowd
-from structrank.lambdas.mart import check_label_sources
-from structrank.lambdas.objectives import CrossEntropy, Graded
+from structrank.learners.mart import check_label_sources
+from structrank.learners.objectives import CrossEntropy, Graded
 from structrank.training.data import RankingData
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from structrank._support.typing import Matrix
-    from structrank.lambdas.mart import LambdaMART
+    from structrank.learners.mart import LambdaMART
     from structrank.metrics import Measure
 
 __all__ = [
@@ -68,7 +68,7 @@ def lambda_agreement(
     Examples
     --------
     >>> from structrank import datasets
-    >>> from structrank.lambdas import LambdaMART
+    >>> from structrank.learners import LambdaMART
     >>> train = datasets.make_ranking(n_queries=60, n_docs=20, n_features=4, n_grades=5, random_state=0).train
     >>> clicks = datasets.make_click_labels(train.X, train.y, train.qid, random_state=0)
     >>> model = LambdaMART(n_estimators=10).fit(train.X, train.y, qid=train.qid)
@@ -137,7 +137,7 @@ def lambda_contribution(
     Examples
     --------
     >>> from structrank import datasets
-    >>> from structrank.lambdas import LambdaMART
+    >>> from structrank.learners import LambdaMART
     >>> train = datasets.make_ranking(n_queries=60, n_docs=20, n_features=4, n_grades=5, random_state=0).train
     >>> model = LambdaMART(n_estimators=10).fit(train.X, train.y, qid=train.qid)
     >>> shares = lambda_contribution(model, train.X, train.y, train.qid)
@@ -196,7 +196,7 @@ def labels_at_top(
     Examples
     --------
     >>> from structrank import datasets
-    >>> from structrank.lambdas import LambdaMART
+    >>> from structrank.learners import LambdaMART
     >>> train = datasets.make_ranking(n_queries=60, n_docs=20, n_features=4, n_grades=5, random_state=0).train
     >>> model = LambdaMART(n_estimators=10).fit(train.X, train.y, qid=train.qid)
     >>> shares = labels_at_top(model, train.X, train.y, train.qid, every=5)

@@ -11,11 +11,11 @@ from structrank import metrics
 from structrank._kernels import lambdas as lambda_kernels
 from structrank._kernels import networks as kernels
 from structrank._support import checks
-from structrank.lambdas.cross_entropy import equally_weighted_pairs, mean_cross_entropy
-from structrank.lambdas.networks import Network, blocks, dense_rows, moments
-from structrank.lambdas.optimality import TINY, moves_around
-from structrank.lambdas.plans import CONSTRUCTIONS, make_plan, parse_target
-from structrank.lambdas.training import (
+from structrank.learners.cross_entropy import equally_weighted_pairs, mean_cross_entropy
+from structrank.learners.networks import Network, blocks, dense_rows, moments
+from structrank.learners.optimality import TINY, moves_around
+from structrank.learners.plans import CONSTRUCTIONS, make_plan, parse_target
+from structrank.learners.training import (
     EarlyStopping,
     MeasureRanker,
     Round,
@@ -183,7 +183,7 @@ class RankNet(_GradientRanker):
     best_round_ : int
         The epoch whose weights were kept, from 1; 0 for the weights in `start`.
     history_ : History
-        A `structrank.lambdas.training.Round` per epoch, with the cross entropy as its loss.
+        A `structrank.learners.training.Round` per epoch, with the cross entropy as its loss.
     stop_reason_ : str
         "max_epochs", "patience", "callback" or "interrupted" (Ctrl-C).
     n_features_in_ : int
@@ -191,7 +191,7 @@ class RankNet(_GradientRanker):
     Examples
     --------
     >>> from structrank import datasets
-    >>> from structrank.lambdas import RankNet
+    >>> from structrank.learners import RankNet
     >>> fold = datasets.make_ranking(n_queries=60, n_docs=10, n_features=5, noise=0.5, random_state=0)
     >>> model = RankNet(hidden_units=0, max_epochs=20).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
     >>> model.history_[-1].loss < model.history_[0].loss
@@ -289,7 +289,7 @@ class LambdaRank(_GradientRanker):
     best_round_ : int
         The epoch whose weights were kept, from 1; 0 for the weights in `start`.
     history_ : History
-        A `structrank.lambdas.training.Round` per epoch, with the number of effective pairs: pairs with a non-zero lambda.
+        A `structrank.learners.training.Round` per epoch, with the number of effective pairs: pairs with a non-zero lambda.
     stop_reason_ : str
         "settled", "patience", "max_epochs", "callback" or "interrupted" (Ctrl-C).
     n_features_in_ : int
@@ -306,7 +306,7 @@ class LambdaRank(_GradientRanker):
     Examples
     --------
     >>> from structrank import datasets
-    >>> from structrank.lambdas import LambdaRank
+    >>> from structrank.learners import LambdaRank
     >>> fold = datasets.make_ranking(n_queries=60, n_docs=10, n_features=5, noise=0.5, random_state=0)
     >>> model = LambdaRank("map", hidden_units=0, max_epochs=20).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
     >>> model.score(fold.test.X, fold.test.y, qid=fold.test.qid) > 0.7

@@ -3,7 +3,7 @@
 import numpy as np
 
 from structrank._kernels import lambdas as kernels
-from structrank.lambdas.plans import make_plan
+from structrank.learners.plans import make_plan
 
 
 def equally_weighted_pairs(labels, indptr, query_weights):

@@ -9,7 +9,7 @@ import numpy as np
 from structrank import metrics
 from structrank._kernels import lambdas as kernels
 from structrank._support import checks
-from structrank.lambdas.plans import make_plan, parse_target
+from structrank.learners.plans import make_plan, parse_target
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structrank import criteria
 from structrank._support import checks
-from structrank.lambdas.training import MeasureRanker, as_validation, shares
-from structrank.lambdas.tree_texts import check_lightgbm_text, check_xgboost_text
+from structrank.learners.training import MeasureRanker, as_validation, shares
+from structrank.learners.tree_texts import check_lightgbm_text, check_xgboost_text
 from structrank.models import exports
 from structrank.models.methods import ExportMethods, LightGBMMethods
 from structrank.training.data import RankingData
@@ -151,7 +151,7 @@ class TreeRanker(ExportMethods, MeasureRanker):
         return self._model
 
     def check_loaded(self):
-        """Raise unless the trees of a loaded model can be evaluated; see `structrank.lambdas.tree_texts`."""
+        """Raise unless the trees of a loaded model can be evaluated; see `structrank.learners.tree_texts`."""
         super().check_loaded()
         checks.n_threads(self.n_jobs)
         self._check_text(checks.check_fitted_attribute(self, "model_text_", str), self._loaded_width())

@@ -11,7 +11,7 @@ import scipy.sparse
 
 from structrank._support import checks
 from structrank._support.checks import n_threads
-from structrank.lambdas.boosting import BoostedRanker, Course, as_lightgbm
+from structrank.learners.boosting import BoostedRanker, Course, as_lightgbm
 from structrank.solvers.line_search import minimise_along_ray
 from structrank.training.data import RankingData
 from structrank.training.risk import Risk
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from structrank._support.typing import Matrix, Path
     from structrank.criteria import Criterion
     from structrank.datasets import Dataset
-    from structrank.lambdas.training import Round
+    from structrank.learners.training import Round
     from structrank.metrics import Measure
 
 __all__ = ["StructRankTrees"]
@@ -108,7 +108,7 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
     best_round_ : int
         Number of rounds kept: up to the best on the validation set, if given.
     history_ : History
-        A `structrank.lambdas.training.Round` per round: the measure on both sets, and the risk R as `loss`.
+        A `structrank.learners.training.Round` per round: the measure on both sets, and the risk R as `loss`.
     initial_risk_ : float
         R before the first tree, where all scores are equal.
     stop_reason_ : str
@@ -123,7 +123,7 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
     See Also
     --------
     structrank.StructRankSVM : The linear model, with a certified optimum.
-    structrank.lambdas.LambdaMART : Trees fitted to lambdas, which are not the gradient of a loss.
+    structrank.learners.LambdaMART : Trees fitted to lambdas, which are not the gradient of a loss.
 
     Examples
     --------

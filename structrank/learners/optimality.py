@@ -12,7 +12,7 @@ from structrank import metrics
 from structrank._support import checks
 from structrank._support.checks import check_width
 from structrank._support.progress import ProgressLine
-from structrank.lambdas.networks import Network
+from structrank.learners.networks import Network
 from structrank.metrics import Evaluator
 from structrank.training.data import RankingData
 
@@ -169,7 +169,7 @@ def local_optimality(
     Examples
     --------
     >>> from structrank import datasets
-    >>> from structrank.lambdas import LambdaRank, local_optimality
+    >>> from structrank.learners import LambdaRank, local_optimality
     >>> train = datasets.make_ranking(n_queries=100, n_docs=10, n_features=5, n_grades=3, random_state=0).train
     >>> start = LambdaRank("ndcg", hidden_units=0, max_epochs=0).fit(train.X, train.y, qid=train.qid)
     >>> local_optimality(start, train.X, train.y, train.qid, n_directions=50).passed  # random weights

@@ -11,7 +11,7 @@ from structrank import metrics
 from structrank._support import checks
 from structrank._support.checks import check_width
 from structrank.datasets.queries import group_by_query
-from structrank.lambdas.optimality import measure_of, weights_of
+from structrank.learners.optimality import measure_of, weights_of
 from structrank.metrics import Evaluator
 from structrank.training.data import RankingData
 
@@ -102,7 +102,7 @@ def smoothness(
     Examples
     --------
     >>> from structrank import datasets
-    >>> from structrank.lambdas import LambdaRank, smoothness
+    >>> from structrank.learners import LambdaRank, smoothness
     >>> train = datasets.make_ranking(n_queries=200, n_docs=10, n_features=5, random_state=0).train
     >>> model = LambdaRank("ndcg", hidden_units=0, max_epochs=5).fit(train.X, train.y, qid=train.qid)
     >>> found = smoothness(model, train.X, train.y, train.qid, n_queries=[5, 100])

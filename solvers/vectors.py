@@ -2,32 +2,27 @@
 
 import numpy as np
 
-from structrank._support.compile import REORDER, kernel
+from structrank._support import lanes
+from structrank._support.compile import kernel
 
 
-@kernel(fastmath=REORDER)
+@kernel
 def dot(x, y):
     """Return x.y."""
-    total = 0.0
-    for i in range(x.shape[0]):
-        total += x[i] * y[i]
-    return total
+    return lanes.dot(x, y)
 
 
-@kernel(fastmath=REORDER)
+@kernel
 def add(x, factor, y):
     """Add factor y to x."""
     for i in range(x.shape[0]):
         x[i] += factor * y[i]
 
 
-@kernel(fastmath=REORDER)
+@kernel
 def squared_distance(x, y):
     """Return |x - y|^2."""
-    total = 0.0
-    for i in range(x.shape[0]):
-        total += (x[i] - y[i]) ** 2
-    return total
+    return lanes.squared_distance(x, y)
 
 
 @kernel

@@ -1,15 +1,20 @@
 """The cache of compiled functions: reused while all sources are unchanged, and recompiled after a change."""
 
 import os
+import pathlib
 import pickle
 import subprocess
 import sys
 import types
 
+import numba
+import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import TypingError
 
 from structrank._kernels import linear
-from structrank._support import compile_time
+from structrank._support import compile_time, lanes
 
 CALLER = """
 from structrank._support.compile import kernel
@@ -184,3 +189,80 @@ def test_kernels_without_an_entry_from_python_raise():
 
     with pytest.raises(TypeError, match="partial_order has no entry from Python"):
         feature_maps.partial_order(None)
+
+
+FITS = """
+import hashlib, sys, warnings
+import numpy as np, scipy.sparse
+from structrank import StructRankSVM, datasets
+from structrank._kernels import linear
+from structrank.learners import LambdaRank
+
+warnings.simplefilter("ignore")  # some bounds are vacuous
+train = datasets.make_ranking(n_queries=30, n_docs=12, n_features=37, noise=0.5, random_state=0).train
+y, qid, some = train.y, train.qid, np.random.default_rng(0).random(train.X.shape) < 0.3
+matrices = [train.X, scipy.sparse.csr_array(train.X * some), train.X.astype(np.float32)]
+models = [(X, y, StructRankSVM(["map", "mrr"])) for X in matrices]  # oracles see scores, whatever the type of X
+models += [(train.X, y, StructRankSVM(criterion)) for criterion in ("auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm")]
+grades = np.random.default_rng(1).integers(0, 4, y.shape)
+models += [(train.X, grades, StructRankSVM(criterion, relevant_from=None)) for criterion in ("ndcg", "err")]
+models += [(train.X, y, StructRankSVM("map", C=100.0, solver=solver)) for solver in ("dual", "interior")]
+models += [(train.X, y, LambdaRank(hidden_units=units, max_epochs=2, random_state=0)) for units in (0, 3)]
+if "reversed" in sys.argv:
+    models = models[::-1]
+if "called first" in sys.argv:
+    for X in matrices:
+        csr = (X.data, X.indices, X.indptr) if scipy.sparse.issparse(X) else None
+        some = None if csr else X, csr, 0, np.empty(0, np.int64), 0
+        linear.scores(*some, np.zeros(X.shape[1]), np.empty(2))
+        workspace, slope = linear.make_workspace(2), np.zeros((1, X.shape[1]))
+        linear.add_slopes(*some, np.ones(2), np.array([0, 2]), np.zeros(1, np.int64), 0, *workspace, slope)
+scores = [model.fit(X, labels, qid=qid).predict(X) for X, labels, model in models]
+if "reversed" in sys.argv:
+    scores = scores[::-1]
+for some in scores:
+    print(int(hashlib.sha256(some.tobytes()).hexdigest()[:8], 16))
+"""
+
+
+def test_the_bits_of_a_fit_depend_neither_on_what_was_compiled_before_nor_on_the_processor(tmp_path):
+    def fit(*argv, **environment):
+        return run(f"import sys; sys.argv += {argv}\n{FITS}", tmp_path, **environment)
+
+    bits = fit()  # with whatever is in the cache
+    another = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    assert fit("called first", **another) == bits
+    for pattern in ("passes.sweep*", "dual.*", "interior.*"):
+        callers = list(pathlib.Path(tmp_path).rglob(pattern))
+        assert callers
+        for path in callers:
+            path.unlink()
+    assert fit("reversed", **another) == bits  # callers are compiled, what they call is linked from the cache
+
+
+def test_no_kernel_may_reorder_a_sum():
+    for name, module in list(sys.modules.items()):
+        if name.startswith("structrank."):
+            for function in vars(module).values():
+                if isinstance(function, Dispatcher):
+                    assert not function.targetoptions.get("fastmath"), function
+
+
+def test_lanes_sum_in_one_order_and_refuse_strided_arrays(rng):
+    @numba.njit
+    def call(x, y):
+        return lanes.dot(x, y)
+
+    for n in (0, 3, 4, 15, 16, 47):
+        x, y = rng.random((2, n))
+        products, sums = x * y, np.zeros((4, 4))
+        for i in range(n - n % 4):
+            sums[i // 4 % 4 if i < n - n % 16 else 0, i % 4] += products[i]
+        a, b, c, d = (sums[0] + sums[1]) + (sums[2] + sums[3])
+        rest = 0.0
+        for product in products[n - n % 4 :]:
+            rest += product
+        assert call(x, y) == ((a + b) + (c + d)) + rest
+        assert call(x.astype(np.float32), y) == call(x.astype(np.float32).astype(float), y)
+    with pytest.raises(TypingError, match="contiguous"):
+        call(np.ones(8)[::2], np.ones(4))

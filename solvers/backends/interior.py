@@ -18,7 +18,8 @@ import threading
 
 import numpy as np
 
-from structrank._support.compile import REORDER, kernel
+from structrank._support.compile import kernel
+from structrank._support.lanes import load, sum_lanes, zeros
 from structrank.solvers.vectors import add, combine, dot
 
 # Up to this many unknowns a Newton step takes milliseconds, so that this backend may be tried first, not only as a fallback.
@@ -280,7 +281,7 @@ def _are_small(residuals):
     return True
 
 
-@kernel(inner=True, fastmath=REORDER, error_model="numpy")
+@kernel(inner=True, error_model="numpy")
 def _longest_step(values, changes):
     """Return the longest step, up to 1/0.995, that leaves all values at least 0."""
     shrinks = _TO_THE_BOUNDARY
@@ -289,7 +290,7 @@ def _longest_step(values, changes):
     return 1.0 / shrinks
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(inner=True)
 def _multiply(left, right, matrix):
     """Put the lower half of I + left right^T into the matrix, three rows by four at a time."""
     n_rows, n = left.shape
@@ -300,24 +301,35 @@ def _multiply(left, right, matrix):
         for j in range(0, i2 + 1, 4):
             j1, j2, j3 = min(j + 1, last), min(j + 2, last), min(j + 3, last)
             y0, y1, y2, y3 = right[j], right[j1], right[j2], right[j3]
-            a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = c0 = c1 = c2 = c3 = 0.0
-            for m in range(n):
-                a0 += x0[m] * y0[m]
-                a1 += x0[m] * y1[m]
-                a2 += x0[m] * y2[m]
-                a3 += x0[m] * y3[m]
-                b0 += x1[m] * y0[m]
-                b1 += x1[m] * y1[m]
-                b2 += x1[m] * y2[m]
-                b3 += x1[m] * y3[m]
-                c0 += x2[m] * y0[m]
-                c1 += x2[m] * y1[m]
-                c2 += x2[m] * y2[m]
-                c3 += x2[m] * y3[m]
-            matrix[i, j], matrix[i, j1], matrix[i, j2], matrix[i, j3] = a0, a1, a2, a3
-            matrix[i1, j], matrix[i1, j1], matrix[i1, j2], matrix[i1, j3] = b0, b1, b2, b3
-            matrix[i2, j], matrix[i2, j1], matrix[i2, j2], matrix[i2, j3] = c0, c1, c2, c3
+            a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = c0 = c1 = c2 = c3 = zeros()
+            for m in range(0, n - 3, 4):
+                left0, left1, left2 = load(x0, m), load(x1, m), load(x2, m)
+                some = load(y0, m)
+                a0 += left0 * some
+                b0 += left1 * some
+                c0 += left2 * some
+                some = load(y1, m)
+                a1 += left0 * some
+                b1 += left1 * some
+                c1 += left2 * some
+                some = load(y2, m)
+                a2 += left0 * some
+                b2 += left1 * some
+                c2 += left2 * some
+                some = load(y3, m)
+                a3 += left0 * some
+                b3 += left1 * some
+                c3 += left2 * some
+            matrix[i, j], matrix[i, j1] = sum_lanes(a0), sum_lanes(a1)
+            matrix[i, j2], matrix[i, j3] = sum_lanes(a2), sum_lanes(a3)
+            matrix[i1, j], matrix[i1, j1] = sum_lanes(b0), sum_lanes(b1)
+            matrix[i1, j2], matrix[i1, j3] = sum_lanes(b2), sum_lanes(b3)
+            matrix[i2, j], matrix[i2, j1] = sum_lanes(c0), sum_lanes(c1)
+            matrix[i2, j2], matrix[i2, j3] = sum_lanes(c2), sum_lanes(c3)
     for i in range(n_rows):
+        for j in range(i + 1):
+            for m in range(n - n % 4, n):
+                matrix[i, j] += left[i, m] * right[j, m]
         matrix[i, i] += 1.0
 
 

@@ -7,31 +7,25 @@ Pairs with negative weight are held out, and training skips them.
 
 import numpy as np
 
-from structrank._support.compile import REORDER, kernel
+from structrank._support.compile import kernel
+from structrank._support.lanes import dot, dot_of_difference, squared_distance
 
 
-@kernel(fastmath=REORDER)
+@kernel
 def pair_margins(query_factors, url_factors, query, winner, loser, out):
     """Write the margin of each pair, without `expected`, to `out`."""
     for p in range(query.shape[0]):
-        q, u, v = query_factors[query[p]], url_factors[winner[p]], url_factors[loser[p]]
-        total = 0.0
-        for f in range(q.shape[0]):
-            total += q[f] * (u[f] - v[f])
-        out[p] = total
+        out[p] = dot_of_difference(query_factors[query[p]], url_factors[winner[p]], url_factors[loser[p]])
 
 
-@kernel(fastmath=REORDER)
+@kernel
 def held_out_likelihood(query_factors, url_factors, query, winner, loser, weight, expected):
     """Return the log-likelihood of the held-out pairs, weighted by -weight, and the sum of these weights."""
     total, total_weight = 0.0, 0.0
     for p in range(query.shape[0]):
         if weight[p] >= 0:
             continue
-        q, u, v = query_factors[query[p]], url_factors[winner[p]], url_factors[loser[p]]
-        margin = 0.0
-        for f in range(q.shape[0]):
-            margin += q[f] * (u[f] - v[f])
+        margin = dot_of_difference(query_factors[query[p]], url_factors[winner[p]], url_factors[loser[p]])
         if expected.shape[0]:
             margin += expected[p]
         total -= weight[p] * (min(margin, 0.0) - np.log1p(np.exp(-abs(margin))))
@@ -69,7 +63,7 @@ def count_uses(indptr, winner, loser, weight, query_uses, url_uses):
                 url_uses[loser[p]] += 1
 
 
-@kernel(fastmath=REORDER)
+@kernel
 def sgd(
     query_factors,
     url_factors,
@@ -107,13 +101,8 @@ def sgd(
                 continue
             j, k = winner[p], loser[p]
             u, v = url_factors[j], url_factors[k]
-            margin = expected[p] if expected.shape[0] else zero
-            apart = length = zero
-            for f in range(n_factors):
-                d = u[f] - v[f]
-                margin += q[f] * d
-                apart += d * d
-                length += q[f] * q[f]
+            margin = np.float32(dot_of_difference(q, u, v)) + (expected[p] if expected.shape[0] else zero)
+            apart, length = np.float32(squared_distance(u, v)), np.float32(dot(q, q))
             small = np.exp(-abs(margin))
             total += weight[p] * (min(margin, zero) - np.log1p(small))
             slope = weight[p] * (small if margin > zero else one) / (one + small)
@@ -214,9 +203,7 @@ def adam(
             if weight[p] <= np.float32(0.0):
                 continue
             u, v = url_factors[winner[p]], url_factors[loser[p]]
-            margin = expected[p] if expected.shape[0] else np.float32(0.0)
-            for f in range(n_factors):
-                margin += q[f] * (u[f] - v[f])
+            margin = np.float32(dot_of_difference(q, u, v)) + (expected[p] if expected.shape[0] else np.float32(0.0))
             small = np.exp(-abs(margin))
             total += weight[p] * (min(margin, np.float32(0.0)) - np.log1p(small))
             slope = weight[p] * (small if margin > 0 else np.float32(1.0)) / (np.float32(1.0) + small)

@@ -5,7 +5,8 @@ The argument is a block of queries, see `structrank._kernels.oracles`; coefficie
 
 import numpy as np
 
-from structrank._support.compile import REORDER, kernel
+from structrank._support.compile import kernel
+from structrank._support.lanes import dot
 
 PARTIAL_ORDER, FIRST_RELEVANT, PERMUTATION = range(3)
 
@@ -97,13 +98,10 @@ def share_ties(block):
                 start = end
 
 
-@kernel(by_address=True, fastmath=REORDER)
+@kernel(by_address=True)
 def values(block):
     """Compute w.(phi(y) - phi(y*)) + loss (none for predictions) of each query; never negative, as y* itself has 0."""
     scores, starts, coefficients, losses = block.scores, block.starts, block.coefficients, block.losses
     for q in range(starts.shape[0] - 1):
         some, weights = scores[starts[q] : starts[q + 1]], coefficients[starts[q] : starts[q + 1]]
-        total = 0.0 if block.settings[2] else losses[q]
-        for i in range(some.shape[0]):
-            total += weights[i] * some[i]
-        block.values[q] = max(total, 0.0)
+        block.values[q] = max((0.0 if block.settings[2] else losses[q]) + dot(weights, some), 0.0)

@@ -18,7 +18,7 @@ discount, credit : arrays with at least one entry more than the longest query ha
 
 import numpy as np
 
-from structrank._support.compile import REORDER, kernel
+from structrank._support.compile import kernel
 
 
 @kernel(by_address=True)
@@ -123,7 +123,7 @@ def _place_relevant(split, n_relevant, before):
         before[g] = max(before[g], before[g - 1])
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(inner=True)
 def _gain(relevant, irrelevant_sums, worth, discount, before):
     """Compute the gain over the ideal ranking; `irrelevant_sums` are prefix sums of the irrelevant scores."""
     gain = 0.0

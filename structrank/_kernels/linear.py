@@ -9,21 +9,18 @@ Slices and tuples of arrays take long to compile: functions take whole arrays an
 
 import numpy as np
 
-from structrank._support.compile import REORDER, kernel
+from structrank._support.compile import kernel
+from structrank._support.lanes import dot
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(inner=True)
 def _dense_scores(X, base, rows, first, w, out):
     # Row by row, for sequential access: this is where X is read from memory.
     for i in range(out.shape[0]):
-        x = X[np.uintp(rows[first + i] if rows.shape[0] else first + i - base)]
-        total = 0.0
-        for j in range(X.shape[1]):
-            total += x[j] * w[j]
-        out[i] = total
+        out[i] = dot(X[np.uintp(rows[first + i] if rows.shape[0] else first + i - base)], w)
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(inner=True)
 def _dense_slope(X, base, rows, first, coefficients, start, stop, numbers, factors, out):
     """Add the sum of the rows of the documents from `start` to `stop`, times their coefficients, to `out`."""
     n = 0
@@ -46,19 +43,25 @@ def _dense_slope(X, base, rows, first, coefficients, start, stop, numbers, facto
 
 
 # Views of the sparse rows and unsigned columns save bounds checks at every stored entry.
-@kernel(inner=True, fastmath=REORDER)
+@kernel(inner=True)
 def _sparse_scores(csr, base, rows, first, w, out):
     data, indices, indptr = csr
     for i in range(out.shape[0]):
         row = rows[first + i] if rows.shape[0] else first + i - base
         values, columns = data[indptr[row] : indptr[row + 1]], indices[indptr[row] : indptr[row + 1]]
-        total = 0.0
-        for j in range(values.shape[0]):
-            total += values[j] * w[np.uintp(columns[j])]
-        out[i] = total
+        n = values.shape[0]
+        a = b = c = d = 0.0  # additions of one sum would wait for each other
+        for j in range(0, n - 3, 4):
+            a += values[j] * w[np.uintp(columns[j])]
+            b += values[j + 1] * w[np.uintp(columns[j + 1])]
+            c += values[j + 2] * w[np.uintp(columns[j + 2])]
+            d += values[j + 3] * w[np.uintp(columns[j + 3])]
+        for j in range(n - n % 4, n):
+            a += values[j] * w[np.uintp(columns[j])]
+        out[i] = (a + b) + (c + d)
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(inner=True)
 def _sparse_slope(csr, base, rows, first, coefficients, start, stop, out):
     data, indices, indptr = csr
     for i in range(start, stop):

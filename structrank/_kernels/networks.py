@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from structrank._kernels.lambdas import make_workspace, query_lambdas
-from structrank._support.compile import REORDER, kernel
+from structrank._support.compile import kernel
+from structrank._support.lanes import dot
 
 # Constants of Adam, as published: decay of the two running means, and the term that keeps the quotient finite.
 _DECAY, _DECAY_OF_SQUARES, _EPSILON = 0.9, 0.999, 1e-8
@@ -46,16 +47,14 @@ def ascend(weights, gradient, rate, adam):
         weights[j] += scale * adam.mean[j] / (np.sqrt(adam.square[j] / bias) + _EPSILON)
 
 
-@kernel(fastmath=REORDER)
+@kernel
 def forward(X, weights, n_hidden, hidden, scores):
     """Write the scores of all rows; the hidden units' values go to `hidden`, (n_docs, n_hidden)."""
     n_features = X.shape[1]
     bias = n_features * n_hidden
     for i in range(X.shape[0]):
-        total = 0.0
         if n_hidden == 0:
-            for j in range(n_features):
-                total += X[i, j] * weights[j]
+            scores[i] = dot(X[i], weights)
         else:
             units = hidden[i]
             for k in range(n_hidden):
@@ -67,11 +66,10 @@ def forward(X, weights, n_hidden, hidden, scores):
                     units[k] += value * row[k]
             for k in range(n_hidden):
                 units[k] = np.tanh(units[k])
-                total += units[k] * weights[bias + n_hidden + k]
-        scores[i] = total
+            scores[i] = dot(units, weights[bias + n_hidden :])
 
 
-@kernel(fastmath=REORDER)
+@kernel
 def backward(X, hidden, forces, weights, n_hidden, gradient):
     """Add to `gradient` the derivative of ``forces @ scores`` by the weights."""
     n_features = X.shape[1]

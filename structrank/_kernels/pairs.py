@@ -6,7 +6,7 @@ are those of `structrank._kernels.interleavings`, except that irrelevant documen
 
 import numpy as np
 
-from structrank._support.compile import REORDER, kernel
+from structrank._support.compile import kernel
 
 # Searching the position of a document takes about as long as comparing this many pairs.
 _PAIRS_PER_DOCUMENT = 40
@@ -18,7 +18,7 @@ def are_few(n_relevant, n_irrelevant):
     return n_relevant * n_irrelevant <= _PAIRS_PER_DOCUMENT * (n_relevant + n_irrelevant)
 
 
-@kernel(inner=True, fastmath=REORDER)
+@kernel(inner=True)
 def _count(relevant, irrelevant, of_relevant, of_irrelevant):
     """Count the wrong pairs of each document; return their total."""
     total = 0.0

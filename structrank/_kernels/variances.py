@@ -6,7 +6,7 @@ large offsets cost no accuracy; a column that varies by rounding errors only is 
 
 import numpy as np
 
-from structrank._support.compile import REORDER, kernel
+from structrank._support.compile import kernel
 
 # Standard deviations up to this many units in the last place are rounding errors.
 _NOISE = 4.0
@@ -19,7 +19,7 @@ def _variance(square, total, n, origin, eps):
     return variance if variance > (_NOISE * eps * origin) ** 2 else 0.0
 
 
-@kernel(fastmath=REORDER)
+@kernel
 def _dense(X, base, rows, starts, shares, eps, total, square, out):
     for q in range(shares.shape[0]):
         n = starts[q + 1] - starts[q]

@@ -5,9 +5,6 @@ import functools
 import os
 import sys
 
-# Flags of `fastmath`: a sum vectorises only if its terms may be reordered; nan and inf keep their meaning.
-REORDER = {"reassoc", "contract", "nsz"}
-
 
 def kernel(function=None, *, inner=False, by_address=False, **options):
     """Compile a function of plain arrays with numba; it releases the GIL and is cached on disk for other processes.
@@ -79,7 +76,7 @@ def _forget_old(folder, kept):
     with contextlib.suppress(OSError):  # without read or write access there is no cache
         digest = hashlib.sha256()
         sources = [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name.endswith(".py")]
-        settings = [os.path.join(os.path.dirname(__file__), name) for name in ("compile.py", "kernel_cache.py")]
+        settings = [os.path.join(os.path.dirname(__file__), name) for name in ("compile.py", "kernel_cache.py", "lanes.py")]
         for path in (*sorted(sources), *settings):
             with open(path, "rb") as source:
                 digest.update(source.read())

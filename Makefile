@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: table test docs engines bench types fuzz kills audit lowest clean
+.PHONY: table test check docs engines bench types fuzz kills cpus audit lowest clean
 
 table: $(VENV)/.installed
 	@$(BIN)/python -m structrank
@@ -48,6 +48,18 @@ RUNS ?= 200
 kills: $(VENV)/.installed-test
 	$(BIN)/python tests/kills.py $(RUNS)
 
+# Runs the core tests as on other processors: kernels, numpy and BLAS choose other code there, and so do two BLAS threads.
+CPUS := generic haswell native two-threads
+cpu-generic := NUMBA_CPU_NAME=generic NUMBA_CPU_FEATURES= OPENBLAS_CORETYPE=Nehalem \
+    NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4 AVX512_ICL AVX512_SPR"
+cpu-haswell := NUMBA_CPU_NAME=haswell NUMBA_CPU_FEATURES=+avx2,+fma OPENBLAS_CORETYPE=Haswell \
+    NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR"
+cpu-native := OPENBLAS_NUM_THREADS=1
+cpu-two-threads := OPENBLAS_NUM_THREADS=2 OMP_NUM_THREADS=2
+cpus: $(addprefix cpu-,$(CPUS))
+cpu-%: $(VENV)/.installed-test
+	$(cpu-$*) NUMBA_CACHE_DIR=$(abspath build/cpus/$*) $(BIN)/pytest -n 2 --dist worksteal -q $(addprefix tests/test_,$(CORE:=.py))
+
 # --strict: fail also for packages that the advisory database does not know, or if it cannot be reached.
 audit: $(VENV)/.installed-release
 	@mkdir -p build
@@ -63,6 +75,7 @@ lowest:
 	sed -n 's/^    \([A-Za-z0-9_-]*\)>=\([0-9.]*\)$$/\1==\2/p' setup.cfg > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/constraints.txt \
 	    -e . polars pytest pytest-xdist hypothesis
+	$(LOWEST)/bin/python tests/import_all.py
 	NUMBA_CACHE_DIR=$(LOWEST)/numba $(LOWEST)/bin/pytest $(addprefix tests/test_,$(CORE:=.py))
 
 $(VENV)/bin/python:

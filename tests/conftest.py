@@ -24,6 +24,25 @@ def train(fold):
     return fold.train
 
 
+@pytest.fixture(scope="session")
+def assert_same_optimum():
+    """Return a check that two models can have the same optimum, which is as much as their tolerances promise.
+
+    The objective is strongly convex: 1/2 |w - w*|^2 is at most the gap. So the intervals of the optimum overlap, and the
+    weights differ by at most sqrt(2 gap) of the one plus that of the other, in the scale of training.
+    """
+
+    def check(one, other):
+        ours, theirs = one.certificate_, other.certificate_
+        rounding = 1e-12 * ours.primal
+        assert max(ours.dual, theirs.dual) <= min(ours.primal, theirs.primal) + rounding
+        weights = [model.coef_ * (1.0 if model.scale_ is None else model.scale_) for model in (one, other)]
+        most = sum(np.sqrt(2.0 * (certificate.gap + rounding)) for certificate in (ours, theirs))
+        assert np.linalg.norm(weights[0] - weights[1]) <= most
+
+    return check
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

@@ -3,16 +3,28 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: table test check docs engines bench types fuzz kills cpus audit lowest clean
+.PHONY: table test check lint types kernels docs engines bench fuzz kills cpus audit lowest clean
 
 table: $(VENV)/.installed
 	@$(BIN)/python -m structrank
 
+# Kernels are compiled beside the checks of types; compiled by the tests, they would be by each of the two workers.
 test: $(VENV)/.installed-test
+	$(MAKE) -j 2 lint types kernels
+	$(BIN)/pytest -n 2 --dist worksteal
+
+# What to run often, about a minute: format, lint, types and the core of the package.
+CHECKED := layers data metrics oracles optimum solvers svm
+check: $(VENV)/.installed-test
+	$(MAKE) -j 2 lint types kernels
+	$(BIN)/pytest -n 2 --dist worksteal -q $(addprefix tests/test_,$(CHECKED:=.py))
+
+lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(MAKE) types
-	$(BIN)/pytest -n 2 --dist worksteal
+
+kernels: $(VENV)/.installed-test
+	$(BIN)/structrank warmup > /dev/null
 
 # The documentation site, build/docs/html/index.html. Its sources are copied, as pages of docs/ link to notebooks/.
 docs: $(VENV)/.installed-docs

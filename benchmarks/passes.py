@@ -13,6 +13,7 @@ from benchmarks.timing import race
 from structrank import criteria
 from structrank.datasets import Dataset
 from structrank.solvers import CuttingPlanes
+from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
 from structrank.training.shard import Objective, Part
 from structrank.training.sources import sources_of
@@ -82,7 +83,7 @@ def _risk(train, names, X=None, n_threads=1):
         criterion = criteria.parse(name)
         parts.append(Part(criterion, *criteria.find_oracle(criterion, "auto", decay="sqrt@30")))
     sources = sources_of(train.X if X is None else X, train.y, train.qid)
-    return Risk(sources, Objective(tuple(parts)), n_threads=n_threads)
+    return Risk(InProcess(sources, n_threads), Objective(tuple(parts)))
 
 
 def _trail(train):

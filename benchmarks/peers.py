@@ -19,6 +19,7 @@ from structrank import StructRankSVM, StructRankWarning, metrics
 from structrank.criteria import AUC, find_oracle
 from structrank.datasets.queries import group_by_query
 from structrank.learners.trees import LightGBMRanker
+from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
 from structrank.training.shard import Objective, Part
 from structrank.training.sources import sources_of
@@ -120,7 +121,7 @@ def _fit(model, train, **options):
 def _objective(train, w, C):
     criterion = AUC()
     objective = Objective((Part(criterion, *find_oracle(criterion, "po")),), query_weight="pairs")
-    with closing(Risk(sources_of(train.X, train.y, train.qid), objective)) as risk:
+    with closing(Risk(InProcess(sources_of(train.X, train.y, train.qid)), objective)) as risk:
         return 0.5 * float(w @ w) + C * float(risk.weights @ risk.plane(w).value)
 
 

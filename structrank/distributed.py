@@ -7,7 +7,6 @@ import importlib
 import os
 import time
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,6 @@ import scipy.sparse
 import structrank
 from structrank._support import checks
 from structrank.datasets.shards import DOCS_PER_SHARD, RowShard, Shards, check_whole_queries, cut_shards, query_ids
-from structrank.training.risk import Risk
-from structrank.training.shard import Objective, Shard
 from structrank.training.sources import ShardSource, check_alone, is_dask
 
 # Dask's own limit on reruns of a task whose worker died.
@@ -64,33 +61,25 @@ class DaskBackend:
         self.client = client
         self.docs_per_shard = checks.check_number("docs_per_shard", docs_per_shard, at_least=1, integer=True)
 
-    def risk(self, X: Any, y: Any, qid: Any, sample_weight: Any, objective: Objective, formulation: str) -> ClusterRisk:
-        """Return the risk of an objective over a training set, on the cluster; see `structrank.training.risk.Risk`."""
+    def executor(self, X: Any, y: Any, qid: Any, sample_weight: Any) -> ClusterExecutor:
+        """Return the executor of a training set on the cluster, see `structrank.training.executor`."""
         if self.client.status != "running":
             raise ValueError(f"client is {self.client.status}; expected one that is connected to a cluster.")
         checks.check_qid_is_no_feature(checks.column_names(X))
         with _losses_named(self.client):
             _check_workers(self.client)
-            return self._risk(X, y, qid, sample_weight, objective, formulation)
+            return ClusterExecutor(self.client, self._sources(X, y, qid, sample_weight))
 
-    def _risk(self, X, y, qid, sample_weight, objective, formulation):
+    def _sources(self, X, y, qid, sample_weight):
         if is_dask(X):
-            sources = self._partitions(X, y, qid, sample_weight)
-        elif isinstance(X, Shards):
+            return self._partitions(X, y, qid, sample_weight)
+        if isinstance(X, Shards):
             check_alone(X, y, qid, sample_weight)
-            sources = [self._origin(shard) for shard in X]
         else:
-            sources = [self._origin(shard) for shard in self._cut(X, y, qid, sample_weight)]
-        try:
-            return ClusterRisk(sources, objective, formulation, self.client)
-        except BaseException:
-            sources.clear()  # the traceback holds them, and they hold data on the workers
-            raise
-
-    def _origin(self, shard):
+            X = self._cut(X, y, qid, sample_weight)
         # Workers open files themselves; arrays must be sent.
-        source = ShardSource(shard)
-        return _Sent(self.client, source) if isinstance(shard, RowShard) else _Kept(source)
+        sources = [(shard, ShardSource(shard)) for shard in X]
+        return [_Sent(self.client, source) if isinstance(shard, RowShard) else source for shard, source in sources]
 
     def _cut(self, X, y, qid, sample_weight):
         X = checks.as_matrix(X)
@@ -133,59 +122,40 @@ class DaskBackend:
             raise ValueError("X has no rows in any partition; expected documents.")
         names = [f"partition {number}" for number in ids]
         check_whole_queries(list(ids.values()), names, "Bring the rows of each query together with shuffle(on=...)")
-        return [_Kept(sources[number]) for number in ids]
+        return [sources[number] for number in ids]
 
 
-class ClusterRisk(Risk):
-    """R(w) over shards on the workers of a cluster.
+class ClusterExecutor:
+    """Functions of shards as tasks of a cluster; see `structrank.training.executor`.
 
     Workers hold only results of tasks: Dask places them, recomputes the results of a dead worker, and releases them with the
     futures here. Results are gathered in the order of the shards.
     """
 
-    def __init__(self, sources, objective, formulation, client):
-        self._client = client
-        try:
-            super().__init__(sources, objective, formulation)
-        except BaseException:
-            self.close()
-            raise
+    chunks = map
 
-    def of(self, objective):
-        """Return the risk of another objective over the same data."""
-        return ClusterRisk(self._sources, objective, self.formulation, self._client)
+    def __init__(self, client, sources):
+        self._client, self.sources, self._kept = client, sources, []
 
-    def _open(self):
-        self._shards = [_RemoteShard(self._client, source, self.objective) for source in self._sources]
-        return self._run(_attribute, "facts")
-
-    def _prepare(self, plans):
-        for shard, plan in zip(self._shards, plans, strict=True):
-            shard.prepare(plan)
-        return self._run(_attribute, "weights")
-
-    def _planes(self, w, kind):
-        return self._run(_planes, w, kind)
-
-    def _variances(self):
-        return self._run(_variances)
-
-    def close(self):
-        """Release the shards on the workers."""
-        self._shards, self._sources = [], []
-
-    def _run(self, function, *arguments):
-        """Run a task on each shard; return the results."""
+    def map(self, function, *lists, keep=False):
+        """Run the function on the items of the lists; return the results, or with `keep` what stands for them."""
+        tasks = [_Task(self._client, function, items) for items in zip(*lists, strict=False)]
+        if keep:
+            self._kept += tasks
         with _losses_named(self._client):
-            futures = [shard.run(function, *arguments) for shard in self._shards]
+            for task in tasks:
+                task.renew()
+            if keep:
+                return tasks
             try:
-                return self._gather(futures, function, *arguments)
+                return self._gather(tasks)
             finally:
-                _release(futures)
+                _release(tasks)
 
-    def _gather(self, futures, function, *arguments):
-        losses = [0] * len(futures)
+    def _gather(self, tasks):
+        losses = [0] * len(tasks)
         while True:
+            futures = [task.future for task in tasks]
             try:
                 _wait(self._client, futures)
                 return self._client.gather(futures)
@@ -198,10 +168,15 @@ class ClusterRisk(Risk):
                     losses[number] += 1
                     if losses[number] > _MOST_LOSSES:
                         raise
-                    self._shards[number].build_again()
-                    futures[number] = self._shards[number].run(function, *arguments)
+                    for made in dict.fromkeys(tasks[number].chain()):
+                        made.renew()
                 if not lost:
                     raise
+
+    def close(self):
+        """Release what the workers hold."""
+        _release([*self._kept, *(source for source in self.sources if hasattr(source, "release"))])
+        self.sources.clear()  # a traceback may hold the list
 
 
 def _check_workers(client):
@@ -290,50 +265,45 @@ def _release(futures):
         future.release()
 
 
-@dataclass
-class _Kept:
-    """A source that Dask can rebuild after a loss: files, by name, or a partition, by its graph."""
-
-    source: object
-
-    def renew(self):
-        pass
-
-
 class _Sent:
-    """A source that was sent from this process, and is sent again after a loss."""
+    """An object that was sent from this process, and is sent again after a loss; Dask rebuilds other sources itself."""
 
-    def __init__(self, client, source):
-        self._client, self._here = client, source
+    def __init__(self, client, sent):
+        self._client, self._sent = client, sent
         self.renew()
 
     def renew(self):
-        self.source = self._client.scatter(self._here, hash=False)
+        self.future = self._client.scatter(self._sent, hash=False)
+
+    def chain(self):
+        yield self
+
+    def release(self):
+        self.future.release()
 
 
-class _RemoteShard:
-    """One shard on the cluster, as futures."""
+class _Task:
+    """A function of items, some of which are on the cluster; submitted by `renew`, and again after a loss."""
 
-    def __init__(self, client, origin, objective):
-        self._client, self._origin, self._objective = client, origin, objective
-        self._shard = self._submit(_open, origin.source, objective)
-        self._plan = None
+    future = None
 
-    def build_again(self):
-        self._origin.renew()
-        self._shard = self._submit(_open, self._origin.source, self._objective)
-        if self._plan is not None:
-            self.prepare(self._plan)
+    def __init__(self, client, function, items):
+        self._client, self._function, self._items = client, function, items
 
-    def prepare(self, plan):
-        self._plan = plan
-        self._shard = self._submit(_prepare, self._shard, plan)
+    def renew(self):
+        arguments = [item.future if isinstance(item, (_Sent, _Task)) else item for item in self._items]
+        self.future = self._client.submit(self._function, *arguments, pure=False)
 
-    def run(self, function, *arguments):
-        return self._submit(function, self._shard, self._origin.source, *arguments)
+    def chain(self):
+        """Yield what this was made of, the first first, and this."""
+        for item in self._items:
+            if isinstance(item, (_Sent, _Task)):
+                yield from item.chain()
+        yield self
 
-    def _submit(self, function, *arguments):
-        return self._client.submit(function, *arguments, pure=False)
+    def release(self):
+        if self.future is not None:
+            self.future.release()
 
 
 # Tasks of the workers.
@@ -360,25 +330,3 @@ def _partition(number, X, y, qid, sample_weight=None):
 
 def _query_ids(source):
     return query_ids(source.shard.qid)
-
-
-def _open(source, objective):
-    return Shard(source.load(), objective)
-
-
-def _prepare(shard, plan):
-    shard.prepare(*plan)
-    return shard
-
-
-def _attribute(shard, source, name):
-    return getattr(shard, name)
-
-
-def _variances(shard, source):
-    return shard.variances(source.matrix())
-
-
-def _planes(shard, source, w, kind):
-    # A writable copy: compiled functions would be compiled again for a read-only array.
-    return shard.planes(source.matrix(), np.array(w), kind)

@@ -25,6 +25,7 @@ from structrank.solvers.backends import BACKENDS
 from structrank.solvers.backends.cvxpy import installed_solvers
 from structrank.training.checkpoint import Checkpoint
 from structrank.training.data import score_rows
+from structrank.training.executor import InProcess
 from structrank.training.history import History
 from structrank.training.risk import Risk
 from structrank.training.run import Training
@@ -235,7 +236,8 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         callback : callable, default None
             Called with each iteration's entry of the history; a true return value stops training.
         backend : DaskBackend, default None
-            A cluster to train on, see `structrank.distributed`; None trains in this process.
+            A cluster to train on, see `structrank.distributed` (or another, see `structrank.training.executor`); None trains in
+            this process.
         checkpoint : path-like, default None
             Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
             see `structrank.training.checkpoint`.
@@ -422,18 +424,18 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         # With shared slacks the ramp would not be an upper bound: each part has its own prediction.
         ramp_objective = replace(objective, parts=tuple(self._make_parts(relative_C, self._ramp_map)), slack="separate")
         if backend is None:
-            sources = sources_of(X, y, qid, sample_weight)
-            risk = Risk(sources, objective, self.formulation, checks.n_threads(self.n_jobs))
-        elif hasattr(backend, "risk"):
-            risk = backend.risk(X, y, qid, sample_weight, objective, self.formulation)
+            executor = InProcess(sources_of(X, y, qid, sample_weight), checks.n_threads(self.n_jobs))
+        elif hasattr(backend, "executor"):
+            executor = backend.executor(X, y, qid, sample_weight)
         else:
             raise ValueError(f"backend={backend!r} is not valid: expected DaskBackend(client), or None for this process.")
         try:
+            risk = Risk(executor, objective, self.formulation)
             if self.scale is not None:
                 risk = scale_by_deviation(risk)
             return closing(Training(risk, ramp_objective, self.bound, self.tol, self.solver, self.max_iter, checkpoint))
         except BaseException:
-            risk.close()
+            executor.close()
             raise
 
     def _checkpoint(self, folder, name, C):

@@ -11,6 +11,7 @@ import pytest
 from structrank import StructRankSVM, StructRankWarning, criteria, datasets, load_model, metrics
 from structrank.oracles import auc_partial_order
 from structrank.training.data import RankingData
+from structrank.training.executor import InProcess
 from structrank.training.ramp import LinearisedRisk, _Run
 from structrank.training.risk import Risk
 from structrank.training.run import Training
@@ -31,7 +32,7 @@ each_pair = pytest.mark.parametrize(("criterion", "map_name"), PAIRS, ids=lambda
 
 def risk_of(criterion, map_name, X, y, qid, formulation="n-slack"):
     part = Part(criterion, *criteria.find_oracle(criterion, map_name))
-    return Risk([RankingData(X, y, qid)], Objective((part,)), formulation)
+    return Risk(InProcess([RankingData(X, y, qid)]), Objective((part,)), formulation)
 
 
 def small_queries(rng, n_queries=10):

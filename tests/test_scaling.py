@@ -11,6 +11,7 @@ from structrank import StructRankSVM, StructRankWarning, load_model
 from structrank.datasets import Dataset, cut_shards
 from structrank.training import checkpoint, run
 from structrank.training.data import RankingData
+from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
 from structrank.training.scaling import column_ratio, sample_columns
 from structrank.training.shard import Objective
@@ -54,7 +55,7 @@ def test_variances_within_queries_are_those_of_numpy(rng, form, in_order):
         ((form(X), y, qid, weights[qid]), weights[list(dict.fromkeys(qid.tolist()))]),
         ((form(X), y, qid), None),
     ):
-        found = Risk([RankingData(*data)], Objective(tuple(part))).variances()
+        found = Risk(InProcess([RankingData(*data)]), Objective(tuple(part))).variances()
         assert found == pytest.approx(plain_variances(X, y, qid, given), rel=1e-12)
         assert found[3] == 0.0
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -138,10 +139,48 @@ def test_a_shard_holds_at_most_6_bytes_per_document_between_passes(tmp_path):
     rng = np.random.default_rng(0)
     written = write_shards(tmp_path, rng.random((n_docs, 3)), rng.integers(0, 2, n_docs), np.arange(n_docs) // 100)
     (source,) = sources_of(written)
-    held = [value for value in vars(Shard(source.load(), objective)).values() if isinstance(value, np.ndarray)]
+    held = [value for value in vars(Shard(source, objective)).values() if isinstance(value, np.ndarray)]
     assert sum(value.nbytes for value in held) <= 6 * n_docs
     assert isinstance(source.load(), RankingData)
     assert source.matrix() is not source.matrix()
+
+
+class Elsewhere:
+    """A backend and its executor: functions and items go to another place as bytes, and results may stay there."""
+
+    chunks = map
+
+    def executor(self, *data):
+        self.there = []
+        self.sources = [self.keep(source) for source in sources_of(*data)]
+        return self
+
+    def map(self, function, *lists, keep=False):
+        results = [self.run(pickle.dumps((function, items))) for items in zip(*lists, strict=False)]
+        return [self.keep(result) for result in results] if keep else results
+
+    def run(self, sent):
+        function, items = pickle.loads(sent)
+        return function(*(self.there[item.number] if isinstance(item, Kept) else item for item in items))
+
+    def keep(self, result):
+        self.there.append(result)
+        return Kept(len(self.there) - 1)
+
+    def close(self):
+        self.there.clear()
+
+
+@dataclass(frozen=True)
+class Kept:
+    number: int
+
+
+@pytest.mark.parametrize("settings", [{"criterion": "map", "scale": "std"}, {"criterion": "mrr", "bound": "ramp"}])
+def test_another_engine_plugs_in_as_an_executor(rows, settings):
+    shards, backend = cut_shards(**rows, docs_per_shard=40), Elsewhere()
+    assert same_model(StructRankSVM(**settings).fit(shards, backend=backend), StructRankSVM(**settings).fit(shards))
+    assert not backend.there
 
 
 def test_a_pickled_shard_contains_only_its_own_rows(rows):

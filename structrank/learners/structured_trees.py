@@ -14,6 +14,7 @@ from structrank._support.checks import n_threads
 from structrank.learners.boosting import BoostedRanker, Course, as_lightgbm
 from structrank.solvers.line_search import minimise_along_ray
 from structrank.training.data import RankingData
+from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
 from structrank.training.shard import Objective
 from structrank.training.structured_loss import StructuredLoss
@@ -293,7 +294,7 @@ class ScoreRisk:
     def __init__(self, data, objective, n_threads=1):
         identity = scipy.sparse.identity(data.labels.shape[0], format="csr")
         queries = RankingData(identity, data.labels, data.grouping.query_of_row(), data.row_weights, check_finite=False)
-        self._risk = Risk([queries], objective, "one-slack", n_threads)
+        self._risk = Risk(InProcess([queries], n_threads), objective, "one-slack")
 
     def __call__(self, scores):
         """Return R and its gradient, or a subgradient where R has a kink.

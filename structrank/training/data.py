@@ -70,6 +70,14 @@ class RankingData:
         if check_finite:
             checks.check_finite_matrix(self.X, self.column_names, name)
 
+    def load(self):
+        """Return the data: they are their own source, see `structrank.training.sources`."""
+        return self
+
+    def matrix(self):
+        """Return X."""
+        return self.X
+
     @property
     def n_features(self):
         """Number of columns of X."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+from operator import attrgetter
+
 import numpy as np
 
 from structrank._support import checks
-from structrank._support.threads import Threads
 from structrank.solvers import Plane
 from structrank.training.shard import Shard
 
@@ -28,14 +30,13 @@ class Risk:
 
     Parameters
     ----------
-    sources : list
-        `RankingData`, or objects with ``load() -> RankingData`` and ``matrix()``, which reads the matrix again: one shard with
-        the whole data set, or many shards that are read one after another.
+    executor : InProcess or another executor
+        Where the shards are: one with the whole data set, or many that are read one after another, or on a cluster; see
+        `structrank.training.executor`.
     objective : Objective
     formulation : {"auto", "grouped", "one-slack", "n-slack"}
         "n-slack" has one slack per query (and per criterion if slacks are separate), the others one per group of
         neighbouring queries: 128 to 512 groups by the size of X, fewer if X is sparse and wide.
-    n_threads : int
 
     Attributes
     ----------
@@ -59,10 +60,11 @@ class Risk:
 
     scale = 1.0
 
-    def __init__(self, sources, objective, formulation="auto", n_threads=1):
+    def __init__(self, executor, objective, formulation="auto"):
         self.objective, self.parts, self.formulation = objective, objective.parts, formulation
-        self._sources, self._n_threads = sources, n_threads
-        facts = self._open()
+        self._executor = executor
+        opened = executor.map(Shard, executor.sources, repeat(objective), keep=True)
+        facts = executor.map(attrgetter("facts"), opened)
         self._check(facts)
         self.n_features = facts[0].n_features
         lengths = np.concatenate([fact.lengths for fact in facts])
@@ -73,11 +75,11 @@ class Risk:
         self.deviations = np.sqrt(sum(share * fact.sampled_variances for share, fact in zip(shares, facts, strict=True)))
         own_slacks = formulation == "n-slack" and len(self.parts) > 1 and not objective.shared
         total = float(np.sum([fact.total_weight for fact in facts]))
-        plans = [(total, int(lengths.max()), n_groups, own_slacks) for n_groups in self._group_counts(facts)]
-        self.group_weights = np.concatenate(self._prepare(plans))
+        plan = repeat(total), repeat(int(lengths.max())), self._group_counts(facts), repeat(own_slacks)
+        self._shards = executor.map(Shard.prepare, opened, *plan, keep=True)
+        self.group_weights = np.concatenate(executor.map(attrgetter("weights"), self._shards))
         part_weights = objective.part_weights if own_slacks else np.ones(1)
         self.weights = np.outer(part_weights, self.group_weights).reshape(-1)
-        self._threads = Threads(n_threads) if n_threads > 1 else None
 
     def _check(self, facts):
         widths = sorted({fact.n_features for fact in facts})
@@ -107,44 +109,17 @@ class Risk:
         most = min(wanted, max(1, plane_entries // self.n_features))
         return [int(n) for n in np.ceil(np.minimum(n_queries, most * n_queries / n_queries.sum()))]
 
-    # A cluster overrides the next five methods.
-
-    def _open(self):
-        """Read the shards; return the facts of each."""
-        loaded = (source.load() if hasattr(source, "load") else source for source in self._sources)
-        self._shards = [Shard(data, self.objective) for data in loaded]
-        return [shard.facts for shard in self._shards]
-
-    def _prepare(self, plans):
-        """Group the queries of each shard by its plan, the arguments of `Shard.prepare`; return the weights of the groups."""
-        for shard, plan in zip(self._shards, plans, strict=True):
-            shard.prepare(*plan)
-        return [shard.weights for shard in self._shards]
-
-    def _planes(self, w, kind):
-        """Return the planes of each shard, in the order of the shards; see `Shard.planes`."""
-        found = []
-        for shard, source in zip(self._shards, self._sources, strict=True):
-            found.append(shard.planes(_matrix(source), w, kind, self._threads))
-        return found
-
-    def _variances(self):
-        """Return the variances of the columns of each shard; see `Shard.variances`."""
-        pairs = zip(self._shards, self._sources, strict=True)
-        return [shard.variances(_matrix(source), self._threads) for shard, source in pairs]
-
     def close(self):
-        """Release the threads."""
-        if self._threads is not None:
-            self._threads.close()
+        """Release the shards of the executor."""
+        self._executor.close()
 
     def of(self, objective):
         """Return the risk of another objective over the same data."""
-        return type(self)(self._sources, objective, self.formulation, self._n_threads)
+        return type(self)(self._executor, objective, self.formulation)
 
     def variances(self):
         """Compute the mean variance of each column within queries, weighted as in the risk; a pass over the data."""
-        return np.sum(self._variances(), axis=0)
+        return np.sum(self._executor.map(Shard.variances, self._shards, repeat(self._executor.chunks)), axis=0)
 
     def plane(self, w, kind="risk"):
         """Evaluate R at w and return a plane for each slack that touches it there.
@@ -161,11 +136,7 @@ class Risk:
         -------
         Plane
         """
-        found = self._planes(w, kind)
+        found = self._executor.map(Shard.planes, self._shards, repeat(w), repeat(kind), repeat(self._executor.chunks))
         slope, offset, value = (np.concatenate(arrays, axis=1) for arrays in list(zip(*found, strict=True))[:3])
         seconds = sum(seconds for *_, seconds in found)
         return Plane(slope.reshape(-1, w.shape[0]), offset.reshape(-1), value.reshape(-1), seconds)
-
-
-def _matrix(source):
-    return source.matrix() if hasattr(source, "matrix") else source.X

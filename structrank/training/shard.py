@@ -133,8 +133,8 @@ class Shard:
 
     Parameters
     ----------
-    data : RankingData
-        Its matrix is not kept but passed to every pass, so that it may be read from a file.
+    source : object
+        With ``load() -> RankingData``, and ``matrix()``, which every pass calls, so that the matrix may be read from a file.
     objective : Objective
 
     Attributes
@@ -144,8 +144,9 @@ class Shard:
         Share of each group in the risk, once prepared.
     """
 
-    def __init__(self, data, objective):
-        self.objective = objective
+    def __init__(self, source, objective):
+        self._source, self.objective = source, objective
+        data = source.load()
         self._names = data.column_names, data.name
         self._select_queries(data)
         if scipy.sparse.issparse(data.X):
@@ -236,6 +237,10 @@ class Shard:
         n_groups : int
         own_slacks : bool
             Whether each part has slacks of its own.
+
+        Returns
+        -------
+        self
         """
         self._longest, self._total_weight = longest, total_weight
         self._kinds = len(self.objective.parts) if own_slacks else 1
@@ -259,6 +264,7 @@ class Shard:
             own = group_of[queries] - groups.start
             for kind in range(self._kinds):
                 self._slots[kind, queries] = own + kind * (groups.stop - groups.start)
+        return self
 
     def _cut_into_blocks(self, first, last):
         rows_per_block = max(1, _BLOCK_BYTES // self._row_bytes)
@@ -269,19 +275,17 @@ class Shard:
         firsts[-1] = int(last)
         return np.array(firsts)
 
-    def planes(self, X, w, kind="risk", threads=None):
+    def planes(self, w, kind="risk", chunks=map):
         """Pass over the queries. A pass at w = 0 raises a ValueError if X holds nan or infinity.
 
         Parameters
         ----------
-        X : numpy array or CSR matrix
-            The matrix of the data.
         w : (n_features,) array
         kind : str or int
             "risk"; "prediction" for max_y w.phi(y) - w.phi(y*), with the loss of that ranking as offset; or the number of one
             part, for the risk of that part alone.
-        threads : Threads, default None
-            For the chunks.
+        chunks : callable, default map
+            Maps a function over the chunks.
 
         Returns
         -------
@@ -290,6 +294,7 @@ class Shard:
         seconds : float
         """
         started = time.perf_counter()
+        X, w = self._source.matrix(), np.require(w, requirements="W")  # kernels would be compiled again for a read-only array
         if X.shape != (self.facts.n_rows, self.facts.n_features):
             expected = f"{self.facts.n_rows} rows and {self.facts.n_features} columns when training began"
             raise ValueError(f"{self._names[1]} has changed: it has shape {X.shape}, but had {expected}. Train again.")
@@ -298,9 +303,8 @@ class Shard:
         n_kinds, sweep = self._sweeps[kind]
         shape = (n_kinds, self.weights.shape[0])
         planes = np.zeros((*shape, w.shape[0])), np.zeros(shape), np.zeros(shape)
-        run = map if threads is None else threads.map
         try:
-            sums = run(functools.partial(self._sum, n_kinds, sweep, X, w), self._chunks)
+            sums = chunks(functools.partial(self._sum, n_kinds, sweep, X, w), self._chunks)
             for (groups, _), found in zip(self._chunks, sums, strict=True):
                 for total, summed in zip(planes, found, strict=True):
                     total[:, groups] = summed.reshape((n_kinds, -1, *summed.shape[1:]))
@@ -311,20 +315,20 @@ class Shard:
             ) from error
         return *planes, time.perf_counter() - started
 
-    def variances(self, X, threads=None):
+    def variances(self, chunks=map):
         """Return the sum over queries of the variance of each column within the query, times the query's share in the risk.
 
         Parameters
         ----------
-        X, threads
+        chunks
             As for `planes`.
 
         Returns
         -------
         (n_features,) array
         """
-        run = map if threads is None else threads.map
-        return sum(run(functools.partial(self._sum_variances, X), self._chunks), np.zeros(self.facts.n_features))
+        sums = chunks(functools.partial(self._sum_variances, self._source.matrix()), self._chunks)
+        return sum(sums, np.zeros(self.facts.n_features))
 
     def _sum_variances(self, X, chunk):
         total = np.zeros(self.facts.n_features)

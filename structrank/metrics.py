@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -51,7 +52,56 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+class SortedLabels:
+    """The labels of all queries, the largest of each query first; sorted once for many rankings.
+
+    Parameters
+    ----------
+    labels : (n_docs,) array
+        In the caller's row order; documents with the label nan are skipped.
+    grouping : structrank.datasets.queries.Grouping
+
+    Attributes
+    ----------
+    labels : (n_known,) array
+        The labels of each query, largest first; equal ones in the caller's order.
+    indptr : (n_queries + 1,) array of int
+        Query q holds the positions ``indptr[q]`` to ``indptr[q + 1]``.
+
+    Examples
+    --------
+    >>> by_label = SortedLabels(np.array([0.0, 2.0, 1.0]), group_by_query(["a", "a", "b"], 3))
+    >>> by_label.labels.tolist(), by_label.rank(np.array([5.0, 4.0, 3.0])).labels.tolist()
+    ([2.0, 0.0, 1.0], [0.0, 2.0, 1.0])
+    """
+
+    def __init__(self, labels, grouping):
+        known = ~np.isnan(labels[grouping.rows])
+        rows = grouping.rows[known]
+        self.indptr = np.concatenate([[0], np.cumsum(known)])[grouping.indptr]
+        self._by_label, self.labels = sort_queries(labels[rows], self.indptr)
+        self._rows = rows[self._by_label]
+        self._gained = {}
+
+    def rank(self, scores, ties="average"):
+        """Return the `Ranking` by scores in the caller's row order, without nan."""
+        scores = scores[self._rows]
+        if ties == "average":  # from the order by label, so that sums over tied documents do not depend on the row order
+            return Ranking(self, *sort_queries(scores, self.indptr))
+        by_row = np.empty_like(self._by_label)
+        by_row[self._by_label] = np.arange(scores.shape[0])
+        return Ranking(self, sort_queries(scores, self.indptr, by_row)[0], _untied(scores.shape[0]))
+
+    def gained(self, measure, discount):
+        """Return the gain of each label, and the discounted gain of each ideal ranking, nan if 0; kept for each measure."""
+        if id(measure) not in self._gained:
+            gains = measure.gains(self.labels)
+            ideal = Ranking(self, slice(None), _untied(gains.shape[0])).values(kernels.discounted_gains, gains, discount)
+            ideal[ideal == 0] = np.nan
+            self._gained[id(measure)] = measure, gains, ideal
+        return self._gained[id(measure)][1:]
+
+
 class Ranking:
     """The labels of all queries, each query by decreasing score: the input of every measure.
 
@@ -68,16 +118,20 @@ class Ranking:
 
     Examples
     --------
-    >>> one_query = Ranking(np.array([0.0, 2.0]), np.array([5.0, 4.0]), np.array([2.0, 0.0]), np.array([0, 2]))
-    >>> reached, ideal = one_query.discounted_gains(lambda labels: labels, np.array([1.0, 0.5]))
+    >>> ranking = SortedLabels(np.array([0.0, 2.0]), group_by_query(0, 2)).rank(np.array([5.0, 4.0]))
+    >>> reached, ideal = ranking.discounted_gains(NDCG(gain="linear"), np.array([1.0, 0.5]))
     >>> reached.tolist(), ideal.tolist()
     ([1.0], [2.0])
     """
 
-    labels: np.ndarray
-    scores: np.ndarray
-    ideal: np.ndarray
-    indptr: np.ndarray
+    def __init__(self, by_label, order, scores):
+        self._by_label, self._order, self.scores = by_label, order, scores
+        self.ideal, self.indptr = by_label.labels, by_label.indptr
+
+    @cached_property
+    def labels(self):
+        """Labels by decreasing score."""
+        return self.ideal[self._order]
 
     def n_ranks(self, k):
         """Return the number of ranks above the cutoff `k` (None: no cutoff) in the longest query."""
@@ -90,46 +144,18 @@ class Ranking:
         kernel(self.scores, self.indptr, *arguments, out)
         return out
 
-    def discounted_gains(self, gain, discount):
+    def discounted_gains(self, measure, discount):
         """Return the discounted gain of each query, and that of its ideal ranking, nan if 0.
 
         Parameters
         ----------
-        gain : callable
-            Function from an array of labels to their gains.
+        measure : Measure
+            Its method `gains` returns the gains of an array of labels.
         discount : (n_ranks,) array
-            Discount of each rank, 0 beyond.
+            Discount of each rank, 0 beyond; always the same for a measure.
         """
-        by_label = replace(self, labels=self.ideal, scores=_untied(self.ideal.shape[0]))
-        ranked = self.values(kernels.discounted_gains, gain(self.labels), discount)
-        ideal = by_label.values(kernels.discounted_gains, gain(by_label.labels), discount)
-        ideal[ideal == 0] = np.nan
-        return ranked, ideal
-
-
-def _rank(y, scores, grouping, ties, measures):
-    """Check the input of `measures` and sort it, once for all of them."""
-    checks.check_choice("ties", ties, ("average", "stable"))
-    n_rows = grouping.rows.shape[0]
-    labels = checks.as_number_column(y, n_rows, "y", "numbers, larger is more relevant", "qid")
-    scores = checks.as_scores(scores, n_rows)
-    for measure in measures:
-        measure.check_labels(labels)
-
-    labels, scores, indptr = labels[grouping.rows], scores[grouping.rows], grouping.indptr
-    known = ~np.isnan(labels)
-    if not known.all():
-        labels, scores = labels[known], scores[known]
-        indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
-
-    by_row = np.arange(labels.shape[0])
-    by_label, ideal = sort_queries(labels, indptr, by_row)
-    if ties == "stable":
-        order, _ = sort_queries(scores, indptr, by_row)
-        return Ranking(labels[order], _untied(labels.shape[0]), ideal, indptr)
-    # Sorting by label first makes sums over tied documents independent of the row order.
-    order, ranked_scores = sort_queries(scores, indptr, by_label)
-    return Ranking(labels[order], ranked_scores, ideal, indptr)
+        gains, ideal = self._by_label.gained(measure, discount)
+        return self.values(kernels.discounted_gains, gains[self._order], discount), ideal
 
 
 def _untied(n_docs):
@@ -137,15 +163,15 @@ def _untied(n_docs):
     return np.arange(n_docs, dtype=np.float64)
 
 
-def sort_queries(keys, indptr, start):
-    """Sort each query by decreasing key, ties in the order of `start`; return the order and the sorted keys.
+def sort_queries(keys, indptr, start=None):
+    """Sort each query by decreasing key, ties in the order of `start`, or as given; return the order and the sorted keys.
 
     Examples
     --------
-    >>> sort_queries(np.array([1.0, 3.0, 2.0]), np.array([0, 2, 3]), np.arange(3))
+    >>> sort_queries(np.array([1.0, 3.0, 2.0]), np.array([0, 2, 3]))
     (array([1, 0, 2]), array([3., 1., 2.]))
     """
-    order, sorted_keys = start.copy(), np.empty_like(keys)
+    order, sorted_keys = np.arange(keys.shape[0]) if start is None else start.copy(), np.empty_like(keys)
     longest = np.diff(indptr).max(initial=0)
     kernels.rank_queries(keys, indptr, order, sorted_keys, make_workspace(longest, order.dtype))
     return order, sorted_keys
@@ -215,7 +241,8 @@ class Measure:
         >>> MRR().per_query([0, 1, 0], [3.0, 2.0, 1.0], group_by_query(["a", "a", "b"], 3)).tolist()
         [0.5, nan]
         """
-        return self.values(_rank(labels, scores, grouping, ties, [self]))
+        labels, scores = _checked(labels, scores, grouping, ties)
+        return Evaluator(self, labels, grouping).per_query(scores, ties)
 
 
 @dataclass(frozen=True, repr=False)
@@ -376,7 +403,7 @@ class P(_Top):
 
     def values(self, ranking):
         """Compute the measure of each query, nan if undefined."""
-        found, findable = ranking.discounted_gains(self.gains, np.ones(ranking.n_ranks(self.k)))
+        found, findable = ranking.discounted_gains(self, np.ones(ranking.n_ranks(self.k)))
         return np.where(np.isnan(findable), np.nan, found / self.k)
 
 
@@ -409,7 +436,7 @@ class Discounted(Measure):
     def values(self, ranking):
         """Compute the measure of each query, nan if undefined."""
         discount = self.discounts(ranking.n_ranks(getattr(self, "k", None)))
-        ranked, ideal = ranking.discounted_gains(self.gains, discount)
+        ranked, ideal = ranking.discounted_gains(self, discount)
         return np.minimum(ranked / ideal, 1.0)  # the mean of a tie group may round up
 
 
@@ -582,7 +609,7 @@ class DCG(_DiscountedGains):
 
     def values(self, ranking):
         """Compute the measure of each query, nan where undefined."""
-        reached, ideal = ranking.discounted_gains(self.gains, self.discounts(ranking.n_ranks(self.k)))
+        reached, ideal = ranking.discounted_gains(self, self.discounts(ranking.n_ranks(self.k)))
         return np.where(np.isnan(ideal), np.nan, reached)
 
 
@@ -619,7 +646,7 @@ class RBP(Binary):
 
     def values(self, ranking):
         """Compute the measure of each query, nan where undefined."""
-        found, findable = ranking.discounted_gains(self.gains, self.p ** np.arange(ranking.n_ranks(self.k)))
+        found, findable = ranking.discounted_gains(self, self.p ** np.arange(ranking.n_ranks(self.k)))
         return np.where(np.isnan(findable), np.nan, (1 - self.p) * found)
 
 
@@ -989,7 +1016,10 @@ def evaluate(
     if sample_weight is not None:
         weights = checks.check_row_weights(sample_weight, grouping.rows, grouping.indptr, grouping.ids, against="y")
         checks.check_some_weight(weights.any())
-    ranking = _rank(y, scores, grouping, ties, chosen.values())
+    labels, scores = _checked(y, scores, grouping, ties)
+    for measure in chosen.values():
+        measure.check_labels(labels)
+    ranking = SortedLabels(labels, grouping).rank(scores, ties)
     values, undefined = {}, {}
     for name, measure in chosen.items():
         value = measure.values(ranking)
@@ -998,6 +1028,14 @@ def evaluate(
         value[missing] = empty
         values[name] = value if per_query else _mean(value, weights)
     return Evaluation(values, chosen, grouping.ids, undefined)
+
+
+def _checked(y, scores, grouping, ties):
+    """Return labels and scores as arrays, checked."""
+    checks.check_choice("ties", ties, ("average", "stable"))
+    n_rows = grouping.rows.shape[0]
+    labels = checks.as_number_column(y, n_rows, "y", "numbers, larger is more relevant", "qid")
+    return labels, checks.as_scores(scores, n_rows)
 
 
 def parse_all(measures, **settings):
@@ -1071,30 +1109,12 @@ class Evaluator:
 
     def __init__(self, measure, labels, grouping, query_weights=None):
         measure.check_labels(labels)
-        self.measure = measure
-        known = ~np.isnan(labels[grouping.rows])
-        rows = grouping.rows[known]
-        self._indptr = np.concatenate([[0], np.cumsum(known)])[grouping.indptr]
-        # Sorting by label first makes sums over tied documents independent of the row order.
-        by_label, self._ideal = sort_queries(labels[rows], self._indptr, np.arange(rows.shape[0]))
-        self._rows = rows[by_label]
+        self.measure, self._by_label = measure, SortedLabels(labels, grouping)
         self._weights = np.ones(grouping.n_queries) if query_weights is None else query_weights
-        # The ideal value is the largest part of the work for discounted gains, and is constant.
-        self._gains = None
-        if isinstance(measure, Discounted):
-            ranking = Ranking(self._ideal, _untied(rows.shape[0]), self._ideal, self._indptr)
-            self._discounts = measure.discounts(ranking.n_ranks(getattr(measure, "k", None)))
-            self._best = ranking.discounted_gains(measure.gains, self._discounts)[1]
-            self._gains = measure.gains(self._ideal)
 
-    def per_query(self, scores):
+    def per_query(self, scores, ties="average"):
         """Compute the measure of each query, nan if undefined; `scores` in the caller's row order, without nan."""
-        order, ranked = sort_queries(scores[self._rows], self._indptr, np.arange(self._rows.shape[0]))
-        if self._gains is not None:
-            values = np.empty(self._weights.shape[0])
-            kernels.discounted_gains(ranked, self._indptr, self._gains[order], self._discounts, values)
-            return np.minimum(values / self._best, 1.0)
-        return self.measure.values(Ranking(self._ideal[order], ranked, self._ideal, self._indptr))
+        return self.measure.values(self._by_label.rank(scores, ties))
 
     def __call__(self, scores):
         """Compute the mean over the queries for which the measure is defined."""

@@ -110,7 +110,7 @@ def make_plan(
         kind = kernels.DISCOUNTED
         gains = np.where(known, measure.gains(np.where(known, labels, 0.0)), 0.0)
         by_rank = measure.discounts(longest)
-        _, ideal = metrics.sort_queries(gains, indptr, np.arange(gains.shape[0]))
+        _, ideal = metrics.sort_queries(gains, indptr)
         rank = np.arange(gains.shape[0]) - indptr[query]
         seen = np.where(rank < cut, by_rank[rank], 0.0)
         scales = _reciprocals(np.bincount(query, weights=ideal * seen, minlength=sizes.shape[0]))

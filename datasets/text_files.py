@@ -26,6 +26,8 @@ _REFUSED = {
     b"\xfe\xff": "UTF-16 text; save it as UTF-8",
 }
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)
+# Tables of numbers shrink to a third or a tenth, tables of mostly zeros up to 200 times; bombs shrink 1,000 times and more.
+_MOST_EXPANDED, _SMALL = 500, 2**28
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 
@@ -89,12 +91,41 @@ def read_blocks(path):
 def unpacked(file):
     """Return a stream of the decompressed content of a file open at its start, or the file if it is not compressed.
 
-    Reading raises one of `DAMAGED` if the compressed data is damaged or truncated.
+    Reading raises one of `DAMAGED` if the compressed data is damaged or truncated, and a ValueError if they expand too much.
     """
     start = file.read(8)
     file.seek(0)
     unpack = next((opener for magic, opener in _COMPRESSED.items() if start.startswith(magic)), None)
-    return file if unpack is None else unpack(file)
+    return file if unpack is None else in_proportion(unpack(file), file)
+
+
+def in_proportion(stream, file):
+    """Return a buffered stream of the same content, decompressed from `file`, that raises where it expands too much.
+
+    A file of a few megabytes that fills the memory is made for that purpose. Reads fill the whole buffer, as decompressors do
+    not: a long line would otherwise be copied for each small piece.
+    """
+    return io.BufferedReader(_InProportion(stream, file), BLOCK_BYTES)
+
+
+class _InProportion(io.RawIOBase):
+    def __init__(self, stream, file):
+        self._stream, self._file, self._n_bytes = stream, file, 0
+
+    def readable(self):
+        """Return True."""
+        return True
+
+    def readinto(self, buffer):
+        """Fill the buffer, perhaps in part; return the number of bytes."""
+        count = self._stream.readinto(buffer)
+        self._n_bytes += count
+        if self._n_bytes > max(_SMALL, _MOST_EXPANDED * self._file.tell()):
+            raise ValueError(
+                f"{self._file.name} expands to over {self._n_bytes / 1e6:,.0f} MB, over {_MOST_EXPANDED} times its size, "
+                "as files do that are made to fill the memory. If it is right, decompress it first."
+            )
+        return count
 
 
 class _Streams(io.RawIOBase):

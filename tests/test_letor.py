@@ -171,6 +171,27 @@ def test_streams_that_follow_one_another_are_one_file(write, compress, block, mo
 
 
 @pytest.mark.parametrize("compress", [zipped, bz2.compress, lzma.compress])
+def test_a_long_compressed_line_is_copied_a_few_times_only(write, compress, monkeypatch):
+    reads = []
+    monkeypatch.setattr(text_files, "_read_into", lambda *rest, read=text_files._read_into: reads.append(1) or read(*rest))
+    name = np.random.default_rng(0).bytes(2**19).hex()
+    assert datasets.load_letor(write(compress(b"1 qid:1 1:0.5 #" + name.encode()))).docid.tolist() == [name]
+    assert len(reads) == 5  # blocks of 2^18, 2^18, 2^19, the rest, the end
+
+
+@pytest.mark.parametrize("compress", [zipped, bz2.compress, lzma.compress])
+def test_files_that_expand_out_of_proportion_are_rejected(write, compress, monkeypatch):
+    path = write(compress(b"0 qid:1 1:0\n" * 100_000))
+    assert len(datasets.load_letor(path)) == 100_000  # small enough
+    monkeypatch.setattr(text_files, "_SMALL", 1_000_000)
+    monkeypatch.setattr(text_files, "_MOST_EXPANDED", 100)
+    with pytest.raises(ValueError, match=r"train.txt expands to over 1 MB, over 100 times its size"):
+        datasets.load_letor(path)
+    path.write_bytes(b"0 qid:1 1:0\n" * 100_000)
+    assert len(datasets.load_letor(path)) == 100_000
+
+
+@pytest.mark.parametrize("compress", [zipped, bz2.compress, lzma.compress])
 def test_no_flipped_bit_of_a_later_stream_loses_rows(write, compress):
     first, second = compress(SMALL * 2), compress(SMALL * 3)
     plain = datasets.load_letor(write(SMALL * 5, "plain.txt"))

@@ -267,6 +267,9 @@ def with_weights(*weights):
         ({"store": None}, "store=None is not valid"),
         ({"feature_names": ["a"]}, "feature_names has 1 entries; the model has 2"),
         ({"feature_names": ["a", "a"]}, "feature_names has 'a' twice"),
+        ({"feature_names": ["a", "b\0"]}, r"feature_names\[1\]='b\\x00' is not valid: engines cannot store"),
+        ({"feature_names": ["a", "\ud800"]}, r"feature_names\[1\]='\\ud800' is not valid: engines cannot store"),
+        ({"name": "\udcff"}, r"name='\\udcff' is not valid: engines cannot store"),
         ({"feature_names": ["a", 3]}, r"feature_names\[1\]=3 is not valid"),
         ({"feature_names": "ab"}, "feature_names='ab' is not valid"),
         ({"feature_names": 5}, "feature_names=5 is not valid"),
@@ -282,6 +285,16 @@ def with_weights(*weights):
 def test_invalid_arguments_are_rejected(options, message):
     with pytest.raises(ValueError, match=message):
         with_weights(1.0, 2.0).to_solr(**{"name": "m", "store": "s", **options})
+
+
+def test_names_seen_in_training_are_checked_where_the_export_has_names(tmp_path):
+    X = pd.DataFrame(np.eye(2), columns=["a", " "])
+    model = StructRankSVM("auc").fit(X, [0, 1], qid=0)
+    with pytest.raises(ValueError, match=r"feature_names\[1\]=' ' is not valid: expected a text that is not empty"):
+        model.to_solr("m", "s", shift=0.0)
+    assert list(model.to_solr("m", "s", shift=0.0, feature_names=["a", "b"])["params"]["weights"]) == ["a", "b"]
+    model.to_ranklib(tmp_path / "m.txt")  # whose features have numbers
+    assert exports.positive_shift(model, X) > 0.0
 
 
 def test_models_that_are_not_linear_or_not_fitted_are_rejected(parts):
@@ -301,13 +314,16 @@ def test_models_that_are_not_linear_or_not_fitted_are_rejected(parts):
         with_weights(0.0, 0.0).to_solr("m", "s", shift=1.0)
 
 
-@pytest.mark.parametrize("weight", [1e39, 1e-50, math.nan])
+@pytest.mark.parametrize("weight", [1e39, 1e-50])
 def test_numbers_out_of_the_range_of_32_bits_are_rejected_with_the_feature(weight):
     with pytest.raises(ValueError, match=r"feature 'f2' has weight .* Solr computes in 32 bits"):
         with_weights(1.0, weight).to_solr("m", "s", shift=0.0)
     narrow = MinMaxScaler().fit([[0.0, 1e9], [1.0, 1e9 + 1]])  # equal as 32-bit numbers: division by zero
     with pytest.raises(ValueError, match="feature 'f2' has weight 1, centre 1e"):
         with_weights(1.0, 1.0).to_solr("m", "s", scaler=narrow, shift=0.0)
+    narrow.scale_[1] = 1e300
+    with pytest.raises(ValueError, match=r"feature 'f2' has weight 1e\+100 and spread 1e-300; the quotient is not a finite"):
+        exports.to_expression(with_weights(1.0, 1e100), "sql", scaler=narrow)
 
 
 def test_a_linear_ranknet_can_be_exported(parts, rng):

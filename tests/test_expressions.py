@@ -96,6 +96,57 @@ def test_duckdb_computes_scores_and_ranks(name, parts, fitted):
     check_ranking(frame, scores.astype(np.float32) if name == "XGBoost" else scores, qid)
 
 
+def in_database(kind, table, statement):
+    """Run a statement on a table called documents; return the names of its columns and its rows."""
+    connect = sqlite3.connect if kind == "sqlite" else pytest.importorskip("duckdb", reason="DuckDB is not installed").connect
+    with contextlib.closing(connect(":memory:")) as database:
+        columns = ", ".join('"' + name.replace('"', '""') + '" DOUBLE PRECISION' for name in table)
+        database.execute(f"CREATE TABLE documents ({columns})")
+        database.executemany(f"INSERT INTO documents VALUES ({', '.join('?' * table.shape[1])})", table.values.tolist())
+        cursor = database.execute(statement)
+        return [column[0] for column in cursor.description], cursor.fetchall()
+
+
+DATABASES = pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+
+
+@DATABASES
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_sql_ranks_whatever_columns_are_called(kind, place):
+    names = ["Score", "RANK", "structrank_score", "d", "documents", "order", "a\nb", "\x1b[2J", "'; --", "{x}", "%s ?1 :y"]
+    X = np.random.default_rng(0).permutation(12 * len(names)).reshape(12, len(names)) / 7.0
+    table = pd.DataFrame(X, columns=names).assign(qid=np.repeat([1, 2], 6))
+    features = names[place::3]  # the others are columns that are no features
+    model, scores = with_weights(np.arange(1.0, len(features) + 1)), table[features] @ np.arange(1.0, len(features) + 1)
+    columns, rows = in_database(kind, table, exports.to_sql(model, "documents", feature_names=features))
+    rows.sort(key=lambda row: X[:, 0].tolist().index(row[0]))
+    expected = ["structrank_score" if "Score" in features else "score", "structrank_rank" if "RANK" in features else "rank"]
+    assert columns[-2:] == expected
+    assert [row[-2] for row in rows] == pytest.approx(scores.tolist())
+    assert [row[-1] for row in rows] == scores.groupby(table["qid"]).rank(ascending=False).tolist()
+
+
+@DATABASES
+def test_sql_raises_on_a_column_that_is_not_in_the_table(kind):
+    table = pd.DataFrame({"qid": [1.0], "bm25": [2.0]})
+    for names in ({"feature_names": ["bm52"]}, {"feature_names": ["bm25"], "query": "gid"}):
+        with pytest.raises(Exception, match=r"bm52|gid"):
+            in_database(kind, table, exports.to_sql(with_weights([1.0]), "documents", **names))
+
+
+@DATABASES
+@pytest.mark.parametrize("name", ["linear", "LambdaMART"])
+def test_sql_ranks_documents_with_missing_values_last(kind, name, parts, fitted):
+    _, (X, _, qid) = parts
+    table = X.assign(qid=qid).astype(object)
+    table.iloc[::3, 0] = None
+    _, rows = in_database(kind, table, exports.to_sql(fitted[name], "documents"))
+    assert all((row[-2] is None) == (row[0] is None) for row in rows)
+    for query in np.unique(qid):
+        ranks = {row[-1]: row[-2] for row in rows if row[-3] == query}
+        assert [ranks[rank] is None for rank in sorted(ranks)] == [False] * (len(ranks) - 1) + [True]
+
+
 # --- expressions ------------------------------------------------------------------------------------------------------
 
 TOKEN = re.compile(
@@ -252,6 +303,25 @@ def test_names_that_vespa_cannot_hold_are_rejected():
         exports.to_expression(model, "vespa", feature_names=["a", "title match"])
     with pytest.raises(ValueError, match="name='my profile' is not valid: expected an identifier"):
         exports.to_vespa(model, "my profile")
+    with pytest.raises(ValueError, match="name='default' is not valid"):
+        exports.to_vespa(with_weights([1.0]), "default")  # would inherit itself
+
+
+@pytest.mark.parametrize(
+    "name", ["log(price)", "if(a, b, c)", "bm25(a b)", "bm25(a,,b)", "bm25(a\n)", "", "a\n", "é", "x}y", "rank-1"]
+)
+def test_names_that_vespa_reads_otherwise_are_rejected(name):
+    with pytest.raises(ValueError, match=r"cannot be a field or a rank feature of Vespa|is not valid"):
+        exports.to_expression(with_weights([1.0]), "vespa", feature_names=[name])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "names"),
+    [("sql", ["Age", "aGe"]), ("vespa", ["age", "attribute(age)"]), ("vespa", ["f(a,b)", "f( a, b)"]), ("lucene", ["a", "a"])],
+)
+def test_names_that_an_engine_takes_for_one_are_rejected(dialect, names):
+    with pytest.raises(ValueError, match=r"feature_names has .*; engines identify features by name"):
+        exports.to_expression(with_weights([1.0, 1.0]), dialect, feature_names=names)
 
 
 def test_invalid_arguments_are_rejected():

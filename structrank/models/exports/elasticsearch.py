@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from structrank.models.exports.linear import check_text, linear_function
-from structrank.models.exports.trees import forest_of, has_trees
+from structrank.models.exports.linear import LinearFunction, check_text
+from structrank.models.exports.trees import function_of
 
 
 def to_elasticsearch(
@@ -44,11 +44,12 @@ def to_elasticsearch(
     ('model/linear', ['bm25'])
     """
     check_text("name", name)
-    if has_trees(model):
-        forest = forest_of(model, scaler, feature_names).sum_of_trees("the plugin").for_engine("the plugin", shift)
-        content = {"type": "model/xgboost+json", "definition": json.dumps(_trees(forest), allow_nan=False)}
+    function = function_of(model, scaler, feature_names)
+    if isinstance(function, LinearFunction):
+        content = _linear(function.for_engine("the plugin", shift))
     else:
-        content = _linear(linear_function(model, scaler, feature_names).for_engine("the plugin", shift))
+        forest = function.sum_of_trees("the plugin").for_engine("the plugin", shift)
+        content = {"type": "model/xgboost+json", "definition": json.dumps(_trees(forest), allow_nan=False)}
     return {"model": {"name": name, "model": content}}
 
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from structrank._support import checks
-from structrank.models.exports.linear import check_text, linear_function
-from structrank.models.exports.trees import Forest, forest_of, has_trees
+from structrank.models.exports.linear import LinearFunction, check_distinct, check_text
+from structrank.models.exports.trees import Forest, function_of
 
 # Lucene 9.12 compiled 70 trees of 30 splits into a method of at most 64 KiB, the limit of Java, and rejected 80.
 _LUCENE_SPLITS = 2100
@@ -37,7 +37,9 @@ def to_expression(
             Ranking expression of Vespa. A feature ``bm25`` is ``attribute(bm25)``; a name that is a rank feature, such as
             ``bm25(title)`` or ``query(age)``, is used as it is.
         "sql"
-            Standard SQL, a number of type DOUBLE PRECISION. A feature is a column, always in double quotes.
+            Standard SQL, a number of type DOUBLE PRECISION. A feature is a column, always in double quotes; NULL in a column
+            that the model uses makes the score NULL. SQLite takes such a name for a text if there is no such column; `to_sql`
+            names the table as well, so that it raises an error.
         "painless"
             Script of Elasticsearch and OpenSearch. A feature is a numeric field, ``doc['bm25'].value``.
     scaler, feature_names
@@ -62,12 +64,9 @@ def to_expression(
     '0.5E0 * "f1" - 0.5E0 * "f2"'
     """
     checks.check_choice("dialect", dialect, tuple(_DIALECTS))
-    language, shift = _DIALECTS[dialect](), checks.check_number("shift", shift)
-    if has_trees(model):
-        text = language.trees(forest_of(model, scaler, feature_names), shift)
-        _warn_of_size(text, dialect)
-        return text
-    return language.linear(linear_function(model, scaler, feature_names), shift)
+    text = _DIALECTS[dialect]().formula(function_of(model, scaler, feature_names), checks.check_number("shift", shift))
+    _warn_of_size(text, dialect)
+    return text
 
 
 def to_sql(
@@ -81,17 +80,25 @@ def to_sql(
 ) -> str:
     """Return a SQL query that scores and ranks the documents of a table within their queries.
 
-    Standard SQL with a window function: it runs in PostgreSQL, DuckDB, SQLite (3.25 or later) and others. The result has the
-    columns of the table and the columns ``score`` and ``rank``; documents of equal scores have equal ranks.
+    Standard SQL with a window function: it runs in PostgreSQL, DuckDB, SQLite (3.30 or later) and others. The result has the
+    columns of the table and, after them, ``score`` and ``rank``; documents of equal scores have equal ranks. Documents with
+    NULL in a column that the model uses have the score NULL and are ranked last.
 
     Parameters
     ----------
     model, scaler, feature_names, shift
-        As for `to_expression`; names of columns.
+        As for `to_expression`; names of columns, which may not differ by case alone, as most databases ignore it. A column
+        that the table lacks is an error.
     table : str
         Name of the table.
     query : str, default "qid"
         Column with the query of a document.
+
+    Notes
+    -----
+    If a feature or the query column is called "score" or "rank", in upper or lower case, the column of the result is
+    ``structrank_score`` or ``structrank_rank``. If another column of the table is called so, the result has two columns of the
+    name, the last of which is this one.
 
     Examples
     --------
@@ -100,19 +107,27 @@ def to_sql(
     >>> model = StructRankSVM("auc").fit([[0.0], [1.0]], [0, 1], qid=0)
     >>> model.coef_ = np.array([1.0])
     >>> print(to_sql(model, "documents"))
-    SELECT scored.*, RANK() OVER (PARTITION BY "qid" ORDER BY "score" DESC) AS "rank"
-    FROM (
-      SELECT "documents".*,
-        1.0E0 * "f1" AS "score"
-      FROM "documents"
-    ) AS scored
+    SELECT d.*,
+      1.0E0 * d."f1" AS "score",
+      RANK() OVER (PARTITION BY d."qid" ORDER BY 1.0E0 * d."f1" DESC NULLS LAST) AS "rank"
+    FROM "documents" AS d
     """
-    formula = to_expression(model, "sql", scaler=scaler, feature_names=feature_names, shift=shift)
-    table, query = _quoted(check_text("table", table)), _quoted(check_text("query", query))
+    function = function_of(model, scaler, feature_names)
+    # The rank repeats the formula: the name "score" could be another column of the table, without an error in some databases.
+    formula = _SQL("d.").formula(function, checks.check_number("shift", shift))
+    taken = {name.lower() for name in (*function.names, check_text("query", query))}
+    score, rank = (_unused(name, taken) for name in ("score", "rank"))
     return (
-        f'SELECT scored.*, RANK() OVER (PARTITION BY {query} ORDER BY "score" DESC) AS "rank"\n'
-        f'FROM (\n  SELECT {table}.*,\n    {formula} AS "score"\n  FROM {table}\n) AS scored'
+        f'SELECT d.*,\n  {formula} AS "{score}",\n'
+        f'  RANK() OVER (PARTITION BY d.{_quoted(query)} ORDER BY {formula} DESC NULLS LAST) AS "{rank}"\n'
+        f"FROM {_quoted(check_text('table', table))} AS d"
     )
+
+
+def _unused(name, taken):
+    while name in taken:
+        name = f"structrank_{name}"
+    return name
 
 
 def to_vespa(
@@ -142,7 +157,7 @@ def to_vespa(
         }
     }
     """
-    if not _IDENTIFIER.fullmatch(check_text("name", name)):
+    if not _IDENTIFIER.fullmatch(check_text("name", name)) or name == "default":
         raise ValueError(f"name={name!r} is not valid: expected an identifier, such as 'learned'.")
     formula = to_expression(model, "vespa", scaler=scaler, feature_names=feature_names, shift=shift)
     lines = ["first-phase {", "    expression {", f"        {formula}", "    }", "}"]
@@ -157,7 +172,7 @@ def _warn_of_size(text, dialect):
         problem = f"has {n_bytes} bytes; engines accept {_PAINLESS_BYTES}, unless script.max_size_in_bytes is set"
     else:
         return
-    text = f"The formula {problem}. Train fewer or smaller trees, or use the learning-to-rank module or plugin of the engine."
+    text = f"The formula {problem}. Train a smaller model, or use the learning-to-rank module or plugin of the engine."
     warnings.warn(text, checks.StructRankWarning, stacklevel=3)
 
 
@@ -181,28 +196,34 @@ class _Language:
     def choice(self, variable, threshold, yes, no):
         return f"({variable} <= {threshold} ? {yes} : {no})"
 
-    def linear(self, function, shift):
-        """Return the formula of a `LinearFunction`."""
+    def formula(self, function, shift):
+        """Return the formula of a `LinearFunction`, `Forest` or `GradeForests`, plus a constant."""
+        variables = [self.variable(name) for name in function.names]
+        check_distinct(function.names, map(self.key, variables))
+        return (self.linear if isinstance(function, LinearFunction) else self.trees)(function, variables, shift)
+
+    def key(self, variable):
+        """Return what two variables share if they are the same to the engine."""
+        return variable
+
+    def linear(self, function, variables, shift):
         terms = [(shift, "")] if shift else []
-        for name, weight, centre in zip(function.names, function.raw_weights.tolist(), function.centres.tolist(), strict=True):
+        for variable, weight, centre in zip(variables, function.raw_weights.tolist(), function.centres.tolist(), strict=True):
             if weight:
-                variable = self.variable(name)
                 terms.append((weight, f" * ({variable} {self.signed(-centre)})" if centre else f" * {variable}"))
         if not terms:
             return self.number(0.0)
         (first, text), *others = terms
         return self.number(first) + text + "".join(f" {self.signed(number)}{text}" for number, text in others)
 
-    def trees(self, function, shift):
-        """Return the formula of a `Forest` or of `GradeForests`."""
+    def trees(self, function, variables, shift):
         if isinstance(function, Forest):
-            formula = self.forest(function)
+            formula = self.forest(function, variables)
         else:
-            formula = self.expected_grade([self.forest(forest) for forest in function.forests], function)
+            formula = self.expected_grade([self.forest(forest, variables) for forest in function.forests], function)
         return f"{self.number(shift)} + {formula}" if shift else formula
 
-    def forest(self, forest):
-        variables = [self.variable(name) for name in forest.names]
+    def forest(self, forest, variables):
         trees = [self.tree(tree, variables) for tree in forest.trees]
         constant = [self.number(forest.constant)] if forest.constant or not trees else []
         return " + ".join(constant + trees)
@@ -232,12 +253,15 @@ class _Vespa(_Language):
     def variable(self, name):
         if _IDENTIFIER.fullmatch(name):
             return f"attribute({name})"
-        if _RANK_FEATURE.fullmatch(name):
+        if _RANK_FEATURE.fullmatch(name) and not _VESPA_FUNCTION.fullmatch(name.partition("(")[0]):
             return name
         raise ValueError(
             f"feature {name!r} cannot be a field or a rank feature of Vespa; pass feature_names= with names such as 'age', "
             "'bm25(title)' or 'query(age)'."
         )
+
+    def key(self, variable):
+        return "".join(variable.split())
 
     def choice(self, variable, threshold, yes, no):
         return f"if ({variable} <= {threshold}, {yes}, {no})"
@@ -246,13 +270,25 @@ class _Vespa(_Language):
 class _SQL(_Language):
     exp = "EXP"
 
+    def __init__(self, table=""):
+        self.table = table
+
     def number(self, value):
         # With an exponent, a literal is a DOUBLE in standard SQL; without one, it is a DECIMAL.
         text = repr(value).upper()
         return text if "E" in text else f"{text}E0"
 
     def variable(self, name):
-        return _quoted(name)
+        return self.table + _quoted(name)
+
+    def key(self, variable):
+        return variable.lower()
+
+    def trees(self, function, variables, shift):
+        # A comparison with NULL is not true, so that a document without a value would go to the right.
+        known = " AND ".join(f"{variables[column]} IS NOT NULL" for column in function.used)
+        formula = super().trees(function, variables, shift)
+        return f"CASE WHEN {known} THEN {formula} END" if known else formula
 
     def choice(self, variable, threshold, yes, no):
         return f"CASE WHEN {variable} <= {threshold} THEN {yes} ELSE {no} END"
@@ -269,8 +305,8 @@ class _Painless(_Language):
     def variable(self, name):
         return f"doc[{_in_quotes(name)}].value"
 
-    def trees(self, function, shift):
-        formula = super().trees(function, shift)
+    def trees(self, function, variables, shift):
+        formula = super().trees(function, variables, shift)
         return "\n".join([*self.functions, *self.loads.values(), f"return {formula};"])
 
     def tree(self, tree, variables):
@@ -298,5 +334,11 @@ def _quoted(name):
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LUCENE_VARIABLE = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*(\.[A-Za-z_$][A-Za-z0-9_$]*)*")
-_RANK_FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\([A-Za-z0-9_.,\s]*\))?(\.[A-Za-z_][A-Za-z0-9_.]*)?")
+_WORD = "[A-Za-z0-9_.]+"
+_RANK_FEATURE = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*(\( *({_WORD}( *, *{_WORD})*)? *\))?(\.[A-Za-z_][A-Za-z0-9_.]*)?")
+# What Vespa reads as a function of its expressions, not as a rank feature.
+_VESPA_FUNCTION = re.compile(
+    "abs|acos|asin|atan2?|avg|bit|ceil|cosh?|count|elu|erf|exp|fabs|floor|fmod|hamming|if|isNan|ldexp|log(10)?|max|median|min|pow|"
+    "prod|relu|round|sigmoid|sign|sinh?|sqrt|square|sum|tanh?"
+)
 _DIALECTS = {"lucene": _Language, "vespa": _Vespa, "sql": _SQL, "painless": _Painless}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
 
+# Characters that databases, or files in UTF-8, cannot hold: NUL and halves of surrogate pairs.
+_NOT_STORED = re.compile("[\x00\ud800-\udfff]")
 # Rounding errors above this fraction of the spread of the scores cause a warning.
 _LEAST_OFFSET = 1e-4
 
@@ -55,6 +58,17 @@ class LinearFunction:
     def is_normalised(self):
         """Whether each feature is changed before it is weighted, (n_features,) of bool."""
         return (self.centres != 0.0) | (self.spreads != 1.0)
+
+    def check_finite(self):
+        """Raise if a weight divided by its spread is not a finite number."""
+        with np.errstate(over="ignore"):
+            wrong = ~np.isfinite(self.raw_weights)
+        if wrong.any():
+            place = int(np.argmax(wrong))
+            raise ValueError(
+                f"feature {self.names[place]!r} has weight {self.weights[place]:g} and spread {self.spreads[place]:g}; the "
+                "quotient is not a finite number. Scale or drop the feature, and train again."
+            )
 
     def contributions(self, X):
         """Return the contribution of each feature to the score of each row of a dense matrix, (n_docs, n_features)."""
@@ -153,14 +167,46 @@ def linear_function(model, scaler=None, feature_names=None):
     else:
         centres, spreads, kind = _normaliser(scaler, weights.shape[0])
     centres, spreads = (np.full(weights.shape, values, dtype=np.float64) for values in (centres, spreads))
-    return LinearFunction(feature_names_of(model, scaler, feature_names), weights, centres, spreads, kind)
+    function = LinearFunction(feature_names_of(model, scaler, feature_names), weights, centres, spreads, kind)
+    function.check_finite()
+    return function
 
 
 def feature_names_of(model, scaler=None, feature_names=None):
     """Return the names of the features of a fitted model: the given ones, those seen in training, or f1, f2, ..."""
+    n_features = model.n_features_in_
     if feature_names is None:
-        feature_names = _known_names(scaler, model, model.n_features_in_)
-    return _checked_names(feature_names, model.n_features_in_)
+        for seen in (scaler, model):
+            if hasattr(seen, "feature_names_in_"):
+                return tuple(seen.feature_names_in_.tolist())
+        return tuple(f"f{number}" for number in range(1, n_features + 1))
+    if isinstance(feature_names, str) or not hasattr(feature_names, "__iter__"):
+        raise ValueError(f"feature_names={feature_names!r} is not valid: expected a list of {n_features} texts.")
+    names = tuple(feature_names)
+    if len(names) != n_features:
+        raise ValueError(f"feature_names has {len(names)} entries; the model has {n_features} features.")
+    return check_names(names)
+
+
+def check_names(names):
+    """Return names of features as a tuple of str; raise unless engines can store them and tell them apart."""
+    names = tuple(str(check_text(f"feature_names[{place}]", name)) for place, name in enumerate(names))
+    check_distinct(names, names)
+    return names
+
+
+def check_distinct(names, keys):
+    """Raise if two features have the same key, by which an engine identifies them."""
+    known = {}
+    for place, (name, key) in enumerate(zip(names, keys, strict=True)):
+        other = known.setdefault(key, place)
+        if other != place:
+            twice = (
+                f"{name!r} twice"
+                if names[other] == name
+                else f"{names[other]!r} and {name!r}, which are one name to the engine"
+            )
+            raise ValueError(f"feature_names has {twice}; engines identify features by name.")
 
 
 def warn_of_negative_scores(engine):
@@ -193,9 +239,11 @@ def split_pipeline(model, scaler=None):
 
 
 def check_text(name, value):
-    """Raise unless `value` is a text that is not blank."""
+    """Raise unless `value` is a text that is not blank, and that engines can store."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{name}={value!r} is not valid: expected a text that is not empty.")
+    if found := _NOT_STORED.search(value):
+        raise ValueError(f"{name}={value!r} is not valid: engines cannot store the character {found[0]!r}.")
     return value
 
 
@@ -246,22 +294,3 @@ def _check_scaler(scaler, n_features):
         raise ValueError(f"the scaler has {scaler.n_features_in_} features, the model {n_features}.")
     if getattr(scaler, "clip", False):
         raise ValueError("the scaler is a MinMaxScaler with clip=True, which is not linear; fit one with clip=False.")
-
-
-def _known_names(scaler, model, n_features):
-    for seen in (scaler, model):
-        if hasattr(seen, "feature_names_in_"):
-            return seen.feature_names_in_.tolist()
-    return [f"f{number}" for number in range(1, n_features + 1)]
-
-
-def _checked_names(names, n_features):
-    if isinstance(names, str) or not hasattr(names, "__iter__"):
-        raise ValueError(f"feature_names={names!r} is not valid: expected a list of {n_features} texts.")
-    names = [check_text(f"feature_names[{place}]", name) for place, name in enumerate(names)]
-    if len(names) != n_features:
-        raise ValueError(f"feature_names has {len(names)} entries; the model has {n_features} features.")
-    twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
-    if twice:
-        raise ValueError(f"feature_names has {twice[0]!r} twice; engines identify features by name.")
-    return tuple(map(str, names))

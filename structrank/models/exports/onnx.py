@@ -10,8 +10,8 @@ import numpy as np
 import structrank
 from structrank._support import checks
 from structrank._support.files import replace_file
-from structrank.models.exports.linear import last_step, linear_function
-from structrank.models.exports.trees import Forest, forest_of, has_trees
+from structrank.models.exports.linear import LinearFunction, last_step
+from structrank.models.exports.trees import Forest, function_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,19 +55,18 @@ def to_onnx(
     True
     """
     checks.check_choice("dtype", dtype, ("float64", "float32"))
-    trees = has_trees(model)
-    function = (forest_of if trees else linear_function)(model, scaler, feature_names)
+    function = function_of(model, scaler, feature_names)
     try:
         import onnx
     except ImportError as error:
         raise ImportError("to_onnx needs onnx: pip install structrank[onnx]") from error
     graph = _Graph(onnx, np.dtype(dtype))
-    if trees:
-        output_type = np.dtype(np.float32)
-        graph.add_trees(function)
-    else:
+    if isinstance(function, LinearFunction):
         output_type = graph.dtype
         graph.add_linear(function)
+    else:
+        output_type = np.dtype(np.float32)
+        graph.add_trees(function)
     content = graph.finish(len(function.names), output_type)
     metadata = {
         "feature_names": json.dumps(list(function.names)),

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from structrank.models.exports.linear import check_text, linear_function
-from structrank.models.exports.trees import forest_of, has_trees
+from structrank.models.exports.linear import LinearFunction, check_text
+from structrank.models.exports.trees import function_of
 
 _SLACK = np.float32(1e-6)  # which Solr adds to thresholds
 
@@ -59,8 +59,9 @@ def to_solr(
     """
     check_text("name", name)
     check_text("store", store)
-    if has_trees(model):
-        forest = forest_of(model, scaler, feature_names).sum_of_trees("Solr").for_engine("Solr", shift)
+    function = function_of(model, scaler, feature_names)
+    if not isinstance(function, LinearFunction):
+        forest = function.sum_of_trees("Solr").for_engine("Solr", shift)
         roots = [_root(tree, forest.names) for tree in forest.trees]
         if forest.constant:
             roots.append({"value": repr(forest.constant)})
@@ -71,7 +72,7 @@ def to_solr(
             "features": [{"name": feature} for feature in forest.names],
             "params": {"trees": [{"weight": "1", "root": root} for root in roots]},
         }
-    function = linear_function(model, scaler, feature_names).for_engine("Solr", shift)
+    function = function.for_engine("Solr", shift)
     return {
         "class": "org.apache.solr.ltr.model.LinearModel",
         "name": name,

@@ -11,9 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
 from structrank.models.exports.linear import (
+    check_names,
     column_scaling,
     feature_names_of,
     last_step,
+    linear_function,
     split_pipeline,
     warn_of_negative_scores,
 )
@@ -104,6 +106,11 @@ class Forest:
     trees: tuple
     constant: float
 
+    @property
+    def used(self):
+        """Columns that the trees compare, sorted."""
+        return sorted({column for tree in self.trees for column in tree.features[~tree.is_leaf].tolist()})
+
     def predict(self, X):
         """Return the score of each row of a dense matrix, in 64 bits."""
         return sum((tree.predict(X) for tree in self.trees), start=np.full(X.shape[0], self.constant))
@@ -173,6 +180,11 @@ class GradeForests:
         """Names of the features."""
         return self.forests[0].names
 
+    @property
+    def used(self):
+        """Columns that the trees compare, sorted."""
+        return sorted({column for forest in self.forests for column in forest.used})
+
     def predict(self, X):
         """Return the expected grade of each row of a dense matrix."""
         outputs = np.stack([forest.predict(X) for forest in self.forests], axis=1)
@@ -206,6 +218,13 @@ def has_trees(model):
     """
     last = last_step(model)
     return hasattr(last, "trees_") or hasattr(last, "model_text_")
+
+
+def function_of(model, scaler=None, feature_names=None):
+    """Return what a fitted model computes, a `Forest`, `GradeForests` or `LinearFunction` of features with checked names."""
+    function = (forest_of if has_trees(model) else linear_function)(model, scaler, feature_names)
+    check_names(function.names)
+    return function
 
 
 def forest_of(model, scaler=None, feature_names=None):

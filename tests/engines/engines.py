@@ -232,15 +232,16 @@ def _booster(name, class_name, write, read):
 def _ranked(case, frame):
     """Return scores in the order of the documents, after a check of the ranks that the database computed."""
     frame = frame.sort_values("id")
-    best = frame.groupby("qid")["score"].rank(method="min", ascending=False)
-    return frame["score"].to_numpy() if (best == frame["rank"]).all() else "the ranks do not follow from the scores"
+    scores, ranks = frame.iloc[:, -2], frame.iloc[:, -1]  # the table has a score of its own
+    best = scores.groupby(frame["qid"]).rank(method="min", ascending=False)
+    return scores.to_numpy() if (best == ranks).all() else "the ranks do not follow from the scores"
 
 
 def _table(suite):
     frame = suite.documents.copy()
     frame.insert(0, "qid", suite.qid)
     frame.insert(0, "id", np.arange(len(frame)))
-    return frame
+    return frame.assign(Score=0)
 
 
 def sqlite(suite):
@@ -292,7 +293,7 @@ def postgresql(suite):
         query = functools.partial(run, "psql", "-h", home, "-d", "postgres", "-v", "ON_ERROR_STOP=1", "--csv", "-q")
         columns = ", ".join('"' + name.replace('"', '""') + '" DOUBLE PRECISION' for name in suite.documents.columns)
         text = _table(suite).to_csv(index=False)
-        query("-c", f'CREATE TABLE "my documents" (id INTEGER, qid INTEGER, {columns})')
+        query("-c", f'CREATE TABLE "my documents" (id INTEGER, qid INTEGER, {columns}, "Score" INTEGER)')
         query("-c", r'\copy "my documents" FROM STDIN WITH (FORMAT csv, HEADER)', input=text)
         version = run("postgres", "--version").split()[2]
         for number, case in enumerate(suite.cases):

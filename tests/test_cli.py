@@ -12,6 +12,7 @@ import threading
 
 import ir_measures
 import numpy as np
+import pandas as pd
 import pytest
 from ir_measures import AP, RR, P, nDCG
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -522,6 +523,25 @@ def test_a_query_is_explained_by_contributions_that_add_up_to_its_scores(result,
         "query 40 has no document 'none' (--pair); it has D"
         in run(f"explain map.structrank test.txt --query 40 --pair {best} none")[2]
     )
+
+
+def test_features_may_be_called_as_columns_of_an_explanation(result, tmp_path):
+    names = ["score", "rank", "document", "b"]
+    frame = pd.DataFrame([[1.0, 2.0, 3.0, 4.0], [2.0, 1.0, 4.0, 5.0]], columns=names)
+    model = StructRankSVM("auc").fit(frame, [0, 1], qid=[7, 7])
+    model.save(tmp_path / "m")
+    frame.assign(label=[0, 1], qid=7, id=["contribution", "feature"]).to_csv(tmp_path / "d.csv", index=False)
+    command = f"explain {tmp_path}/m {tmp_path}/d.csv --label label --qid qid --docid id --query 7"
+    found = model.explain(frame)
+    first = result(command)[0]
+    assert first["score"] == pytest.approx(found.scores.max())
+    shown = [first[name] for name in ("feature score", "feature rank", "feature document", "b")]
+    assert shown == pytest.approx(found.contributions[1].tolist())
+    pair = {row["feature"]: row for row in result(f"{command} --pair feature contribution")}
+    for place, name in enumerate(names):
+        values = [pair[name][key] for key in ("document feature", "document contribution", "contribution")]
+        expected = [*found.values[::-1, place], found.contributions[1, place] - found.contributions[0, place]]
+        assert values == pytest.approx(expected)
 
 
 def test_options_of_the_reader_are_passed_on_and_named_in_errors(result, run, tmp_path):

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import structrank
-from structrank import StructRankSVM, StructRankWarning, cli, compare, datasets, metrics
+from structrank import StructRankSVM, StructRankWarning, cli, compare, metrics
 from structrank._support.files import replace_file
 from structrank.training import checkpoint, risk
 
@@ -558,46 +558,6 @@ print(os.environ["NUMBA_CACHE_DIR"])
     environment["HOME"] = str(read_only_package)
     cache = run(code, read_only_package, before=restricted, env=environment, cwd=tmp_path)
     assert not os.path.exists(cache.strip())
-
-
-# ---- Text from outside on the terminal and in spreadsheets
-
-
-def test_control_characters_are_shown_as_escapes(capsys):
-    from structrank._support.progress import ProgressLine
-    from structrank.cli.output import print_lines, say
-
-    evil = "a\x1b]0;title\x07\u202eb\x9bc"
-    say("structrank", evil)
-    print_lines([("note", evil)])
-    line = ProgressLine()
-    line.finish(evil)
-    out, err = capsys.readouterr()
-    for text in (out, err):
-        assert "a\\x1b]0;title\\x07\\u202eb\\x9bc" in text
-        assert not set(text) & {"\x1b", "\x07", "\u202e", "\x9b"}
-
-
-def test_results_are_escaped_on_a_terminal_alone(monkeypatch):
-    from structrank.cli.output import printable_results
-
-    for is_terminal, expected in ((True, "\\x1b[2J\n\\x1b[2J"), (False, "\x1b[2J\n\x1b[2J")):
-        stream = io.StringIO()
-        stream.isatty = lambda is_terminal=is_terminal: is_terminal
-        monkeypatch.setattr(sys, "stdout", stream)
-        with printable_results():
-            print("\x1b[2J")
-            sys.stdout.writelines(["\x1b[2J"])
-        assert stream.getvalue() == expected
-
-
-def test_texts_in_csv_do_not_start_formulas():
-    fold = datasets.make_ranking(n_queries=8, n_docs=5, n_features=2, random_state=0)
-    table = compare({"=d": [fold]}, trainers={"+cmd": StructRankSVM("auc"), "map": StructRankSVM("map")}, Cs=[0.1])
-    lines = table.to_csv().splitlines()
-    assert lines[0].startswith("trained on,'=d ")
-    assert lines[1].startswith("'+cmd,")
-    assert float(lines[1].split(",")[1]) == table.to_frame().iloc[0, 0]
 
 
 # ---- Numbers and files

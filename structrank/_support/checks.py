@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse
 
 from structrank._support.discounts import DISCOUNTS, GAINS
+from structrank._support.text import printable
 
 # Range of nonzero query weights: sums and shares of weights neither overflow nor underflow.
 _WEIGHTS = 1e-100, 1e100
@@ -21,6 +22,9 @@ _MOST_THREADS = 1024  # more than any machine runs well, and few enough that Ope
 
 class StructRankWarning(UserWarning):
     """Something the user should know about a result that is not an error."""
+
+    def __str__(self):
+        return printable(super().__str__())  # names and paths come from files
 
 
 def show(value):

@@ -6,6 +6,8 @@ import itertools
 
 import numpy as np
 
+from structrank._support.text import printable
+
 # Okabe and Ito's colours without the yellow, which is faint on white: distinguishable with any kind of colour vision. Markers
 # and dashes repeat the distinction; with more lines than colours only the dashes differ.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -51,7 +53,7 @@ class Display:
 
 def plain(name):
     """Escape a name for figures: a dollar does not start mathematics, and legends show names with a leading underscore."""
-    text = str(name).replace("$", r"\$")
+    text = printable(str(name)).replace("$", r"\$")
     return f"\u200b{text}" if text.startswith("_") else text  # zero-width space
 
 

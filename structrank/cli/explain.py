@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from structrank._support.text import printable, printable_output
 from structrank.cli.input import check_exists, load_ranker, model_first, read_data
 from structrank.cli.options import COUNT, add_command
 from structrank.cli.output import print_json
@@ -59,8 +60,10 @@ def run(arguments, report):
     if arguments.pair is None:
         frame = explanation.to_frame()
         frame.index = [names[row] for row in frame.index]
-        leading = explanation.largest(arguments.top)
-        _show(arguments, frame[["rank", "score", *leading]].rename_axis("document"))
+        leading = [2 + explanation.names.index(name) for name in explanation.largest(arguments.top)]
+        # A feature may be called as one of the other columns.
+        frame.columns = ["rank", "score", *(_apart("feature", name, "document", "rank", "score") for name in explanation.names)]
+        _show(arguments, frame.iloc[:, [0, 1, *leading]].rename_axis("document"))
         others = len(explanation.names) - len(leading)
         if others > 0:
             report(f"note: {others} more features; --top {len(explanation.names)} shows all")
@@ -74,11 +77,17 @@ def run(arguments, report):
     if not arguments.json:
         print(f"{arguments.pair[0]} is {relation} {arguments.pair[1]} by {abs(pair.difference):.6g}")
     frame = pair.to_frame().head(arguments.top)
-    _show(arguments, frame.rename(columns=dict(zip(("above", "below"), arguments.pair, strict=True))))
+    documents = [_apart("document", name, "feature", "contribution") for name in arguments.pair]
+    _show(arguments, frame.rename(columns=dict(zip(("above", "below"), documents, strict=True))))
+
+
+def _apart(kind, name, *columns):
+    return f"{kind} {name}" if name in columns else name
 
 
 def _show(arguments, frame):
     if arguments.json:
         print_json(frame.reset_index().to_dict("records"))
     else:
-        print(frame.reset_index().to_string(index=False, float_format="{:.6g}".format))
+        frame = frame.reset_index().rename(columns=printable)
+        print(printable_output(frame.to_string(index=False, float_format="{:.6g}".format)))

@@ -11,7 +11,7 @@ import sys
 import textwrap
 import warnings
 
-from structrank._support.text import printable
+from structrank._support.text import printable, printable_output
 
 
 def say(who, text):
@@ -52,10 +52,10 @@ class _Printable:
         return getattr(self._stream, name)
 
     def write(self, text):
-        return self._stream.write(printable(text))
+        return self._stream.write(printable_output(text))
 
     def writelines(self, lines):
-        self._stream.writelines(map(printable, lines))
+        self._stream.writelines(map(printable_output, lines))
 
 
 def printable_results():
@@ -121,4 +121,4 @@ def print_lines(lines):
     """Print pairs of a name and a value, one per line, long values wrapped."""
     wrapper = textwrap.TextWrapper(110, subsequent_indent=" " * 14, break_on_hyphens=False, break_long_words=False)
     for name, value in lines:
-        print(printable(wrapper.fill(f"{name:<14}{value}")))
+        print(printable_output(wrapper.fill(f"{name:<14}{value}")))

@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass, fields
 
 from structrank._support import checks
+from structrank._support.text import printable
 
 MALFORMED = ("skip", "error")
 MAX_EXAMPLES = 5  # malformed entries that a report quotes
@@ -78,7 +79,7 @@ class LogReport:
         counts = [_count(number, what) + rest for number, what, rest in skipped if number]
         if counts:
             lines.append(f"skipped: {', '.join(counts)}")
-        return "\n".join([*lines, *self.examples])
+        return "\n".join([*lines, *map(printable, self.examples)])
 
     def warn(self):
         """Warn about malformed entries and about clicks without a query line."""

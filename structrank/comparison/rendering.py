@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html as escaping
 import re
 import textwrap
 
-from structrank._support.text import as_csv_text
+from structrank._support.text import as_csv_text, as_html, printable
 from structrank.comparison.significance import SIGNIFICANT
 
 _WIDTH = 100
@@ -62,10 +61,7 @@ def latex(table):
     rules = " ".join(rf"\cmidrule(lr){{{end - width + 1}-{end}}}" for end in ends)
     if table.n_above < len(body):
         body.insert(table.n_above, r"\midrule")
-    lines = [
-        f"% {' '.join(line.split())}"
-        for line in [*legend(table, "bold:", "underlined:", "^{<}:", "^{v}:"), *short_notes(table)]
-    ]
+    lines = [f"% {line}" for line in [*legend(table, "bold:", "underlined:", "^{<}:", "^{v}:"), *short_notes(table)]]
     lines += [rf"\begin{{tabular}}{{l{'r' * width * len(table.datasets)}}}", r"\toprule", titles, rules, heads]
     lines += [r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""]
     return "\n".join(lines)
@@ -73,23 +69,23 @@ def latex(table):
 
 def html(table):
     """Return an HTML table with its legend and notes."""
-    escape, width = escaping.escape, len(table.measures)
-    titles = "".join(f'<th colspan="{width}">{escape(_title(table, dataset))}</th>' for dataset in table.datasets)
-    heads = "".join(f"<th>{escape(measure)}</th>" for _, measure in table.columns)
+    width = len(table.measures)
+    titles = "".join(f'<th colspan="{width}">{as_html(_title(table, dataset))}</th>' for dataset in table.datasets)
+    heads = "".join(f"<th>{as_html(measure)}</th>" for _, measure in table.columns)
     lines = [
         '<div class="structrank-table">',
         '<table style="border-collapse: collapse">',
-        f"<caption>{escape(_CAPTION)}</caption>",
+        f"<caption>{as_html(_CAPTION)}</caption>",
     ]
     lines += [f"<thead><tr><th></th>{titles}</tr>", f"<tr><th>trained on</th>{heads}</tr></thead>", "<tbody>"]
     rule = ' style="border-top: 2px solid"'
-    for number, (name, texts) in enumerate(_rows(table, "<b>%s</b>", "<u>%s</u>", "%s<sup>%s</sup>", escape)):
+    for number, (name, texts) in enumerate(_rows(table, "<b>%s</b>", "<u>%s</u>", "%s<sup>%s</sup>", as_html)):
         style = rule if number == table.n_above else ""
-        lines.append(f"<tr{style}><th>{escape(name)}</th>{''.join(f'<td>{text}</td>' for text in texts)}</tr>")
+        lines.append(f"<tr{style}><th>{as_html(name)}</th>{''.join(f'<td>{text}</td>' for text in texts)}</tr>")
     lines += ["</tbody>", "</table>"]
     for heading, items in (("", legend(table, "bold:", "underlined:", "<:", "v:")), ("Notes on training", short_notes(table))):
         if items:
-            items = "".join(f"<li>{escape(item)}</li>" for item in items)
+            items = "".join(f"<li>{as_html(item)}</li>" for item in items)
             lines.append(f"<p>{heading}</p><ul>{items}</ul>" if heading else f"<ul>{items}</ul>")
     return "\n".join([*lines, "</div>", ""])
 
@@ -121,7 +117,7 @@ def explanations(table):
         if count
     ]
     settings = table.settings or {}
-    return [
+    lines = [
         *(["Rows below the rule are not in the KDD 2008 paper"] if table.n_above < len(table.trainers) else []),
         f"Measures: {'; '.join(measures)}",
         *settings.get("preparation", ()),
@@ -129,6 +125,7 @@ def explanations(table):
         f"Undefined test queries, excluded from the means: {'; '.join(missing) or 'none'}",
         *(f"Identical rankings on {dataset}: {' = '.join(names)}" for dataset, names in table.identical),
     ]
+    return list(map(printable, lines))
 
 
 def short_notes(table):
@@ -148,7 +145,7 @@ def short_notes(table):
             for dataset, count in places.items()
         ]
         content = sentences.pop() if len(sentences) == 1 else f"{start}."
-        notes.append(f"{trainer} on {', '.join(where)}: {content}")
+        notes.append(printable(f"{trainer} on {', '.join(where)}: {' '.join(content.split())}"))
     return notes
 
 
@@ -170,18 +167,20 @@ def _rows(table, best, second, signed, escape=str):
 
 def _title(table, dataset):
     n_queries = table.n_queries[dataset]
-    return f"{dataset} ({n_queries} test {'query' if n_queries == 1 else 'queries'})"
+    return f"{printable(dataset)} ({n_queries} test {'query' if n_queries == 1 else 'queries'})"
 
 
 def _blocks(table):
     noted = {trainer for trainer, _, _ in table.notes}
     rows = list(_rows(table, "%s **", "%s *", "%s %s"))
-    heads = _padded(["", "trained on", *(f"{name} !" if name in noted else name for name in table.trainers)])
+    heads = _padded(
+        ["", "trained on", *(f"{printable(name)} !" if name in noted else printable(name) for name in table.trainers)]
+    )
     blocks = []
     for number, dataset in enumerate(table.datasets):
         places = range(number * len(table.measures), (number + 1) * len(table.measures))
         columns = [
-            _padded([name, *(texts[place] for _, texts in rows)], at_least=8)
+            _padded([printable(name), *(texts[place] for _, texts in rows)], at_least=8)
             for name, place in zip(table.measures, places, strict=True)
         ]
         lines = _padded([_title(table, dataset), *map("  ".join, zip(*columns, strict=True))])
@@ -201,4 +200,4 @@ def _padded(texts, at_least=0):
 
 
 def _latex(text):
-    return "".join(_LATEX.get(letter, letter) for letter in text)
+    return "".join(_LATEX.get(letter, letter) for letter in printable(text))

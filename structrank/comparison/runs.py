@@ -80,7 +80,7 @@ def write_run(path: Pathlike, data: Any, scores: ArrayLike, tag: str = "structra
     7 Q0 a 2 0.25 structrank
     array([0.25, 0.5 ])
     """
-    if not isinstance(tag, str) or tag.split() != [tag]:
+    if not isinstance(tag, str) or not _are_words([tag]):
         raise ValueError(f"tag={tag!r} is not valid: expected a text without blanks.")
     lines = run_lines(query_names(data), document_names(data)[0], scores, tag)
     replace_file(path, "".join(lines).encode(), "the run")
@@ -221,8 +221,9 @@ def document_names(data: Any) -> tuple[list[str], bool]:
 
 
 def _are_words(names):
-    """Return whether no name is empty or has blanks."""
-    return "\n".join(names).split() == names
+    """Return whether files can hold the names: none is empty, has blanks or halves of surrogate pairs."""
+    text = "\n".join(names)
+    return text.split() == names and not re.search("[\ud800-\udfff]", text)
 
 
 def count_ties(qid: ArrayLike, scores: ArrayLike) -> int:

@@ -11,6 +11,7 @@ import scipy.sparse
 
 from structrank._support import checks
 from structrank._support.plotting import COLOURS, Display, plain
+from structrank._support.text import printable
 from structrank.models.exports.linear import linear_function, split_pipeline
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class Explanation:
         return [self.names[place] for place in self._by_importance()[:n_features]]
 
     def __repr__(self):
-        leading = ", ".join(self.largest(3))
+        leading = ", ".join(map(printable, self.largest(3)))
         n_docs, n_features = self.values.shape
         return f"Explanation({n_docs} documents, {n_features} features; largest differences by {leading})"
 
@@ -214,7 +215,7 @@ class PairExplanation:
     def __repr__(self):
         added = self.contributions
         leading = [place for place in self._by_importance()[:5] if added[place] != 0.0]
-        parts = ", ".join(f"{self.names[place]} {added[place]:+.3g}" for place in leading) or "no feature differs"
+        parts = ", ".join(f"{printable(self.names[place])} {added[place]:+.3g}" for place in leading) or "no feature differs"
         others = int(np.count_nonzero(added)) - len(leading)
         rest = f", and {others} more" if others else ""
         if self.difference == 0:

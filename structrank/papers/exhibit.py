@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from structrank._support.text import printable_output
 from structrank.datasets import load_letor_folds
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Result:
         tables = [
             f"{heading}:\n{frame.to_string(formatters=number_formats(frame))}" for heading, frame in self.excerpts().items()
         ]
-        return "\n".join([*title, *words, *("\n" + table for table in tables)])
+        return printable_output("\n".join([*title, *words, *("\n" + table for table in tables)]))
 
 
 @dataclass(eq=False)

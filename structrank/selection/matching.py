@@ -33,6 +33,7 @@ from structrank import metrics
 from structrank._support import checks, compile_time
 from structrank._support.content import describe
 from structrank._support.progress import ProgressLine
+from structrank._support.text import printable
 from structrank.comparison.significance import paired_randomisation_test, standard_error_ratio
 from structrank.datasets.containers import Dataset
 from structrank.models.ranker import Ranker
@@ -119,9 +120,10 @@ class Selection:
         where = "with inner folds of the training queries" if self.inner_folds else "validation queries"
         frame = self.to_frame()
         frame["vacuous"] = np.where(frame["vacuous"], "yes", "")
+        frame.index = frame.index.map(printable)
         shown = frame.to_string(formatters={"C": "{:g}".format, "seconds": "{:.1f}".format}, float_format="{:.4f}".format)
         by = f"for {self.measure} by {self.judge}" if self.judge else f"by {self.measure}"
-        return f"Chosen {by} on {self.n_queries} queries ({where}).\n\n{shown}\n\n{self.reason}"
+        return f"Chosen {by} on {self.n_queries} queries ({where}).\n\n{shown}\n\n{printable(self.reason)}"
 
     @property
     def reason(self):

@@ -544,3 +544,72 @@ def test_descriptions_distinguish_functions_by_content():
     for first, same, other in pairs:
         assert describe(first) == describe(same) != describe(other)
     assert describe(numba.njit(power_of)) == describe(power_of)
+
+
+MADE = clicks.ClickLog.from_sessions(datasets.make_clicks(n_queries=30, n_urls=80, n_topics=4, n_sessions=300, random_state=0))
+FACTORS = clicks.CollaborativeRanker(factors=3, max_iter=4)
+LOSSES = {  # what is trained, with the checkpoints in a folder, and returned as weights
+    "svm": lambda fold, folder: fit({"criterion": "map", "C": 10.0}, fold.train, checkpoint=folder)[0].coef_,
+    "ramp": lambda fold, folder: fit({"criterion": "mrr", "bound": "ramp"}, fold.train, checkpoint=folder)[0].coef_,
+    "path": lambda fold, folder: fit_path({"criterion": "map", "tol": 0.1}, fold.train, checkpoint=folder)[-1].coef_,
+    "train_for": lambda fold, folder: train_for("map", fold.train, Cs=[1.0], checkpoint=folder).coef_,
+    "factors": lambda fold, folder: clone(FACTORS).fit(clicks.preference_pairs(MADE), checkpoint=folder).query_factors_,
+    "hybrid": lambda fold, folder: clicks.HybridRanker(FACTORS, folds=3).fit(MADE, checkpoint=folder).theta_,
+    **{
+        name: lambda fold, folder, name=name: fit_loop(LOOPS[name], checkpoint=folder).predict(GRADED.test.X)
+        for name in ("RankNet", "SPSA", "LambdaMART", "McRank", "StructRankTrees")
+    },
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_folder_that_is_lost_in_mid_run_costs_one_warning(fold, name, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+    folder, save = tmp_path / "run", checkpoint.files.save_values
+
+    def lost(*arguments):
+        if folder.is_dir():
+            save(*arguments)
+            folder.rename(tmp_path / "lost")
+            folder.write_text("")  # a file in its place
+        save(*arguments)
+
+    expected = LOSSES[name](fold, None)
+    monkeypatch.setattr(checkpoint.files, "save_values", lost)
+    with pytest.warns(RuntimeWarning) as caught:
+        found = LOSSES[name](fold, folder)
+    assert folder.is_file()
+    assert np.array_equal(found, expected)
+    (text,) = [str(one.message) for one in caught if "heckpoint" in str(one.message)]
+    assert text.startswith(f"Checkpoints in {folder}")
+
+
+def test_what_was_not_written_is_written_at_the_next_occasion(train, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
+    n_tries, save = [], checkpoint.files.save_values
+
+    def full(*arguments):
+        n_tries.append(1)
+        if len(n_tries) < 4:
+            raise OSError(28, "No space left on device")
+        save(*arguments)
+
+    monkeypatch.setattr(checkpoint.files, "save_values", full)
+    with pytest.warns(RuntimeWarning, match="No space left on device"):
+        fit({"criterion": "map"}, train, checkpoint=tmp_path)
+    first = checkpoint.files.load_values("checkpoint", tmp_path / "training-convex-1.checkpoint")
+    assert len(first["content"]) == 4
+
+
+def test_cells_that_cannot_be_kept_cost_one_warning(fold, tmp_path, monkeypatch):
+    def lost(*arguments):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("structrank.comparison.cells.replace_file", lost)
+    arguments = {"made": experiment.Fold(fold.train, None, fold.test)}, ["MAP", "AUC"], "map", [1.0]
+    with pytest.warns(RuntimeWarning) as caught:
+        table = compare(*arguments, results=tmp_path)
+    assert [str(one.message) for one in caught] == [
+        f"Cells cannot be kept in {tmp_path}: Read-only file system. The comparison goes on without."
+    ]
+    assert table.to_frame().equals(compare(*arguments).to_frame())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from structrank.cli.descriptions import data_facts, kinds, model_facts, model_lines
 from structrank.cli.input import check_exists, check_not_read, check_writable, read_parts
 from structrank.cli.options import (
@@ -147,10 +145,13 @@ def run(arguments, report):
 
 def _train(model, train, validation, Cs, checkpoint):
     """Train and choose C; return the model, the score of each C, and whether training was interrupted."""
+    from structrank.training.checkpoint import CheckpointFolder
+
+    checkpoint = None if checkpoint is None else CheckpointFolder.create(checkpoint)
     if validation is None and len(Cs) > 1:
         scores = _score_on_inner_folds(model, train, Cs, checkpoint)
         best = max(scores, key=scores.get)
-        folder = None if checkpoint is None else os.path.join(checkpoint, "whole")
+        folder = None if checkpoint is None else checkpoint / "whole"
         (model,) = model.fit_path(train.X, train.y, qid=train.qid, Cs=[best], checkpoint=folder)
         return model, scores, model.stop_reason_ == "interrupted"
     models = model.fit_path(train.X, train.y, qid=train.qid, Cs=Cs, checkpoint=checkpoint)
@@ -163,13 +164,11 @@ def _train(model, train, validation, Cs, checkpoint):
 
 
 def _score_on_inner_folds(model, train, Cs, checkpoint):
-    from pathlib import Path
-
     from structrank.datasets import Fold
     from structrank.selection.choosing_c import Choice, score_Cs
 
     choice = Choice(tuple(Cs), select=None, random_state=0)
-    means, _ = score_Cs(model, Fold(train, None, None), choice, None if checkpoint is None else Path(checkpoint))
+    means, _ = score_Cs(model, Fold(train, None, None), choice, checkpoint)
     if means is None:
         raise ValueError("too few queries to choose C on inner folds; give one value of C, or --validation FILE.")
     return dict(zip(Cs, means.tolist(), strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import pathlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -21,7 +20,7 @@ from structrank.clicks.preferences import RULES, Preferences, preference_pairs
 from structrank.clicks.ranker import ClickRanker
 from structrank.clicks.stream import READERS, click_counts
 from structrank.clicks.walks import RandomWalkRanker
-from structrank.training.checkpoint import KeptState
+from structrank.training.checkpoint import CheckpointFolder, KeptState
 
 if TYPE_CHECKING:
     from structrank._support.typing import Path
@@ -164,7 +163,7 @@ class HybridRanker(ClickRanker):
             ends with the same model, bit for bit; see `structrank.training.checkpoint`.
         """
         self._check_parameters(log, pairs)
-        folder = None if checkpoint is None else pathlib.Path(checkpoint)
+        folder = None if checkpoint is None else CheckpointFolder.create(checkpoint)
         factors = CollaborativeRanker() if self.collaborative is None else clone(self.collaborative)
         walks = [RandomWalkRanker(*each) for each in _WALKS] if self.walk is None else [clone(self.walk)]
         walk, theta, curve = walks[-1], self.theta, []

@@ -19,6 +19,7 @@ from structrank._support import checks
 from structrank._support.content import add_content, describe
 from structrank._support.files import replace_file
 from structrank.models.ranker import Ranker
+from structrank.training.checkpoint import CheckpointFolder
 
 # Part of the key of stored cells; raised when the meaning of a cell changes.
 _CELL_FORMAT = 5
@@ -73,7 +74,7 @@ class _CellFile:
     @property
     def begun(self):
         """Folder for checkpoints of the cell while it is unfinished."""
-        return self.path.with_suffix("")
+        return CheckpointFolder(self.path.with_suffix(""))
 
     def load(self):
         """Return the cell, or None if the file is missing or damaged."""
@@ -106,7 +107,10 @@ def cell_files(tasks, folder):
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"results={str(folder)!r} is a file; expected a folder, or a new name for one.")
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"results={str(folder)!r} cannot be used as a folder: {error.strerror}.") from None
     folds = {id(task.fold): task.fold for task in tasks}
     digests = {number: _digest_fold(fold) for number, fold in folds.items()}
     files = []

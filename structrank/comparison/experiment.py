@@ -330,7 +330,7 @@ class _Task:
     choice: Choice
 
     def run(self, file):
-        """Train, predict, and store the cell in its file, if it has one."""
+        """Train, predict, and store the cell in its file, if it has one; return it, and the OSError if it was not stored."""
         from threadpoolctl import threadpool_limits
 
         try:
@@ -340,9 +340,12 @@ class _Task:
         except Exception as error:
             error.add_note(f"in compare: trainer {self.trainer.name!r}, data set {self.dataset!r}, fold {self.number + 1}")
             raise
-        if file is not None:
-            file.save(cell, model)
-        return cell
+        try:
+            if file is not None:
+                file.save(cell, model)
+        except OSError as error:
+            return cell, error
+        return cell, None
 
     def _takes_long(self):
         return checks.as_matrix(self.fold.train.X).size >= _LARGE
@@ -391,8 +394,13 @@ def _run_all(tasks, files, n_jobs, verbose):
     # Writable maps of large arrays: for arrays that are read-only, numba would compile everything anew.
     parallel = joblib.Parallel(n_jobs, mmap_mode="c", return_as="generator_unordered")
     run = functools.partial(joblib.delayed(_run_one), list(criteria.registered().values()))
-    for number, cell, compiling in parallel(run(number, tasks[number], files[number]) for number in missing):
+    warned = False
+    for number, cell, error, compiling in parallel(run(number, tasks[number], files[number]) for number in missing):
         cells[number] = cell
+        if error is not None and not warned:
+            text = f"Cells cannot be kept in {files[number].path.parent}: {error.strerror}. The comparison goes on without."
+            warnings.warn(text, RuntimeWarning, stacklevel=3)
+            warned = True
         if progress is not None:
             progress.advance(cell, compiling)
     if progress is not None:
@@ -404,7 +412,8 @@ def _run_one(registered, number, task, file):
     for pair in registered:  # perhaps this is another process
         criteria.register(*pair)
     before = compile_time.seconds()
-    return number, task.run(file), compile_time.seconds() - before
+    cell, error = task.run(file)
+    return number, cell, error, compile_time.seconds() - before
 
 
 class _Progress:

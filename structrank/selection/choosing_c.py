@@ -90,18 +90,18 @@ def train_best(trainer, fold, choice, begun=None):
 
 def score_Cs(trainer, fold, choice, begun=None):
     """Return the mean score of each C, None without a query that counts, and the models if there is a validation part."""
-    checkpoint = (lambda part: None) if begun is None else begun.joinpath
     relevant_from = getattr(trainer, "relevant_from", None)
     totals, n_measured, models = np.zeros(len(choice.Cs)), 0, None
     if fold.validation is not None:
-        models = fit_whole_path(trainer, fold.train, choice.Cs, checkpoint("path"))
+        models = fit_whole_path(trainer, fold.train, choice.Cs, None if begun is None else begun / "path")
         n_measured = max(choice.count(fold.validation, relevant_from), 1)
         totals = n_measured * np.array([choice.judge(model, fold.validation) for model in models])
     if len(choice.Cs) > 1 and n_measured < FEW_QUERIES:
         # One fold at a time, as each holds a copy of its rows.
         for number, (learn, check) in enumerate(inner_folds(fold.train, relevant_from, choice.random_state), 1):
             if count := choice.count(check, relevant_from):
-                inner = fit_whole_path(trainer, learn, choice.Cs, checkpoint(f"inner-fold{number}"))
+                kept = None if begun is None else begun / f"inner-fold{number}"
+                inner = fit_whole_path(trainer, learn, choice.Cs, kept)
                 totals = totals + count * np.array([choice.judge(model, check) for model in inner])
                 n_measured += count
     return totals / n_measured if n_measured else None, models

@@ -18,7 +18,6 @@ queries.
 from __future__ import annotations
 
 import functools
-import pathlib
 import shutil
 import time
 import warnings
@@ -41,7 +40,7 @@ from structrank.selection.candidates import GRADED, binary_candidates, graded_ca
 from structrank.selection.choosing_c import FEW_QUERIES, fit_whole_path, inner_folds, usable_queries
 from structrank.selection.polish import LineSearch, Polish, is_polishable
 from structrank.svm import StructRankSVM
-from structrank.training.checkpoint import KeptState
+from structrank.training.checkpoint import CheckpointFolder, KeptState
 from structrank.training.data import RankingData, score_rows
 from structrank.training.structured_loss import BINARISED
 
@@ -312,14 +311,15 @@ class _Places:
     """Where finished trials and checkpoints of the running one are kept; nothing is kept if `checkpoint` is None."""
 
     def __init__(self, checkpoint, splits, Cs, judge):
-        self._root, self._data = checkpoint, None
+        self._root = self._data = None
         if checkpoint is not None:
+            self._root = CheckpointFolder.create(checkpoint)
             parts = [(part.X, part.y, part.qid) for split in splits for part in split]
             self._data = {"the data": describe(parts), "Cs": Cs, "measure": judge}
 
     def folder(self, name):
         """Return a folder for checkpoints."""
-        return None if self._root is None else pathlib.Path(self._root, name)
+        return None if self._root is None else self._root / name
 
     def keep(self, number, trainer, attempt):
         """Return a kept trial, or try with ``attempt(folder)`` and keep the result."""

@@ -8,7 +8,8 @@ before has left, with the state of the random generator. So the last state is ke
 continues with the next round. The callback is not called again for the rounds before.
 
 Files are written at most every 20 seconds and at the end of training, have the format of model files, and are replaced
-atomically.
+atomically. A folder that cannot be created is an error, before training. If a file cannot be written later, for example because
+the disk is full, training goes on with a warning, and tries again at the next occasion.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import copy
 import hashlib
 import os
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +30,56 @@ from structrank.solvers import Plane
 
 _KIND = "checkpoint"
 _SECONDS = 20.0  # minimum time between two writes
+
+
+class CheckpointFolder(os.PathLike):
+    """A folder of checkpoints, which warns once, for all its subfolders together, if a file cannot be read or written.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Examples
+    --------
+    >>> os.fspath(CheckpointFolder("run") / "trial-1")
+    'run/trial-1'
+    """
+
+    def __init__(self, path):
+        self._path, self._problems = Path(path), []
+
+    @classmethod
+    def create(cls, checkpoint):
+        """Return the folder that a user named, created if missing; raise if it cannot be. A CheckpointFolder is unchanged."""
+        if isinstance(checkpoint, cls):
+            return checkpoint
+        try:
+            folder = cls(checkpoint)
+            folder._path.mkdir(parents=True, exist_ok=True)
+        except (TypeError, ValueError):  # no path, or one with a null byte
+            raise ValueError(f"checkpoint={checkpoint!r} is not valid: expected the name of a folder.") from None
+        except OSError as error:
+            raise ValueError(f"checkpoint={os.fspath(checkpoint)!r} cannot be used as a folder: {error.strerror}.") from None
+        return folder
+
+    def __truediv__(self, name):
+        inner = copy.copy(self)  # with the same list of problems
+        inner._path = self._path / name
+        return inner
+
+    def __fspath__(self):
+        return os.fspath(self._path)
+
+    def warn(self, error):
+        """Warn of the first OSError only."""
+        if not self._problems:
+            warnings.warn(
+                f"Checkpoints in {os.fspath(self)} cannot be read or written: {error.strerror or error}. Training goes on; if "
+                "it is killed, it cannot be resumed from there.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        self._problems.append(error)
 
 
 class Checkpoint:
@@ -47,13 +99,8 @@ class Checkpoint:
         texts = {key: _text(value) for key, value in parameters.items()}
         self._parameters = {"version of structrank": structrank.__version__, **texts}
         self._written = time.monotonic()
-        try:
-            self.path = Path(folder) / f"{name}.checkpoint"
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except TypeError:
-            raise ValueError(f"checkpoint={folder!r} is not valid: expected the name of a folder.") from None
-        except OSError as error:
-            raise ValueError(f"checkpoint={os.fspath(folder)!r} cannot be used as a folder: {error.strerror}.") from None
+        self._folder = CheckpointFolder.create(folder)
+        self.path = Path(self._folder) / f"{name}.checkpoint"
 
     def of(self, name):
         """Return the checkpoint of a part of this run, in the same folder."""
@@ -63,10 +110,13 @@ class Checkpoint:
 
     def load(self, facts):
         """Return the content that `save` has written, None without a file; raise if parameters or facts differ."""
-        if not self.path.exists():
-            return None
         try:
             values = files.load_values(_KIND, self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            self._folder.warn(error)
+            return None
         except ValueError as error:
             raise ValueError(f"the checkpoint cannot be read: {error} Delete it to train from the start.") from None
         kept, here = values.get("facts", {}), {**self._parameters, **facts}
@@ -79,10 +129,16 @@ class Checkpoint:
         return values["content"]
 
     def save(self, facts, content):
-        """Write a dict of values."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)  # another process may have finished and removed it
-        files.save_values(_KIND, {"facts": {**self._parameters, **facts}, "content": content}, self.path)
-        self._written = time.monotonic()
+        """Write a dict of values; return whether that succeeded, and warn if not, as training is worth more."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)  # another process may have finished and removed it
+            files.save_values(_KIND, {"facts": {**self._parameters, **facts}, "content": content}, self.path)
+        except OSError as error:
+            self._folder.warn(error)
+            return False
+        finally:
+            self._written = time.monotonic()
+        return True
 
     def is_due(self):
         """Return whether it is time to write."""
@@ -182,8 +238,7 @@ class KeptPasses:
 
     def write(self):
         """Write the passes that are not yet in a file."""
-        if self._fresh:
-            self._file.save(self._facts, self._fresh)
+        if self._fresh and self._file.save(self._facts, self._fresh):
             self._fresh = {}
             self._next_file()
 

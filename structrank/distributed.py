@@ -66,6 +66,7 @@ class DaskBackend:
         if self.client.status != "running":
             raise ValueError(f"client is {self.client.status}; expected one that is connected to a cluster.")
         checks.check_qid_is_no_feature(checks.column_names(X))
+        checks.check_column_names(checks.column_names(X))
         with _losses_named(self.client):
             _check_workers(self.client)
             return ClusterExecutor(self.client, self._sources(X, y, qid, sample_weight))

@@ -156,14 +156,13 @@ class Permutation:
                 cut = checks.check_cut("decay cut", int(text) if text.isdigit() else text)
             checks.check_choice("decay", decay, _DECAYS)
         elif not callable(decay):
-            try:
-                values = np.asarray(decay, dtype=np.float64)
-            except (TypeError, ValueError, OverflowError):
-                text = f"decay={decay!r} is not valid: expected a name, the values A(0), A(1), ..., or a function."
-                raise ValueError(text) from None
+            values = checks.as_array(decay, "decay")
             if values.ndim != 1 or values.size == 0:
-                raise ValueError(f"decay has shape {values.shape}; expected the values A(0), A(1), ... as a 1-d array.")
-            decay = tuple(values.tolist())
+                text = (
+                    f"decay={decay!r} is not valid: expected a name, the values A(0), A(1), ... in 1 dimension, or a function."
+                )
+                raise ValueError(text)
+            decay = tuple(checks.as_number_column(values, values.size, "decay", "the values A(0), A(1), ...").tolist())
         checks.check_choice("assignment", self.assignment, ("lattice", "scipy"))
         object.__setattr__(self, "decay", decay)
         object.__setattr__(self, "cut", cut)

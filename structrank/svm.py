@@ -406,7 +406,7 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         checks.check_number("max_iter", self.max_iter, at_least=1, integer=True)
         _check_solver(self.solver)
         checks.n_threads(self.n_jobs)
-        if np.ndim(self.C) == 0:
+        if checks.as_array(self.C, "C").ndim == 0:
             C, relative_C = checks.check_number("C", self.C, above=0), [1.0] * n_criteria
         else:
             each = [checks.check_number("C", C, above=0) for C in self.C]

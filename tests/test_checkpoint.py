@@ -599,17 +599,3 @@ def test_what_was_not_written_is_written_at_the_next_occasion(train, tmp_path, m
         fit({"criterion": "map"}, train, checkpoint=tmp_path)
     first = checkpoint.files.load_values("checkpoint", tmp_path / "training-convex-1.checkpoint")
     assert len(first["content"]) == 4
-
-
-def test_cells_that_cannot_be_kept_cost_one_warning(fold, tmp_path, monkeypatch):
-    def lost(*arguments):
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr("structrank.comparison.cells.replace_file", lost)
-    arguments = {"made": experiment.Fold(fold.train, None, fold.test)}, ["MAP", "AUC"], "map", [1.0]
-    with pytest.warns(RuntimeWarning) as caught:
-        table = compare(*arguments, results=tmp_path)
-    assert [str(one.message) for one in caught] == [
-        f"Cells cannot be kept in {tmp_path}: Read-only file system. The comparison goes on without."
-    ]
-    assert table.to_frame().equals(compare(*arguments).to_frame())

@@ -193,7 +193,7 @@ def test_index_accepts_series():
         ("text", "expected a sequence of ids"),
         (3, "expected a sequence of ids"),
         (np.zeros((2, 2)), "2 dimension"),
-        ([1, ["x"]], r"contains \['x'\] at 1; an id must be hashable"),
+        ([1, ["x"]], r"contains \['x'\] at row 1; an id must be hashable"),
     ],
     ids=["text", "number", "table", "list"],
 )

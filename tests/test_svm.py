@@ -358,7 +358,7 @@ INVALID_INPUT = {
     "X is a fold": (wrong(MADE), r"X is a Fold; expected a table.*fit\(fold.train.X, fold.train.y, qid=fold.train.qid\)"),
     "y is a data set": (wrong(y=MADE.train), r"y is a Dataset; expected one value per row of X"),
     "qid is the name of a column": (wrong(qid="qid"), r"qid is the text 'qid'; expected the query of each row.*frame\['qid'\]"),
-    "qid is a list": (wrong(qid=[[1], [1], [1], [2], [2], [2]]), r"qid contains \[1\]; an id must be hashable"),
+    "qid is a list": (wrong(qid=[[1], [1], [1], [2], [2], [2]]), r"qid contains \[1\] at row 0; an id must be hashable"),
     "qid is NA": (wrong(qid=pd.array(["a", "a", None, "b", "b", "b"], dtype="string")), r"qid contains .* at row 2"),
     "unused discount": (wrong(criterion="map", discount="ln"), r"discount='ln' is not known"),
     "unused decay": (wrong(criterion="map", decay="cube"), r"decay='cube' is not known"),

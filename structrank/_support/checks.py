@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import math
@@ -17,6 +18,7 @@ from structrank._support.text import printable
 
 # Range of nonzero query weights: sums and shares of weights neither overflow nor underflow.
 _WEIGHTS = 1e-100, 1e100
+_NO_NUMBERS = np.bool_, np.timedelta64  # of numpy's scalars; it registers timedelta64 as an integer
 _MOST_THREADS = 1024  # more than any machine runs well, and few enough that OpenMP can start them
 
 
@@ -45,7 +47,7 @@ def check_number(name, value, *, above=None, below=None, at_least=None, at_most=
     what = "an integer" if integer else "a number"
     bound = f" above {above}" if above is not None else f" of at least {at_least}" if at_least is not None else ""
     bound += f" and below {below}" if below is not None else f" and at most {at_most}" if at_most is not None else ""
-    good = isinstance(value, kind) and not isinstance(value, (bool, np.bool_)) and _in_range(value, integer)
+    good = isinstance(value, kind) and not isinstance(value, (bool, *_NO_NUMBERS)) and _in_range(value, integer)
     too_low = good and ((above is not None and value <= above) or (at_least is not None and value < at_least))
     too_high = good and ((below is not None and value >= below) or (at_most is not None and value > at_most))
     if not good or too_low or too_high:
@@ -79,7 +81,17 @@ def check_array(name, value, kinds, shape):
 
 
 def check_column_names(names):
-    """Raise if some column names are strings and others are not, which scikit-learn rejects."""
+    """Raise if column names repeat, or some are strings and others are not: scikit-learn rejects both, after training."""
+    if names is None:
+        return
+    names, seen = list(names), set()
+    repeated = [name for name in names if name in seen or seen.add(name)]
+    if repeated:
+        places = [str(place) for place, name in enumerate(names) if name == repeated[0]]
+        raise ValueError(
+            f"X has {len(places)} columns named {repeated[0]!r} (columns {', '.join(places)}); expected different names. "
+            "Rename or drop them first."
+        )
     texts = [name for name in names if isinstance(name, str)]
     if texts and len(texts) < len(names):
         other = next(name for name in names if not isinstance(name, str))
@@ -91,7 +103,7 @@ def check_column_names(names):
 
 def check_Cs(Cs):
     """Return values of C as a list, in the given order; raise unless there is at least one and all are above 0."""
-    if np.ndim(Cs) == 0:
+    if as_array(Cs, "Cs").ndim == 0:
         raise ValueError(f"Cs={Cs!r} is not valid: expected a list of values of C.")
     Cs = [check_number("Cs", C, above=0) for C in Cs]
     if not Cs:
@@ -111,7 +123,7 @@ def check_cut(name, value, none="no cut"):
 
 def check_gain(name, value):
     """Return a gain: the name of one, or a table of the gains of labels 0, 1, ... as a tuple."""
-    if isinstance(value, str) or np.ndim(value) == 0:
+    if isinstance(value, str) or as_array(value, name).ndim == 0:
         return check_choice(name, value, GAINS)
     table = tuple(check_number(name, one, at_least=0) for one in value)
     if len(table) < 2 or any(low >= high for low, high in itertools.pairwise(table)):
@@ -203,7 +215,7 @@ def check_empty(value):
 
 def count_rows(values, name):
     """Return the number of rows of the array that others must match; raise if there are none."""
-    shape = np.shape(values)
+    shape = as_array(values, name).shape
     if not shape or shape[0] == 0:
         found = "has 0 rows" if shape else f"is {values!r}"
         raise ValueError(f"{name} {found}; expected one value per document, for at least one document.")
@@ -261,19 +273,71 @@ def _check_parts(name, data=None, **parts):
             raise ValueError(f"{name}.{part} has {values.shape[0]} entries; {name}.data has shape {data.shape}.")
 
 
+def as_array(values, name):
+    r"""Convert an array-like argument to a numpy array; every one passes here before it is used.
+
+    Raises if a value is masked, since a mask would be ignored, and if rows differ in length. np.matrix becomes a plain array,
+    and texts that end with a null character, which numpy would cut off, an array of objects.
+
+    Examples
+    --------
+    >>> as_array([1, 2], "y"), as_array(["a", "a\0"], "qid")
+    (array([1, 2]), array(['a', 'a\x00'], dtype=object))
+    """
+    if hasattr(values, "to_numpy"):  # pandas, polars, arrays of other libraries
+        with contextlib.suppress(TypeError, ValueError):  # pyarrow refuses to copy
+            values = values.to_numpy()
+    _check_no_mask(values, name)
+    if isinstance(values, np.ndarray) and not isinstance(values, (np.matrix, np.ma.MaskedArray)):
+        return values  # a memory map stays one
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{name} {_ragged(values) or f'is a {type(values).__name__} that is no array ({error})'}.") from None
+    if array.dtype.kind in "US" and not isinstance(values, np.ndarray):
+        texts = np.array(values, dtype=object)
+        if any(isinstance(text, (str, bytes)) and text[-1:] in ("\0", b"\0") for text in texts.flat):
+            return texts
+    return array
+
+
+def _check_no_mask(values, name):
+    masked = np.argwhere(np.ma.getmaskarray(values)) if isinstance(values, np.ma.MaskedArray) else ()
+    if isinstance(values, (list, tuple)):
+        masked = [(row,) for row, value in enumerate(values) if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value)]
+    if len(masked):
+        place = ", ".join(f"{what} {number}" for what, number in zip(("row", "column"), masked[0], strict=False))
+        raise ValueError(
+            f"{name} has a masked value at {place or 'its only place'} ({len(masked)} in all); masks are not used. Drop these "
+            f"rows first, or fill them, as in {name}.filled(0)."
+        )
+
+
+def _ragged(values):
+    """Return which rows of nested sequences differ in length; None if none do."""
+    lengths = [len(row) if hasattr(row, "__len__") and not isinstance(row, (str, bytes)) else None for row in values]
+    other = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)
+    if other is None:
+        return None
+    first, second = ("a single value" if length is None else f"{length} values" for length in (lengths[0], lengths[other]))
+    return f"has {first} in row 0 and {second} in row {other}; expected as many in each row"
+
+
 def as_matrix(X, name="X", check_indices=True):
     """Return a 2-d numpy array (the caller's own memory where possible) or a CSR matrix; values are not checked.
 
     `check_indices` is False for a matrix that has been checked before.
     """
-    if scipy.sparse.issparse(X):
+    if scipy.sparse.issparse(X) and X.ndim == 2:
         if check_indices:
             check_sparse(X, name)
         X = X.tocsr()
+        _check_real(X.data, name)
         if X.dtype not in (np.float32, np.float64):
-            if X.dtype.kind == "c":
-                raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}; expected real numbers.")
-            X = X.astype(np.float64)
+            try:
+                X = X.astype(np.float64)
+            except (TypeError, ValueError):
+                raise ValueError(f"{name} has dtype {X.dtype} with values that are no numbers; expected numbers.") from None
     else:
         X = _as_dense(X, name)
     if X.ndim != 2:
@@ -307,16 +371,11 @@ def column_names(X):
 
 
 def _as_dense(X, name):
-    X = given = as_table(X)
-    if hasattr(X, "to_numpy"):
-        X = X.to_numpy()
-    X = np.asanyarray(X)
+    given = as_table(X)
+    X = as_array(given, name)
     if X.ndim == 0:
         raise ValueError(f"{name} is a {type(X.item()).__name__}; expected a table: one row per document.{_advice(given)}")
-    if X.dtype.kind in "mMV":
-        raise ValueError(f"{name} has dtype {X.dtype}; expected real numbers.")
-    if X.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {name} has dtype {X.dtype}; expected real numbers.")
+    _check_real(X, name)
     if X.dtype.kind not in "fiub":
         try:
             X = X.astype(np.float64)
@@ -328,6 +387,14 @@ def _as_dense(X, name):
                 "Encode or drop such columns first."
             ) from None
     return X
+
+
+def _check_real(values, name):
+    objects = values.flat if values.dtype == object else ()
+    if values.dtype.kind == "c" or any(isinstance(value, (complex, np.complexfloating)) for value in objects):
+        raise ValueError(f"Complex data not supported: {name} has dtype {values.dtype}; expected real numbers.")
+    if values.dtype.kind in "mMV":
+        raise ValueError(f"{name} has dtype {values.dtype}; expected real numbers.")
 
 
 def _first_not_number(values, column_names=None):
@@ -404,9 +471,7 @@ def _advice(given):
 
 def as_column(values, n_rows, name, against="X"):
     """Return a 1-d numpy array of `n_rows` entries, of any type."""
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
-    array = np.asarray(values)
+    array = as_array(values, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim == 0:
@@ -430,18 +495,24 @@ def as_number_column(values, n_rows, name, expected, against="X"):
         plain = set(map(type, array.tolist())) <= {int, float, bool}
         wrong = []
         if not plain:
-            wrong = [row for row, value in enumerate(array) if not isinstance(value, (numbers.Real, np.number, np.bool_))]
+            wrong = [row for row, value in enumerate(array) if not _is_number(value)]
     else:
         wrong = [] if array.dtype.kind in "fiub" or not array.size else [0]
     if wrong:
-        place = _first_not_number(array)  # the second of [1, "x"], which numpy converts to two strings
+        # The second of [1, "x"], which numpy converts to two strings.
+        place = "has dtype" if array.dtype.kind in "Oc" else _first_not_number(array)
         if place.startswith("has dtype"):
-            place = f"has {show(array[wrong[0]])} at row {wrong[0]}"
+            place = f"has {_cut(show(array[wrong[0]]))} at row {wrong[0]}"
         raise ValueError(f"{name} {place}; expected {expected}.")
     try:
-        return array.astype(np.float64, copy=False)
-    except OverflowError:
+        with np.errstate(over="raise"):  # of long doubles
+            return array.astype(np.float64, copy=False)
+    except (OverflowError, FloatingPointError):
         raise ValueError(f"{name} {_first_not_number(array)}, which is too large for float64; expected {expected}.") from None
+
+
+def _is_number(value):
+    return isinstance(value, (numbers.Real, np.bool_)) and not isinstance(value, np.timedelta64)
 
 
 def as_labels(y, n_rows, against="X", name="y"):
@@ -525,12 +596,13 @@ def qid_of_groups(group, X, qid=None, name="group"):
     """
     if qid is not None:
         raise ValueError(f"qid and {name} are both given; pass one of them.")
-    sizes = np.asarray(group)
+    sizes = as_array(group, name)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
         raise ValueError(f"{name}={group!r} is not valid: expected the number of rows of each query, in the order of the rows.")
     n_rows = len(X) if isinstance(X, (list, tuple)) else next(iter(getattr(X, "shape", ())), None)
-    if n_rows not in (None, sizes.sum()):
-        raise ValueError(f"{name} has {sizes.shape[0]} sizes, which sum up to {sizes.sum()}, but X has {n_rows} rows.")
+    total = sum(sizes.tolist())  # a sum in int64 may overflow to the number of rows
+    if n_rows not in (None, total):
+        raise ValueError(f"{name} has {sizes.shape[0]} sizes, which sum up to {total}, but X has {n_rows} rows.")
     return np.repeat(np.arange(sizes.shape[0]), sizes)
 
 
@@ -543,45 +615,73 @@ def as_query_ids(qid, n_rows, against="X"):
             f"qid is the text {qid!r}; expected the query of each row, such as qid=frame[{qid!r}], or qid=0 if all rows belong "
             "to one query."
         )
-    if isinstance(qid, numbers.Integral) and not isinstance(qid, bool):
+    if isinstance(qid, numbers.Integral) and not isinstance(qid, (bool, np.timedelta64)):
         return np.full(n_rows, qid)
     if isinstance(qid, (list, tuple)) and {type(value) for value in qid} not in ({str}, {float}):
         # numpy would make a table of tuples, strings of [1, "a"], and floats of very large integers.
-        values, qid = qid, np.empty(len(qid), dtype=object)
-        qid[:] = values
-        if all(type(value) is int and abs(value) < 2**63 for value in values):
-            qid = qid.astype(np.int64)
-    if np.shape(qid) != (n_rows,):
-        sizes = np.asarray(qid)
+        qid = objects(qid)
+    qid = as_array(qid, "qid")
+    if qid.shape != (n_rows,):
+        sizes = qid
         if sizes.ndim == 1 and sizes.dtype.kind in "iu" and sizes.sum() == n_rows:
             raise ValueError(
                 f"qid has {sizes.shape[0]} entries that sum up to the {n_rows} rows of {against}, as sizes of groups do; "
                 "expected the query of each row: np.repeat(np.arange(len(sizes)), sizes)."
             )
     ids = as_column(qid, n_rows, "qid", against)
-    if ids.dtype.kind in "fmM":
-        missing = np.flatnonzero(ids != ids)
-    elif ids.dtype.kind == "O":
-        values = ids.tolist()
-        if set(map(type, values)) <= {str, int, bytes}:  # hashable, and never missing
-            return ids
-        missing = np.flatnonzero([_is_missing(value) for value in values])
-    else:
-        return ids
-    if missing.size:
-        row = int(missing[0])
-        raise ValueError(f"qid contains {show(ids[row])} at row {row}; every row needs the id of its query.")
+    check_ids(ids, "qid", "every row needs the id of its query")
     return ids
 
 
-def _is_missing(value):
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    try:
-        hash(value)
-    except TypeError:
-        raise ValueError(f"qid contains {value!r}; an id must be hashable: a number, a text or a tuple of these.") from None
-    return isinstance(value, numbers.Real) and value != value
+def objects(values):
+    """Return a list of ids as int64 if all are such integers, as a 1-d array of objects otherwise; tuples stay tuples."""
+    array = np.fromiter(values, dtype=object, count=len(values))
+    whole = len(values) and all(type(value) is int and abs(value) < 2**63 for value in values)
+    return array.astype(np.int64) if whole else array
+
+
+def check_ids(ids, name, rule):
+    """Raise if an id of a 1-d array is missing or not hashable."""
+    missing = np.flatnonzero(missing_ids(ids, name))
+    if missing.size:
+        row = int(missing[0])
+        raise ValueError(f"{name} contains {show(ids[row])} at row {row}; {rule}.")
+
+
+def missing_ids(ids, name):
+    """Return for each id of a 1-d array whether it is missing; raise if one is not hashable.
+
+    Examples
+    --------
+    >>> missing_ids(np.array([7, ("a", math.nan), None, "b"], dtype=object), "qid")
+    array([False,  True,  True, False])
+    """
+    if ids.dtype.kind in "fcmM":
+        return ids != ids
+    if ids.dtype.kind not in "OV":
+        return np.zeros(ids.shape[0], dtype=bool)
+    values = ids.tolist()
+    for row, value in enumerate(values) if not set(map(type, values)) <= {str, int, bytes, float} else ():
+        try:
+            hash(value)
+        except TypeError:
+            raise ValueError(
+                f"{name} contains {value!r} at row {row}; an id must be hashable: a number, a text or a tuple of these."
+            ) from None
+    return np.fromiter((type(value) is not str and is_missing(value) for value in values), dtype=bool, count=len(values))
+
+
+def is_missing(value):
+    """Return whether an id is None, NA, NaT or a nan of any type, or a tuple that holds one: no such id equals itself.
+
+    Examples
+    --------
+    >>> is_missing(None), is_missing((7, math.nan)), is_missing((7, "a"))
+    (True, True, False)
+    """
+    if isinstance(value, (tuple, frozenset)):
+        return any(map(is_missing, value))
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def check_row_weights(sample_weight, rows, indptr, query_ids, against="X"):

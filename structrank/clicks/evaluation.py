@@ -77,7 +77,7 @@ def _pair_scores(pairs, scores):
     """Return the scores of winners and losers as an array of shape (n_pairs, 2)."""
     score = getattr(scores, "predict", scores)
     if not callable(score):
-        scores = np.asarray(scores)
+        scores = checks.as_array(scores, "scores")
         if scores.shape != (len(pairs), 2):
             raise ValueError(
                 f"scores has shape {scores.shape}; expected {(len(pairs), 2)}: the scores of winner and loser of each pair."

@@ -73,16 +73,18 @@ def read_frame(
     columns = {name: frame[column].to_numpy() for name, column in names.items()}
     missing = np.zeros(len(frame), dtype=bool)
     for name, values in columns.items():
-        if name != "time":
+        if name in ("position", "clicked"):
             missing |= pd.isna(values)
+        elif name != "time":
+            missing |= checks.missing_ids(values, f"column {names[name]!r}")
     report = _missing_rows(columns, missing, malformed)
     columns = {name: values[~missing] for name, values in columns.items()}
     for name in ("position", "clicked"):
         columns[name] = checks.as_number_column(columns[name], (~missing).sum(), names[name], "numbers", "frame")
 
-    queries, query_numbers = _factorised(columns["query"], names["query"])
-    urls, shown = _factorised(columns["url"], names["url"])
-    _, session_numbers = _factorised(columns["session"], names["session"])
+    queries, query_numbers = _factorised(columns["query"])
+    urls, shown = _factorised(columns["url"])
+    _, session_numbers = _factorised(columns["session"])
     lists = pd.factorize(session_numbers * len(queries) + query_numbers)[0]
     order = np.lexsort((columns["position"], lists))
     sizes = np.bincount(lists)
@@ -101,11 +103,9 @@ def read_frame(
 
 def _missing_rows(columns, missing, malformed):
     """Return a report of the rows with missing values, or raise."""
-    import pandas as pd
-
     rows = np.flatnonzero(missing)
     examples = tuple(
-        f"row {row}: found no {next(name for name, values in columns.items() if pd.isna(values[row]))}, expected one."
+        f"row {row}: found no {next(name for name, values in columns.items() if checks.is_missing(values[row]))}, expected one."
         for row in rows[:MAX_EXAMPLES].tolist()
     )
     if rows.size and malformed == "error":
@@ -113,14 +113,11 @@ def _missing_rows(columns, missing, malformed):
     return LogReport(malformed=rows.size, examples=examples)
 
 
-def _factorised(values, name):
+def _factorised(values):
     """Return the `Ids` of a column, and the dense integer of each row."""
     import pandas as pd
 
-    try:
-        numbers, distinct = pd.factorize(values)
-    except TypeError as error:
-        raise ValueError(f"column {name!r} has ids that are not hashable ({error}); expected numbers or strings.") from None
+    numbers, distinct = pd.factorize(values)
     growing = GrowingIds()
     growing.add(distinct.tolist())
     ids, places = growing.settle()

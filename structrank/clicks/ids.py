@@ -112,28 +112,15 @@ def as_id_array(values, name):
     >>> as_id_array([("a", 1), 2], "queries").tolist()
     [('a', 1), 2]
     """
-    if hasattr(values, "to_numpy"):  # pandas, polars
-        values = values.to_numpy()
-    if not isinstance(values, np.ndarray):
+    if not isinstance(values, np.ndarray) and not hasattr(values, "to_numpy"):
         if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
             raise ValueError(f"{name}={values!r} is not valid: expected a sequence of ids.")
-        values = list(values)
-        if values and all(type(value) is int and abs(value) < 2**63 for value in values):
-            return np.array(values, dtype=np.int64)
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        values = array
-    if values.ndim != 1:
-        raise ValueError(f"{name} has {values.ndim} dimension(s); expected 1: one id per entry.")
-    if values.dtype.kind == "O":
-        for place, value in enumerate(values):
-            try:
-                hash(value)
-            except TypeError:
-                raise ValueError(
-                    f"{name} contains {value!r} at {place}; an id must be hashable: a number, a string or a tuple of these."
-                ) from None
-    return values
+        values = checks.objects(list(values))
+    array = checks.as_array(values, name)
+    if array.ndim != 1:
+        raise ValueError(f"{name} has {array.ndim} dimension(s); expected 1: one id per entry.")
+    checks.missing_ids(array, name)  # raises if one is not hashable
+    return array
 
 
 def dense_pairs(query_ids, url_ids, queries, urls):
@@ -149,6 +136,8 @@ def dense_pairs(query_ids, url_ids, queries, urls):
     """
     queries, urls = as_id_array(queries, "queries"), as_id_array(urls, "urls")
     urls = checks.as_column(urls, queries.shape[0], "urls", against="queries")
+    for name, ids in (("queries", queries), ("urls", urls)):
+        checks.check_ids(ids, name, "every entry needs an id")
     query_ids.check_kinds(queries, "queries")
     url_ids.check_kinds(urls, "urls")
     return query_ids.index(queries), url_ids.index(urls)

@@ -60,6 +60,8 @@ def to_labels(
     query_ids, url_ids = as_id_array(queries, "queries"), as_id_array(urls, "urls")
     n_docs = checks.count_rows(query_ids, "queries")
     url_ids = checks.as_column(url_ids, n_docs, "urls", against="queries")
+    for name, ids in (("queries", query_ids), ("urls", url_ids)):
+        checks.check_ids(ids, name, "every entry needs an id")
     scores = checks.as_number_column(
         _scores(source, query_ids, url_ids), n_docs, "scores", "numbers, larger is better", against="queries"
     )

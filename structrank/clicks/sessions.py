@@ -93,8 +93,8 @@ def _checked_id(value):
     value = value.item() if isinstance(value, np.generic) else value
     try:
         hash(value)
-        missing = value is None or bool(value != value)
-    except TypeError:  # not hashable, or pandas.NA, whose comparisons have no truth value
+        missing = checks.is_missing(value)
+    except TypeError:
         missing = True
     if missing:
         raise _MalformedError(f"found {abbreviated(value)} as an id, expected a number, a string or a tuple of these.")

@@ -106,7 +106,7 @@ def write_qrels(path: Pathlike, data: Any) -> None:
     7 0 1 0
     7 0 2 2
     """
-    labels = checks.as_labels(data.y, len(data.y), against="y")
+    labels = checks.as_labels(data.y, checks.count_rows(data.y, "y"), against="y")
     rows = zip(query_names(data), document_names(data)[0], labels.tolist(), strict=True)
     lines = [f"{qid} 0 {docid} {int(label) if label.is_integer() else label!r}\n" for qid, docid, label in rows]
     replace_file(path, "".join(lines).encode(), "the qrels")
@@ -245,8 +245,9 @@ def count_ties(qid: ArrayLike, scores: ArrayLike) -> int:
     >>> count_ties([7, 7, 8], [0.5, 0.5000000001, 0.5])
     2
     """
+    scores = checks.as_scores(scores, checks.count_rows(scores, "scores"))
     with np.errstate(over="ignore"):
-        rounded = np.asarray(scores, dtype=np.float64).astype(np.float32).astype(np.float64)
+        rounded = scores.astype(np.float32).astype(np.float64)
     grouping = group_by_query(qid, rounded.shape[0])
     _, ranked = metrics.sort_queries(rounded, grouping.indptr, grouping.rows)
     equal = ranked[1:] == ranked[:-1]

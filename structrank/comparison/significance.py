@@ -142,8 +142,8 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
-    p_values = np.asarray(p_values, dtype=np.float64)
-    if p_values.ndim != 1 or not ((p_values >= 0) & (p_values <= 1)).all():
+    p_values = _numbers(p_values, "p_values")
+    if not ((p_values >= 0) & (p_values <= 1)).all():
         raise ValueError(f"p_values={p_values.tolist()!r} is not valid: expected a list of numbers from 0 to 1.")
     order = np.argsort(p_values, kind="stable")
     factors = np.arange(p_values.size, 0, -1)
@@ -166,10 +166,15 @@ def _t_test(a, b):
 
 
 def _differences(a, b):
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if a.ndim != 1 or a.shape != b.shape:
+    a, b = _numbers(a, "a"), _numbers(b, "b")
+    if a.shape != b.shape:
         raise ValueError(
             f"a has shape {a.shape} and b has shape {b.shape}; expected one value per query, for the same queries."
         )
     differences = a - b
     return differences[~np.isnan(differences)]
+
+
+def _numbers(values, name):
+    array = checks.as_array(values, name)
+    return checks.as_number_column(array, array.shape[0] if array.ndim else 1, name, "numbers", against=name)

@@ -175,7 +175,9 @@ def local_optimality(
     >>> local_optimality(start, train.X, train.y, train.qid, n_directions=50).passed  # random weights
     False
     """
-    lengths = np.array([checks.check_number("steps", step, above=0) for step in np.atleast_1d(steps).tolist()])
+    lengths = np.array(
+        [checks.check_number("steps", step, above=0) for step in np.atleast_1d(checks.as_array(steps, "steps")).tolist()]
+    )
     if not lengths.size:
         raise ValueError("steps is empty; expected at least one step, such as 0.1.")
     n_directions = checks.check_number("n_directions", n_directions, at_least=1, integer=True)

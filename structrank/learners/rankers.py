@@ -427,7 +427,8 @@ class _Run:
         """Return random weights, or the weights of the user for standardised features."""
         if start is None:
             return self.network.random_weights(rng, _SPREAD)
-        given = np.asarray(start, dtype=np.float64)
+        given = checks.as_array(start, "start")
+        given = checks.as_number_column(given, given.size, "start", "finite weights", "the network")
         if given.shape != (self.network.size,) or not np.isfinite(given).all():
             raise ValueError(
                 f"start has shape {given.shape}; expected {self.network.size} finite weights in one dimension, for "

@@ -68,6 +68,7 @@ def explain(
     # Checks the width, and the names if the scaler, which sees X first, or the learner has names.
     seen = [step for step in (scaler, learner) if step is not None]
     judge = next((step for step in seen if hasattr(step, "feature_names_in_")), seen[0])
+    checks.check_column_names(checks.column_names(X))
     validate_data(judge, X, reset=False, skip_check_array=True)
     checks.check_finite_matrix(matrix, checks.column_names(X))
     dense = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)

@@ -145,6 +145,7 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         X = checks.as_table(X)
         matrix = checks.as_matrix(X)
+        checks.check_column_names(checks.column_names(X))
         validate_data(self, X, reset=False, skip_check_array=True)
         checks.check_width(matrix.shape[1], self.n_features_in_, type(self).__name__)
         return matrix

@@ -55,9 +55,8 @@ class RankingData:
         X = checks.as_table(X)
         self.name, self.column_names = name, getattr(X, "columns", None)
         checks.check_qid_is_no_feature(self.column_names)  # first: ids are often texts, which are no matrix
+        checks.check_column_names(self.column_names)
         self.X = checks.as_matrix(X)
-        if self.column_names is not None:
-            checks.check_column_names(self.column_names)
         n_docs = self.X.shape[0]
         self.labels = checks.as_labels(y, n_docs)
         self.grouping = group_by_query(qid, n_docs)

@@ -86,4 +86,5 @@ def sources_of(X, y=None, qid=None, sample_weight=None):
     if not isinstance(X, Shards):
         return [RankingData(X, y, qid, sample_weight, check_finite=False)]
     check_alone(X, y, qid, sample_weight)
+    checks.check_column_names(checks.column_names(X))
     return [ShardSource(shard) for shard in X]

@@ -98,7 +98,7 @@ def most_violated(
     checks.check_choice("discount", discount, DISCOUNTS)
     criterion = criteria.parse(criterion, k, discount, gain)
     chosen_map, make_oracle = criteria.find_oracle(criterion, feature_map, relevant_from is None, decay)
-    n_docs = np.size(scores)
+    n_docs = checks.as_array(scores, "scores").size
     scores = checks.as_scores(scores, n_docs, against="scores")
     if not np.isfinite(scores).all():
         raise ValueError(f"scores contains inf at row {int(np.argmin(np.isfinite(scores)))}; expected finite numbers.")

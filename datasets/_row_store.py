@@ -129,7 +129,7 @@ class QueryIds:
         if all(map(_INTEGER.fullmatch, names)) and all(-(2**63) <= int(name) < 2**63 for name in names):
             ids = np.array(list(map(int, names)), dtype=np.int64)
         else:
-            ids = _text_array(names)
+            ids = text_array(names)
         return np.repeat(ids[self._runs.finish()], self._run_sizes.finish())
 
 
@@ -176,7 +176,7 @@ def _wasteful(count, longest, total):
     return count * longest > _WIDEST_PADDING * total + 2**20
 
 
-def _text_array(texts):
+def text_array(texts):
     """Return strings as a fixed-width array, or as objects if one is so long that padding would be wasteful."""
     lengths = list(map(len, texts))
     wasteful = _wasteful(len(texts), max(lengths), sum(lengths))

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
+import numbers
 import os
-import zipfile
+import reprlib
 from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from structrank.datasets import text_files
+from structrank._support.checks import as_table
+from structrank.datasets._delimited import COMPRESSED, DelimitedFile
+from structrank.datasets._row_store import QueryIds, text_array
 from structrank.datasets.containers import Dataset, Fold
 from structrank.datasets.queries import group_by_query
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _PARQUET = {".parquet", ".pq"}
-_COMPRESSED = {".gz", ".bz2", ".xz", ".zip"}
-_EMPTY = ["", "NULL", "null", "NA", "N/A", "NaN", "nan", "None"]
 _DOCID = "docid"  # taken for the document ids if there is such a column
 _UNNAMED = "Unnamed: "  # how pandas calls a column without a name
+_LABELS = "expected numbers of at least 0, larger is more relevant"
+# An id is one of these, and all ids of a column are the same one: 7 and "7", or 1 and True, would be one query.
+_ID_KINDS = {
+    "text": str,
+    "truth value": (bool, np.bool_),
+    "integer": numbers.Integral,
+    "number": numbers.Real,
+    "time": datetime,
+    "date": date,
+}
 
 
 def is_table(path: str | os.PathLike[str]) -> bool:
@@ -51,15 +62,16 @@ def load_table(
 
     Parameters
     ----------
-    source : path-like, or a frame of pandas or polars
+    source : path-like, or a frame of pandas or polars, a pyarrow Table or a Hugging Face Dataset
         A file whose name ends with .csv, .tsv or .tab (perhaps followed by .gz, .bz2, .xz or .zip) and whose first line names
         the columns, separated by commas (.csv; or, in all lines, by semicolons or tabs) or by tabs; a .parquet or .pq file
         (extra ``parquet``); or a data frame. Between semicolons, the numbers of a file may have decimal commas.
-        Ids are read as texts, so that 007 and 7 are different queries, and are numbers only if all look like numbers.
+        Ids are read as texts, so that 007 and 7 are different queries, and are numbers only if all look like numbers. Fields
+        are quoted as in RFC 4180; every row has as many as the header, and blank lines are skipped.
     label, qid : str, default "label" and "qid"
         Columns of the labels and of the queries; None for a table without labels, which are then 0.
     docid : str, default None
-        Column of the document ids; None uses the column "docid" if there is one.
+        Column of the document ids; None uses the column "docid" if there is one and `drop` does not name it.
     features : sequence of str, default None
         Columns of the features, in this order; None uses all other columns, which must be numbers. An empty sequence reads the
         labels alone.
@@ -77,7 +89,9 @@ def load_table(
     Raises
     ------
     ValueError
-        With the file, the column, what was found and what was expected.
+        With the file, the row and the column, unless the table can be read exactly: if ids are missing, of several types, or
+        neither texts nor numbers nor dates, two columns have one name, features are no real numbers, or a row has more or fewer
+        fields than the header.
 
     Examples
     --------
@@ -91,33 +105,44 @@ def load_table(
     >>> data.X.columns.tolist()
     ['bm25', 'age']
     """
+    import pandas as pd
+
     if null not in ("error", "min", "zero"):
         raise ValueError(f"null={null!r} is not valid: expected 'error', 'min' or 'zero'.")
-    if hasattr(source, "columns"):
-        name, frame = "the table", source.to_pandas() if hasattr(source, "to_pandas") else source
-    else:
-        name, frame = os.fspath(source), _read(source, qid, docid)
-    columns = _column_names(frame, name)
-    frame = frame.set_axis(columns, axis=1)
+    name, table = _open(source)
+    columns = table.columns
+    _check_names(columns, name)
     _check_columns(columns, {"label": label, "qid": qid, "docid": docid}, name)
     drop = [drop] if isinstance(drop, str) else list(drop)
     for column in drop:
         _check_columns(columns, {"drop": column}, name)
     if drop and features is not None:
         raise ValueError("features= and drop= are both given; all columns that are not in features= are left out anyway.")
-    if docid is None and _DOCID in columns:
+    if docid is None and _DOCID in columns and _DOCID not in drop:
         docid = _DOCID
-    taken = {label, qid, docid}
+    id_columns = {"qid": qid} if docid is None else {"qid": qid, "docid": docid}
+    labelled = [] if label is None else [label]
+    taken = [*id_columns.values(), *labelled]
+    if len({*taken}) < len(taken):
+        raise ValueError(f"label={label!r}, qid={qid!r} and docid={docid!r} name a column twice; expected different columns.")
     if features is None:
-        features = _other_columns(columns, taken.union(drop), name)
+        features = _other_columns(columns, {*taken, *drop}, name)
     else:
         features = _checked_features(features, columns, taken, name)
-    if frame.empty:
+    ids, values, wrong = table.read([*id_columns.values()], labelled + features)
+    places = {column: f"{name}, column {column!r} ({option}=)" for option, column in {**id_columns, "label": label}.items()}
+    if label in wrong:
+        row, found = wrong[label]
+        raise ValueError(f"{places[label]}: found {reprlib.repr(found)} in row {row + 1}; {_LABELS}.")
+    if wrong:
+        _raise_not_numbers(wrong, name)
+    if values.shape[0] == 0:
         raise ValueError(f"{name} has no rows; expected one document a row.")
-    ids = _query_ids(frame[qid], f"{name}, column {qid!r} (qid=)")
-    labels = np.zeros(len(frame)) if label is None else _labels(frame[label], f"{name}, column {label!r} (label=)")
-    X = _numbers(frame[features], ids, null, name)
-    return Dataset(X, labels, ids, None if docid is None else frame[docid].astype(str).to_numpy(dtype=str))
+    query_of_row = _query_ids(ids[0], places[qid])
+    docids = None if docid is None else _document_ids(ids[1], places[docid])
+    y = np.zeros(values.shape[0]) if label is None else _labels(values[:, 0], places[label])
+    X = _without_gaps(np.ascontiguousarray(values[:, len(labelled) :]), features, query_of_row, null, name)
+    return Dataset(pd.DataFrame(X, columns=features, copy=False), y, query_of_row, docids)
 
 
 def query_folds(data: Dataset, n_folds: int = 5, random_state: int = 0) -> list[Fold]:
@@ -161,83 +186,105 @@ def query_folds(data: Dataset, n_folds: int = 5, random_state: int = 0) -> list[
 
 def _ending(path):
     suffixes = Path(path).suffixes
-    if suffixes and suffixes[-1].lower() in _COMPRESSED:
+    if suffixes and suffixes[-1].lower() in COMPRESSED:
         del suffixes[-1]
     return suffixes[-1].lower() if suffixes else ""
 
 
-def _read(path, qid, docid):
-    """Read a file as a data frame."""
+def _open(source):
+    """Return the name of a table for messages, and an object with `columns` and `read`."""
     import pandas as pd
 
-    # Since pandas 3.1 numbers are read as the nearest doubles without asking, and asking is deprecated.
-    exact = {} if tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1) else {"float_precision": "round_trip"}
-    if not is_table(path):
+    if not isinstance(source, (str, os.PathLike)):
+        frame = as_table(source)
+        frame = frame.to_pandas() if hasattr(frame, "to_pandas") else frame
+        if not isinstance(frame, pd.DataFrame):
+            raise ValueError(f"source is a {type(source).__name__}; expected the path of a file, or a data frame.")
+        return "the table", _Frame(frame)
+    name = os.fspath(source)
+    if not is_table(source):
         raise ValueError(
-            f"{os.fspath(path)}: the format of a table is recognised by its name; expected .csv, .tsv, .tab, .parquet or .pq. "
+            f"{name}: the format of a table is recognised by its name; expected .csv, .tsv, .tab, .parquet or .pq. "
             "load_letor reads LETOR files."
         )
+    if _ending(source) in _PARQUET:
+        return name, _Frame(_read_parquet(name))
+    return name, DelimitedFile(source, _SEPARATORS[_ending(source)])
+
+
+def _read_parquet(name):
+    import pandas as pd
+
     try:
-        if _ending(path) in _PARQUET:
-            return pd.read_parquet(path, engine="pyarrow")
-        separator, ids = _SEPARATORS[_ending(path)], (qid, docid or _DOCID)
-        with _text(path) as text:
-            header = pd.read_csv(text, sep=separator, nrows=0).columns
-        others = [other for other in (";", "\t") if separator == "," and len(header) == 1 and other in header[0]]
-        if others:  # semicolons, as spreadsheets write where the comma is decimal, or tabs
-            (separator, *_) = others
-            with _text(path) as text:
-                header = pd.read_csv(text, sep=separator, nrows=0).columns
-
-        def read(decimal):
-            with _text(path) as text:
-                return pd.read_csv(
-                    text,
-                    sep=separator,
-                    decimal=decimal,
-                    **exact,
-                    dtype=dict.fromkeys(ids, str),
-                    keep_default_na=False,
-                    na_values={column: _EMPTY for column in header if column not in ids},  # NA may be the id of a query
-                )
-
-        frame = read(".")
-        if separator != ";" or {*_texts(frame)} <= {*ids}:
-            return frame
-        other = read(",")  # decimal commas, unless that makes texts of other numbers
-        return other if {*_texts(other)} < {*_texts(frame)} else frame
-    except FileNotFoundError:
-        raise
+        import pyarrow
+        from pyarrow import parquet
     except ImportError:
         raise ImportError("parquet files need pyarrow: pip install structrank[parquet]") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{os.fspath(path)} cannot be read as a table: {error}; expected text in UTF-8.") from None
-    except (ValueError, *text_files.DAMAGED) as error:  # parsing errors of pandas and pyarrow are among them
-        raise ValueError(f"{os.fspath(path)} cannot be read as a table: {str(error).strip()}") from None
+    try:
+        # pandas would not say which column a file has twice; a folder of files has no schema of its own.
+        columns = parquet.read_schema(name).names if os.path.isfile(name) else []
+        frame = pd.read_parquet(name, engine="pyarrow") if len({*columns}) == len(columns) else None
+    except FileNotFoundError:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError, OSError, pyarrow.ArrowException) as error:  # forged metadata
+        raise ValueError(f"{name} cannot be read as a table: {str(error).strip()}") from None
+    _check_names(columns, name)
+    return frame
 
 
-@contextlib.contextmanager
-def _text(path):
-    """Open a file, which may be compressed. Pandas would ignore all rows after damage between two compressed streams."""
-    with open(path, "rb") as file:
-        if _ending(path) != Path(path).suffix.lower() == ".zip":
-            with zipfile.ZipFile(file) as archive:
-                names = archive.namelist()
-                if len(names) != 1:
-                    raise ValueError(f"the archive holds {len(names)} files; expected 1")
-                with archive.open(names[0]) as stream:
-                    yield stream
+class _Frame:
+    """The columns of a data frame, with the interface of `DelimitedFile`."""
+
+    def __init__(self, frame):
+        self._frame = frame
+        self.columns = [str(column) for column in frame.columns]
+
+    def _column(self, name):
+        return self._frame.iloc[:, self.columns.index(name)]
+
+    def read(self, ids, numbers):
+        """Return lists of ids, None where missing; numbers, nan where missing; and the first other cell of each column."""
+        cells = [
+            [None if missing else cell for cell, missing in zip(column.tolist(), column.isna(), strict=True)]
+            for column in map(self._column, ids)
+        ]
+        values, wrong = np.empty((len(self._frame), len(numbers))), {}
+        for place, name in enumerate(numbers):
+            column = self._column(name)
+            row = _copy_numbers(column, values[:, place])
+            if row is not None:
+                wrong[name] = row, column.iloc[[row]].tolist()[0]
+        return cells, values, wrong
+
+
+def _copy_numbers(column, out):
+    """Copy a column of numbers, nan where missing; return the row of the first cell that is no real number, or None."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column) and column.dtype.kind != "c":
+        out[:] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return None
+    for row, (cell, missing) in enumerate(zip(column.tolist(), column.isna(), strict=True)):
+        if missing:
+            out[row] = np.nan
+        elif isinstance(cell, (numbers.Real, Decimal, np.bool_)):
+            out[row] = _nearest(cell)
         else:
-            with text_files.unpacked(file) as stream:
-                yield stream if stream is file else io.BufferedReader(stream)
+            return row
+    return None
 
 
-def _column_names(frame, name):
-    columns = [str(column) for column in frame.columns]
+def _nearest(number):
+    try:
+        return float(number)
+    except OverflowError:
+        return np.inf
+
+
+def _check_names(columns, name):
     twice = next((column for place, column in enumerate(columns) if column in columns[:place]), None)
     if twice is not None:
         raise ValueError(f"{name} has two columns {twice!r}; expected different names.")
-    return columns
 
 
 def _check_columns(columns, asked, name):
@@ -266,55 +313,69 @@ def _other_columns(columns, taken, name):
 def _checked_features(features, columns, taken, name):
     if isinstance(features, str):
         features = [features]
-    for feature in features:
+    features = list(features)
+    for place, feature in enumerate(features):
         _check_columns(columns, {"features": feature}, name)
         if feature in taken:
             raise ValueError(f"{name}: column {feature!r} is named in features=, but holds the labels, queries or documents.")
-    return list(features)
+        if feature in features[:place]:
+            raise ValueError(f"features= names {feature!r} twice; expected different names.")
+    return features
 
 
-def _query_ids(column, place):
-    """Return the ids as integers if all are written as integers, otherwise as they are."""
-    _check_complete((column.isna() | (column == "")).to_numpy(), place)
-    ids = column.to_numpy()
-    if ids.dtype.kind != "O":
-        return ids
-    ids = ids.astype(str)
-    try:
-        numbers = ids.astype(np.int64)
-    except (ValueError, OverflowError):
-        return ids
-    return numbers if (numbers.astype(str) == ids).all() else ids
+def _query_ids(ids, place):
+    """Return the ids as an array; texts that are all written as integers as integers."""
+    kind = _kind_of_ids(ids, place)
+    if kind == "text":
+        store = QueryIds()
+        store.append(ids, np.ones(len(ids), dtype=np.int64))
+        return store.finish()
+    if kind == "integer":
+        fits = all(-(2**63) <= value < 2**63 for value in ids)
+        return np.array(ids, dtype=np.int64 if fits else object)
+    return np.array(ids, dtype=object if kind in ("time", "date") else None)
 
 
-def _labels(column, place):
-    import pandas as pd
+def _document_ids(ids, place):
+    _kind_of_ids(ids, place)
+    return text_array([str(value) for value in ids])
 
-    expected = "expected numbers of at least 0, larger is more relevant"
-    if not pd.api.types.is_numeric_dtype(column):
-        raise ValueError(f"{place}: {_first_text(column)}; {expected}.")
-    _check_complete(column.isna().to_numpy(), place)
-    labels = column.to_numpy(dtype=np.float64)
+
+def _kind_of_ids(ids, place):
+    """Return what all ids are; raise if some are missing, or if ids that differ could become equal."""
+    _check_complete(np.array([value is None or (isinstance(value, str) and not value) for value in ids]), place)
+    rows: dict[type, int] = {}
+    for row, value in enumerate(ids):
+        rows.setdefault(type(value), row)
+    kinds: dict[str, int] = {}
+    for row in rows.values():
+        kind = next((kind for kind, classes in _ID_KINDS.items() if isinstance(ids[row], classes)), None)
+        if kind is None:
+            found = f"{reprlib.repr(ids[row])}, a {type(ids[row]).__name__},"
+            raise ValueError(
+                f"{place}: found {found} in row {row + 1}; expected texts or numbers, as column.astype(str) makes."
+            )
+        kinds.setdefault(kind, row)
+    (kind, row), *others = kinds.items()
+    for other, other_row in others:
+        raise ValueError(
+            f"{place}: found {reprlib.repr(ids[row])} in row {row + 1}, which is of type {kind}, and "
+            f"{reprlib.repr(ids[other_row])} in row {other_row + 1}, of type {other}; expected ids of one type."
+        )
+    if kind == "number":
+        _check_complete(np.array([value != value for value in ids]), place)
+    if kind == "text" and "\0" in "".join(ids):
+        row = next(row for row, value in enumerate(ids) if "\0" in value)
+        raise ValueError(f"{place}: found {reprlib.repr(ids[row])} in row {row + 1}; expected a text without zero bytes.")
+    return kind
+
+
+def _labels(labels, place):
+    _check_complete(np.isnan(labels), place)
     wrong = ~(np.isfinite(labels) & (labels >= 0))
     if wrong.any():
-        raise ValueError(f"{place}: found {labels[wrong][0]:g} in row {int(wrong.argmax()) + 1}; {expected}.")
-    return labels
-
-
-def _texts(frame):
-    """Return the names of the columns that are not numbers."""
-    import pandas as pd
-
-    return [column for column in frame.columns if not pd.api.types.is_numeric_dtype(frame[column])]
-
-
-def _first_text(column):
-    """Return words on the first cell of a column that is not a number, and its row below the header."""
-    import pandas as pd
-
-    wrong = (pd.to_numeric(column, errors="coerce").isna() & column.notna()).to_numpy()
-    row = int(wrong.argmax())  # 0 if all are numbers that pandas has kept as texts
-    return f"found {column.iloc[row]!r} in row {row + 1}"
+        raise ValueError(f"{place}: found {labels[wrong][0]:g} in row {int(wrong.argmax()) + 1}; {_LABELS}.")
+    return labels.copy()
 
 
 def _check_complete(empty, place):
@@ -325,32 +386,40 @@ def _check_complete(empty, place):
         )
 
 
-def _numbers(frame, ids, null, name):
-    """Return the features as float64, without empty cells."""
-    texts = _texts(frame)
-    if texts:
-        others = f" (also in {', '.join(map(repr, texts[1:6]))}{', ...' if len(texts) > 6 else ''})" if texts[1:] else ""
-        raise ValueError(
-            f"{name}, column {texts[0]!r}: {_first_text(frame[texts[0]])}{others}; expected numbers. Leave out columns "
-            "that are no features with drop=, or name the features with features=, and the document ids with docid=; encode "
-            "texts that are features."
-        )
-    frame = frame.astype(np.float64)
-    empty = frame.isna()
-    if empty.to_numpy().any():
+def _raise_not_numbers(wrong, name):
+    (column, (row, found)), *others = wrong.items()
+    also = (
+        f" (also in {', '.join(repr(other) for other, _ in others[:5])}{', ...' if len(others) > 5 else ''})" if others else ""
+    )
+    raise ValueError(
+        f"{name}, column {column!r}: found {reprlib.repr(found)} in row {row + 1}{also}; expected numbers. Leave out columns "
+        "that are no features with drop=, or name the features with features=, and the document ids with docid=; encode "
+        "texts that are features."
+    )
+
+
+def _without_gaps(X, features, ids, null, name):
+    """Fill empty cells of X, in place, by the rule `null`; raise if any number is infinite."""
+    import pandas as pd
+
+    empty = np.isnan(X)
+    if empty.any():
+        column = int(empty.any(axis=0).argmax())
         if null == "error":
-            column = empty.any().idxmax()
             raise ValueError(
-                f"{name}, column {column!r}: {int(empty[column].sum())} of {len(frame)} cells are empty, the first in row "
-                f"{int(empty[column].to_numpy().argmax()) + 1}; pass null='min' for the smallest value in the query, or "
+                f"{name}, column {features[column]!r}: {int(empty[:, column].sum())} of {len(X)} cells are empty, the first "
+                f"in row {int(empty[:, column].argmax()) + 1}; pass null='min' for the smallest value in the query, or "
                 "null='zero'."
             )
         if null == "min":
-            frame = frame.fillna(frame.groupby(ids, sort=False).transform("min"))
-        frame = frame.fillna(0.0)
-    infinite = np.isinf(frame).any()
+            smallest = pd.DataFrame(X).groupby(ids, sort=False).transform("min").to_numpy()
+            X[empty] = smallest[empty]
+        X[np.isnan(X)] = 0.0
+    infinite = np.isinf(X)
     if infinite.any():
-        column = frame[infinite.idxmax()]
-        row = int(np.isinf(column).to_numpy().argmax())
-        raise ValueError(f"{name}, column {column.name!r}: found {column.iloc[row]} in row {row + 1}; expected finite numbers.")
-    return frame.reset_index(drop=True)
+        column = int(infinite.any(axis=0).argmax())
+        row = int(infinite[:, column].argmax())
+        raise ValueError(
+            f"{name}, column {features[column]!r}: found {X[row, column]} in row {row + 1}; expected finite numbers."
+        )
+    return X

@@ -27,7 +27,7 @@ _REFUSED = {
 }
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)
 # Tables of numbers shrink to a third or a tenth, tables of mostly zeros up to 200 times; bombs shrink 1,000 times and more.
-_MOST_EXPANDED, _SMALL = 500, 2**28
+_MOST_EXPANDED, _SMALL = 500, 2**26
 _UTF8_MARK = b"\xef\xbb\xbf"
 
 

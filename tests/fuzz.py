@@ -1,10 +1,11 @@
-"""Fuzz the readers of LETOR files, compressed files and model files: ``python tests/fuzz.py 100000``.
+"""Fuzz the readers of LETOR files, tables, compressed files and model files: ``python tests/fuzz.py 100000``.
 
 Each input depends only on its number, so ``python tests/fuzz.py 1 4711`` repeats number 4711. A LETOR file must be read as the
-slow reference of test_letor.py reads it, or be rejected by both. A damaged compressed file must be rejected or give the rows of
-the undamaged file. A model file must be rejected with a ValueError or yield a model; if its checksum was not adjusted, only the
-saved model. Inputs are read in a child process: its death, and any input that takes ten seconds, is reported as a failure. The
-numbers of accepted and rejected inputs of each kind are printed at the end.
+slow reference of test_letor.py reads it, or be rejected by both; a table as that of test_tables.py reads it.
+A damaged compressed file must be rejected or give the undamaged rows. A model file must be rejected with a ValueError
+or yield a model; if its checksum was not adjusted, only the saved model. Inputs are read in a child process: its death, and any
+input that takes ten seconds, is reported as a failure. The numbers of accepted and rejected inputs of each kind are printed at
+the end.
 """
 
 import bz2
@@ -28,6 +29,7 @@ from pathlib import Path
 
 import numpy as np
 from test_letor import COMPRESSED_OR_ARCHIVE, PIECES, SMALL, agrees_with_reference
+from test_tables import agrees_with_slow_table, damaged
 
 from structrank import StructRankSVM, clicks, datasets, learners, load_model
 from structrank.learners import trees
@@ -42,16 +44,6 @@ VALUES = [
 ]
 
 
-def mutated(content, rng, pieces):
-    """Delete, insert, duplicate and replace bytes, one to four times."""
-    for _ in range(rng.randint(1, 4)):
-        start = rng.randint(0, len(content))
-        stop = rng.choice([start, min(start + rng.randint(0, 30), len(content)), len(content)])
-        piece = rng.choice([rng.choice(pieces), rng.randbytes(rng.randint(0, 3)), content[start:stop] * 2, b""])
-        content = content[:start] + piece + content[stop:]
-    return content
-
-
 def fuzz_letor(rng, path):
     """Read random bytes or a mutated LETOR file."""
     kind = rng.random()
@@ -60,7 +52,7 @@ def fuzz_letor(rng, path):
     elif kind < 0.4:
         content = b"".join(rng.choices(PIECES, k=rng.randint(0, 30)))
     else:
-        content = mutated(rng.choice([SMALL, SMALL * 3, TABLE]), rng, PIECES)
+        content = damaged(rng.choice([SMALL, SMALL * 3, TABLE]), rng, PIECES)
     if content.startswith(COMPRESSED_OR_ARCHIVE):
         return "skipped"
     agrees_with_reference(content, path)
@@ -69,6 +61,11 @@ def fuzz_letor(rng, path):
     except ValueError:
         return "rejected"
     return "accepted"
+
+
+def fuzz_table(rng, path):
+    """Read a damaged CSV or TSV file."""
+    return "accepted" if agrees_with_slow_table(rng, path.parent) else "rejected"
 
 
 class CompressedFiles:
@@ -147,7 +144,7 @@ class ModelFiles:
         """Load a mutated or forged model file."""
         content, to_score, expected = rng.choice(self.entries)
         forged = rng.random() < 0.7
-        path.write_bytes(_forged(content, rng) if forged else mutated(content, rng, [b"structrank-model 1 ", b"\n", b"{}"]))
+        path.write_bytes(_forged(content, rng) if forged else damaged(content, rng, [b"structrank-model 1 ", b"\n", b"{}"]))
         try:
             model = load_model(path)
         except ValueError as error:
@@ -255,7 +252,8 @@ def read(first, stop):
     signal.signal(signal.SIGALRM, _too_slow)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "fuzzed")
-        kinds = {"letor": fuzz_letor, "compressed": CompressedFiles(Path(folder)).fuzz, "model": ModelFiles(Path(folder)).fuzz}
+        compressed, models = CompressedFiles(Path(folder)), ModelFiles(Path(folder))
+        kinds = {"letor": fuzz_letor, "table": fuzz_table, "compressed": compressed.fuzz, "model": models.fuzz}
         for number in range(first, stop):
             kind = list(kinds)[number % len(kinds)]
             print(number, kind, end=" ", flush=True)

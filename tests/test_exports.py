@@ -1,4 +1,4 @@
-"""Exports: the exported files alone rank as the model does, and invalid files are rejected on import."""
+"""Exports of linear models: documented formats, invalid arguments, and files that are read back or rejected."""
 
 import json
 import math
@@ -79,50 +79,6 @@ ELASTICSEARCH = closed(
 DEFINITION = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "number"}}
 
 
-# --- the other programs, in plain Python -------------------------------------------------------------------------------
-
-
-def score_by_solr(text, document):
-    """Score {feature: value} by the JSON of a model."""
-    model = json.loads(text)
-    score = 0.0
-    for feature in model["features"]:
-        value = document[feature["name"]]
-        if "norm" in feature:
-            numbers = {key: float(number) for key, number in feature["norm"]["params"].items()}
-            if feature["norm"]["class"].endswith("StandardNormalizer"):
-                value = (value - numbers["avg"]) / numbers["std"]
-            else:
-                value = (value - numbers["min"]) / (numbers["max"] - numbers["min"])
-        score += model["params"]["weights"][feature["name"]] * value
-    return score
-
-
-def score_by_elasticsearch(text, document):
-    model = json.loads(text)["model"]["model"]
-    score = 0.0
-    for name, weight in json.loads(model["definition"]).items():
-        value = document[name]
-        for numbers in model.get("feature_normalizers", {}).get(name, {}).values():
-            value = (value - numbers["mean"]) / numbers["standard_deviation"]
-        score += weight * value
-    return score
-
-
-def ranks_of(scores, qid):
-    """Return ranks within queries, in plain Python; ties keep the row order."""
-    ranks = [0] * len(scores)
-    for query in set(qid):
-        rows = sorted((row for row in range(len(qid)) if qid[row] == query), key=lambda row: (-scores[row], row))
-        for rank, row in enumerate(rows, start=1):
-            ranks[row] = rank
-    return ranks
-
-
-ENGINES = {
-    "solr": (lambda model, **options: exports.to_solr(model, "mine", "store", **options), score_by_solr),
-    "elasticsearch": (lambda model, **options: exports.to_elasticsearch(model, "mine", **options), score_by_elasticsearch),
-}
 SCALERS = {
     "none": None,
     "standard": StandardScaler(),
@@ -162,19 +118,6 @@ def fitted(parts):
     return models
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("scaler", SCALERS)
-@pytest.mark.parametrize("shift", [0.0, 12.5])
-def test_the_exported_json_ranks_held_out_queries_like_predict(engine, scaler, shift, parts, fitted):
-    export, score = ENGINES[engine]
-    _, (X, _, qid) = parts
-    text = json.dumps(export(fitted[scaler], shift=shift), allow_nan=False)
-    scores = [score(text, document) for document in X.to_dict("records")]
-    expected = fitted[scaler].predict(X)
-    assert ranks_of(scores, qid.tolist()) == ranks_of(expected.tolist(), qid.tolist())
-    assert scores == pytest.approx(expected + shift, abs=1e-9 * np.abs(expected).max())
-
-
 @pytest.mark.parametrize("scaler", SCALERS)
 @pytest.mark.parametrize("shift", [0.0, 12.5])
 def test_exports_match_the_documented_schemas(scaler, shift, fitted):
@@ -192,23 +135,6 @@ def test_exports_match_the_documented_schemas(scaler, shift, fitted):
         assert "feature_normalizers" not in plugin["model"]["model"]
 
 
-@pytest.mark.parametrize("scaler", SCALERS)
-def test_scores_in_32_bits_are_nearly_the_same(scaler, parts, fitted):
-    _, (X, _, _) = parts
-    model = exports.to_solr(fitted[scaler], "mine", "store", shift=12.5)
-    single, scores = np.float32, np.zeros(len(X), dtype=np.float32)
-    for feature in model["features"]:
-        value = X[feature["name"]].to_numpy().astype(single)
-        numbers = [single(number) for number in feature.get("norm", {"params": {}})["params"].values()]
-        if numbers:
-            standard = feature["norm"]["class"].endswith("StandardNormalizer")
-            value = (value - numbers[0]) / (numbers[1] if standard else numbers[1] - numbers[0])
-        scores += value * single(model["params"]["weights"][feature["name"]])
-    expected = fitted[scaler].predict(X) + 12.5
-    # One feature is near 10,000 and varies by 100, which loses two of seven digits.
-    assert scores == pytest.approx(expected, abs=1e-3 * np.ptp(expected))
-
-
 def test_methods_of_a_model_equal_the_exports_of_its_pipeline(fitted):
     pipeline = fitted["standard"]
     scaler, model = pipeline[0], pipeline[-1]
@@ -224,20 +150,6 @@ def test_features_without_names_are_numbered_from_one_and_can_be_named(parts):
 
 
 # --- negative scores --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_negative_scores_warn_and_can_be_shifted(engine, parts, fitted):
-    export, score = ENGINES[engine]
-    _, (X, _, _) = parts
-    model = fitted["standard"]
-    with pytest.warns(StructRankWarning, match=r"can be negative.*shift="):
-        plain = export(model)
-    assert plain == export(model, shift=0.0)  # without a warning, which pytest would raise as an error
-    lowest = min(score(json.dumps(plain), document) for document in X.to_dict("records"))
-    assert lowest < 0
-    shifted = json.dumps(export(model, shift=1.0 - lowest))
-    assert min(score(shifted, document) for document in X.to_dict("records")) == pytest.approx(1.0)
 
 
 def test_no_warning_where_scores_cannot_be_negative():
@@ -310,6 +222,8 @@ def test_models_that_are_not_linear_or_not_fitted_are_rejected(parts):
         exports.to_solr(two, "m", "s")
     with pytest.raises(ValueError, match="scaler is given together with a Pipeline"):
         exports.to_solr(two, "m", "s", scaler=two[0])
+    with pytest.raises(ValueError, match="dtype='int' is not known"):
+        with_weights(1.0).to_onnx("m.onnx", dtype="int")
     with pytest.raises(ValueError, match="all weights of the model are 0"):
         with_weights(0.0, 0.0).to_solr("m", "s", shift=1.0)
 
@@ -326,76 +240,7 @@ def test_numbers_out_of_the_range_of_32_bits_are_rejected_with_the_feature(weigh
         exports.to_expression(with_weights(1.0, 1e100), "sql", scaler=narrow)
 
 
-def test_a_linear_ranknet_can_be_exported(parts, rng):
-    _, (held_out, _, _) = parts
-    model = RankNet(hidden_units=0)
-    model.weights_, model.n_features_in_ = rng.normal(size=6), 6
-    text = json.dumps(exports.to_solr(model, "m", "s", shift=0.0, feature_names=NAMES))
-    scores = [score_by_solr(text, document) for document in held_out.to_dict("records")]
-    assert scores == pytest.approx(model.predict(held_out.to_numpy()), rel=1e-9)
-
-
-# --- ONNX and scikit-learn --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scaler", SCALERS)
-def test_onnxruntime_gives_the_same_scores(scaler, parts, fitted, tmp_path):
-    pytest.importorskip("onnx", reason="onnx (extra 'onnx') is not installed")
-    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime (extra 'onnx') is not installed")
-    _, (X, _, qid) = parts
-    exports.to_onnx(fitted[scaler], tmp_path / "m.onnx")
-    session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"))
-    (found,) = session.run(None, {"X": X.to_numpy()})
-    expected = fitted[scaler].predict(X)
-    assert found.shape == (len(X), 1)
-    assert found[:, 0] == pytest.approx(expected, abs=1e-6)
-    assert ranks_of(found[:, 0].tolist(), qid.tolist()) == ranks_of(expected.tolist(), qid.tolist())
-    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
-
-
-def test_onnx_models_in_32_bits_accept_32_bits(train, tmp_path):
-    pytest.importorskip("onnx", reason="onnx (extra 'onnx') is not installed")
-    onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime (extra 'onnx') is not installed")
-    model = StructRankSVM("auc").fit(train.X, train.y, qid=train.qid)
-    model.to_onnx(tmp_path / "m.onnx", dtype="float32")
-    (found,) = onnxruntime.InferenceSession(str(tmp_path / "m.onnx")).run(None, {"X": train.X.astype(np.float32)})
-    assert found[:, 0] == pytest.approx(model.predict(train.X), abs=1e-5)
-    with pytest.raises(ValueError, match="dtype='int' is not known"):
-        model.to_onnx(tmp_path / "m.onnx", dtype="int")
-
-
-@pytest.mark.parametrize("scaler", SCALERS)
-def test_the_plain_scikit_learn_model_gives_the_same_scores(scaler, parts, fitted):
-    _, (X, _, _) = parts
-    plain = exports.to_sklearn(fitted[scaler])
-    last = plain if scaler == "none" else plain[-1]
-    assert type(last).__module__.startswith("sklearn.")
-    assert plain.predict(X) == pytest.approx(fitted[scaler].predict(X), rel=1e-12)
-    assert plain.feature_names_in_.tolist() == NAMES
-
-
 # --- SVM^rank and RankLib ---------------------------------------------------------------------------------------------
-
-
-def raw_scores(tokens, X):
-    weights = {int(token.split(":")[0]): float(token.split(":")[1]) for token in tokens}
-    return np.array([sum(weights.get(i, 0.0) * value for i, value in enumerate(row, start=1)) for row in X])
-
-
-@pytest.mark.parametrize("scaler", SCALERS)
-def test_svmrank_files_score_raw_features_like_the_model(scaler, parts, fitted, tmp_path):
-    _, (X, _, qid) = parts
-    exports.to_svmrank(fitted[scaler], tmp_path / "model.dat")
-    lines = (tmp_path / "model.dat").read_text().splitlines()
-    threshold = float(lines[10].split("#")[0])
-    factor, *tokens, end = lines[11].split()
-    scores = float(factor) * raw_scores(tokens, X.to_numpy()) - threshold
-    expected = fitted[scaler].predict(X)
-    assert end == "#"
-    assert len(lines) == 12
-    assert scores == pytest.approx(expected, abs=1e-7 * np.ptp(expected))
-    read = imports.read_svmrank(tmp_path / "model.dat")
-    assert read.rank(X.to_numpy(), qid=qid).tolist() == ranks_of(expected.tolist(), qid.tolist())
 
 
 def test_svmrank_files_have_the_format_of_svm_rank_learn(tmp_path):
@@ -477,18 +322,6 @@ def test_truncated_svmrank_files_are_rejected(tmp_path):
             imports.read_svmrank(tmp_path / "model.dat")
 
 
-@pytest.mark.parametrize("scaler", SCALERS)
-def test_ranklib_files_rank_raw_features_like_the_model(scaler, parts, fitted, tmp_path):
-    _, (X, _, qid) = parts
-    exports.to_ranklib(fitted[scaler], tmp_path / "model.txt")
-    first, line = (tmp_path / "model.txt").read_text().splitlines()
-    assert first == "## Coordinate Ascent"
-    expected = fitted[scaler].predict(X)
-    assert ranks_of(raw_scores(line.split(), X.to_numpy()).tolist(), qid.tolist()) == ranks_of(expected.tolist(), qid.tolist())
-    read = imports.read_ranklib(tmp_path / "model.txt")
-    assert read.rank(X.to_numpy(), qid=qid).tolist() == ranks_of(expected.tolist(), qid.tolist())
-
-
 def test_ranklib_files_of_both_linear_learners_are_read(tmp_path):
     path = tmp_path / "model.txt"
     path.write_text("## Coordinate Ascent\n## Restart = 5\n## Slack = 0.001\n\n2:0.5 1:-1.5E-3")
@@ -531,39 +364,13 @@ def test_a_failed_export_keeps_the_earlier_file(tmp_path):
 # --- the pages --------------------------------------------------------------------------------------------------------
 
 
-def python_of(page):
-    text = (pathlib.Path(__file__).parent.parent / page).read_text(encoding="utf-8")
-    return re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
-
-
-def run_blocks(blocks, folder, monkeypatch):
-    (folder / "page.py").write_text("\n".join(blocks), encoding="utf-8")
-    monkeypatch.chdir(folder)
-    return runpy.run_path("page.py")
-
-
 def test_the_page_on_production_runs_from_top_to_bottom(tmp_path, monkeypatch):
-    blocks = python_of("docs/production.md")
+    text = (pathlib.Path(__file__).parent.parent / "docs/production.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
     assert len(blocks) == 7
-    run_blocks(blocks, tmp_path, monkeypatch)
-
-
-def test_the_page_on_engines_runs_from_top_to_bottom(tmp_path, monkeypatch):
-    for library in ("lightgbm", "onnx"):
-        pytest.importorskip(library, reason=f"{library} is not installed")
-    names = run_blocks(python_of("docs/engines.md"), tmp_path, monkeypatch)
-    jsonschema.validate(json.loads((tmp_path / "linear.json").read_text()), SOLR)
-    jsonschema.validate(json.loads((tmp_path / "plugin.json").read_text()), ELASTICSEARCH)
-    new, qid = names["X_new"], names["qid_new"]
-    expected = ranks_of(names["linear"].predict(new).tolist(), qid.tolist())
-    for file, score in (("linear.json", score_by_solr), ("plugin.json", score_by_elasticsearch)):
-        text = (tmp_path / file).read_text()
-        scores = [score(text, document) for document in new.to_dict("records")]
-        assert min(scores) > 0.0
-        assert ranks_of(scores, qid.tolist()) == expected
-    assert names["moved_over"].rank(new.to_numpy(), qid=qid).tolist() == expected
-    best = names["ranked"][names["ranked"]["rank"] == 1]
-    assert best["score"].max() == pytest.approx(names["trees"].predict(new).max())
+    (tmp_path / "page.py").write_text("\n".join(blocks), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path("page.py")
 
 
 def test_features_of_large_mean_and_small_spread_warn(rng):

@@ -21,7 +21,7 @@ from structrank.models.exports.linear import (
 )
 
 _MISSING_IS_ZERO = 1  # LightGBM's zero_as_missing, in bits 2 and 3 of decision_type
-_LIGHTGBM_ZERO = 1.0000000180025095e-35  # LightGBM's threshold between 0 and positive numbers
+_LIGHTGBM_ZERO = 1.0000000180025095e-35  # LightGBM's threshold between 0 and positive numbers; smaller numbers are 0 to it
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,8 +350,14 @@ def _read_lightgbm_tree(block):
         raise ValueError("the trees treat 0 as missing (zero_as_missing=True), which cannot be exported.")
     ends, zeros = np.full(values.shape[0], -1), np.zeros(n_inner)
     left, right = (np.append(np.where(child < 0, n_inner + ~child, child), ends) for child in children)
-    thresholds = np.append(np.array(lines["threshold"].split(), dtype=np.float64), np.zeros(values.shape[0]))
+    thresholds = np.append(_around_zero(np.array(lines["threshold"].split(), dtype=np.float64)), np.zeros(values.shape[0]))
     return _ordered(np.append(columns["split_feature"], ends), thresholds, left, right, np.append(zeros, values))
+
+
+def _around_zero(thresholds):
+    """Return thresholds that send the numbers that LightGBM takes for 0 to the side of 0."""
+    above, below = _LIGHTGBM_ZERO, np.nextafter(-_LIGHTGBM_ZERO, -np.inf)
+    return np.where(np.abs(thresholds) <= above, np.where(thresholds < 0.0, below, above), thresholds)
 
 
 def _read_xgboost(text, names):

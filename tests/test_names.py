@@ -1,8 +1,11 @@
 """Names from files and users, with control characters and formulas, in everything that the package prints or writes."""
 
 import csv
+import functools
 import io
+import re
 import sys
+from pathlib import Path
 
 import matplotlib.pyplot
 import pandas as pd
@@ -13,6 +16,7 @@ from structrank._support.progress import ProgressLine
 from structrank.cli.output import print_lines, printable_results, say
 from structrank.clicks.report import LogReport
 from structrank.comparison import runs
+from structrank.models import imports
 from structrank.models.ranker import Ranker
 
 
@@ -108,5 +112,12 @@ def test_names_cannot_change_other_outputs(tmp_path):
     data = datasets.Dataset(None, [0, 1], [EVIL, EVIL], ["a", "\ud800"])
     runs.write_run(tmp_path / "run.txt", data, [0.5, 0.25])
     assert (tmp_path / "run.txt").read_text() == "1 Q0 1 1 0.5 structrank\n1 Q0 2 2 0.25 structrank\n"
+    path = str(tmp_path / "m\x1b\x9b\n")
+    Path(path).write_text("\xff 1:a")
+    readers = (imports.read_ranklib, imports.read_svmrank, functools.partial(runs.read_scores, data=data))
+    for read in readers:
+        with pytest.raises(ValueError, match=re.escape(r"m\x1b\x9b\n")) as caught:
+            read(path)
+        assert str(caught.value).isprintable()
     with pytest.raises(ValueError, match=r"tag='\\udcff' is not valid"):
         runs.write_run(tmp_path / "run.txt", data, [0.5, 0.25], tag="\udcff")

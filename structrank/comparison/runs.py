@@ -19,6 +19,7 @@ import numpy as np
 from structrank import metrics
 from structrank._support import checks
 from structrank._support.files import replace_file
+from structrank._support.text import printable
 from structrank.comparison.cells import as_file_name
 from structrank.datasets.containers import Dataset
 from structrank.datasets.queries import group_by_query
@@ -288,6 +289,7 @@ def read_scores(path: Pathlike, data: Any, data_name: str = "the data") -> NDArr
     """
     path = os.fspath(path)
     numbers, found_names, found, width = _read_lines(path)
+    path = printable(path)
     n_docs = len(data.y)
     if not found or width == 1:
         if len(found) != n_docs:
@@ -330,7 +332,8 @@ def _lines(path):
 def _read_lines(path):
     """Return the number, the names of query and document (where there are any) and the score of each line, and the columns."""
     numbers, names, scores, width = [], [], [], None
-    for number, line in _lines(path):
+    lines, path = _lines(path), printable(path)
+    for number, line in lines:
         # A table has tabs, and may have blanks in its ids; a run has tabs or blanks between its columns.
         fields = line.split("\t") if line.count("\t") in (3, 5) else line.split()
         if not fields or fields == ["qid", "docid", "score", "rank"]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from structrank._support import checks
+from structrank._support.text import printable
 from structrank.models.exports.ranklib import LINEAR
 from structrank.models.exports.svmrank import HEADER
 from structrank.models.exports.weight_text import parse_count, parse_number, parse_weights, read_lines
@@ -46,7 +47,7 @@ def read_svmrank(path: Path) -> StructRankSVM:
     ...     read_svmrank(f"{folder}/model.dat").rank([[1.0], [2.0]], qid=0)
     array([2, 1])
     """
-    lines = read_lines(path)
+    lines, path = read_lines(path), printable(str(path))
     if not lines or not lines[0].startswith("SVM-light Version"):
         begin = lines[0][:40] if lines else ""
         raise ValueError(f"{path} begins with {begin!r}; expected 'SVM-light Version', as svm_rank_learn writes it.")
@@ -118,7 +119,7 @@ def read_ranklib(path: Path, *, n_features: int | None = None) -> StructRankSVM:
     ...     read_ranklib(file).coef_.tolist()
     [0.25, 0.0, 0.75]
     """
-    lines = [line.strip() for line in read_lines(path)]
+    lines, path = [line.strip() for line in read_lines(path)], printable(str(path))
     kind = lines[0].removeprefix("##").strip() if lines and lines[0].startswith("##") else None
     if kind not in LINEAR:
         found = "is empty" if not lines else f"begins with {lines[0][:40]!r}"

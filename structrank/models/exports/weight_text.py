@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from structrank._support.text import printable
+
 _MOST = 10_000_000  # features or support vectors; more would be a mistake, and might not fit into memory
 
 
@@ -14,6 +16,7 @@ def read_lines(path):
     try:
         return content.decode("ascii").splitlines()
     except UnicodeDecodeError as error:
+        path = printable(str(path))
         raise ValueError(f"{path} has byte {content[error.start]:#x} at {error.start}; expected a model as text.") from None
 
 

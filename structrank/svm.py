@@ -23,10 +23,13 @@ from structrank.models.linear import LinearMethods
 from structrank.models.ranker import Ranker
 from structrank.solvers.backends import BACKENDS
 from structrank.solvers.backends.cvxpy import installed_solvers
+from structrank.solvers.results import Certificate
 from structrank.training.checkpoint import Checkpoint
 from structrank.training.data import score_rows
 from structrank.training.executor import InProcess
+from structrank.training.health import Health
 from structrank.training.history import History
+from structrank.training.ramp import RampRound
 from structrank.training.risk import Risk
 from structrank.training.run import Training
 from structrank.training.scaling import column_ratio, scale_by_deviation, scale_problems
@@ -356,6 +359,15 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         super().check_loaded()
         self._check_loaded_weights("coef_")
         self.parsed_criteria()
+        certificate = checks.check_fitted_attribute(self, "certificate_", Certificate)
+        if certificate.dual > certificate.primal + 1e-9 * abs(certificate.primal):
+            raise ValueError(f"certificate_ has the lower bound {certificate.dual} above the upper bound {certificate.primal}")
+        checks.check_fitted_attribute(self, "health_", Health)
+        checks.check_fitted_attribute(self, "history_", History)
+        if not all(isinstance(one, RampRound) for one in getattr(self, "rounds_", ())):  # older files have none
+            raise ValueError("rounds_ has an entry that is not a RampRound")
+        if getattr(self, "scale_", None) is not None:
+            self._check_loaded_weights("scale_")
 
     def score(self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> float:
         """Measure the ranking by the training criterion, as a measure: higher is better, 1 is perfect.

@@ -65,6 +65,16 @@ def replaced(name, new):
     return change
 
 
+def counts_of(name, new):
+    """Return a change of the numbers of a sparse matrix."""
+
+    def change(header, arrays):
+        number = find(find(header["fitted"], name), "data")["array"]
+        arrays[number] = new(arrays[number])
+
+    return change
+
+
 def without(name):
     """Return a change that removes the last id of some ids."""
     return lambda header, arrays: find(header["fitted"], name)["Ids"]["values"]["names"].pop()
@@ -89,8 +99,10 @@ GRAPH = [
     (replaced("url", lambda a: a - 1000), "graph_ has the column index"),
     (replaced("clicks", lambda a: a.astype(np.float16)), "graph_.clicks has the type float16; expected float64"),
     (replaced("clicks", lambda a: a[:-1]), "graph_.url is an array"),
-    (replaced("clicks", lambda a: a * np.nan), "an edge without clicks"),
-    (replaced("clicks", lambda a: -a), "an edge without clicks"),
+    (replaced("clicks", lambda a: a * np.nan), "graph_.clicks has nan; expected magnitudes"),
+    (replaced("clicks", lambda a: a * 1e200), "graph_.clicks has .*e.200; expected magnitudes"),
+    (replaced("clicks", lambda a: a * 0), "graph_.clicks has 0.0; expected magnitudes"),
+    (replaced("clicks", lambda a: -a), "graph_.clicks has -.*; expected positive numbers"),
     (without("queries_"), "graph_.indptr is an array"),
     (without("urls_"), "graph_ has 3 urls; expected 2"),
 ]
@@ -140,6 +152,10 @@ def test_parameters_and_ids_of_a_walk_are_checked(log, tmp_path, change, message
         (replaced("url_factors_", lambda a: a[:, :1]), r"url_factors_ is an array of float32, shape \(3, 1\)"),
         (replaced("url_factors_", lambda a: a.ravel()), "url_factors_ is an array"),
         (without("urls_"), "url_factors_ is an array"),
+        (replaced("url_factors_", lambda a: a * np.nan), "url_factors_ has nan; expected magnitudes"),
+        (replaced("query_factors_", lambda a: a * np.float32(1e30)), "query_factors_ has .*; expected magnitudes"),
+        (attribute("history_", [1]), "history_ has an entry that is not an Epoch|n_iter_ is"),
+        (attribute("queries_", {"Ids": {"values": {"objects": ["q", {"float": "nan"}]}}}), "queries_ contains nan at row 1"),
         (parameter("query_sd", "1"), "query_sd='1' is not valid"),
     ],
 )
@@ -153,6 +169,10 @@ def test_factors_fit_their_ids(log, tmp_path, change, message):
     [
         (replaced("mean", lambda a: a[:-1]), "the scale's mean is an array"),
         (replaced("sd", lambda a: a[:, None]), "the scale's sd is an array"),
+        (replaced("sd", lambda a: a * 0), "the scale's sd has 0.0; expected magnitudes"),
+        (replaced("mean", lambda a: a * np.nan), "the scale's mean has nan; expected magnitudes"),
+        (attribute("theta_", 2.0), "theta_=2.0 is not valid"),
+        (attribute("theta_", {"float": "nan"}), "theta_=nan is not valid"),
         (attribute("walk_scale_", None), "walk_scale_ is missing"),
         (attribute("theta_", "1"), "theta_ is a str"),
         (attribute("walk_", 1), "walk_ is a int; expected RandomWalkRanker"),
@@ -180,6 +200,11 @@ def test_the_models_of_a_hybrid_have_the_same_ids(log, tmp_path):
     ("change", "message"),
     [
         (without("queries"), "clicks has shape"),
+        (counts_of("clicks", lambda a: a * np.nan), "clicks has an entry that is no count"),
+        (counts_of("clicks", lambda a: a + 100), "clicks has an entry above that of impressions"),
+        (counts_of("impressions", lambda a: -a), "impressions has an entry that is no count"),
+        (counts_of("impressions", lambda a: a * 0), "clicks has an entry above that of impressions"),
+        (counts_of("positions", lambda a: a * 0), "impressions has an entry above that of positions"),
         (replaced("indices", lambda a: a + 1000), "a sparse matrix has the column index"),
         (replaced("indptr", lambda a: a[::-1]), "index|indptr"),
         (replaced("indptr", lambda a: np.where(np.arange(a.size) == 1, 10**6, 0)), "indptr is broken"),  # no entries at all
@@ -205,6 +230,7 @@ def test_counts_fit_their_ids(log, tmp_path, model, change, message):
         (lambda a: np.append(a, a), r"_ has \d+ numbers, which does not fit 3 features"),
         (lambda a: a[None], r"_ has \d+ numbers, which does not fit 3 features"),
         (lambda a: a.astype(np.float32), "_ has the type float32; expected float64"),
+        (lambda a: np.where(np.arange(a.size) == 1, np.nan, a), "_ has nan at 1"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
@@ -214,6 +240,62 @@ def test_weights_fit_the_features(tmp_path, model, new, message):
     name = "coef_" if isinstance(model, StructRankSVM) else "weights_"
     rejected(fitted(model), tmp_path / "m", replaced(name, new), message)
     rejected(fitted(model), tmp_path / "m", lambda header, _: header["fitted"].pop(name), f"{name} is missing")
+
+
+def field(record, **values):
+    """Return a change of fields of the first record of a class."""
+    return lambda header, arrays: find(header["fitted"], record).update(values)
+
+
+NAN, INFINITY = {"float": "nan"}, {"float": "inf"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (field("Certificate", primal="1"), "Certificate.primal is '1'; expected float"),
+        (field("Certificate", dual=[1.0]), r"Certificate.dual is \[1.0\]; expected float"),
+        (field("Certificate", dual=True), "Certificate.dual is True; expected float"),
+        (field("Certificate", dual=NAN), "Certificate.dual=nan is not valid"),
+        (field("Certificate", primal=INFINITY), "Certificate.primal=inf is not valid"),
+        (field("Certificate", primal=10**400), "Certificate.primal=1000.* is not valid"),
+        (field("Certificate", primal=-5.0), "the lower bound .* above the upper bound -5.0"),
+        (attribute("certificate_", None), "certificate_ is missing"),
+        (field("Health", norm=-1.0), "Health.norm=-1.0 is not valid: expected a number of at least 0"),
+        (field("Health", vacuous=1), "Health.vacuous is 1; expected bool"),
+        (field("Health", dominant=1), "Health.dominant is 1; expected str or NoneType"),
+        (field("Health", parts={"dict": {"MAP": "x"}}), r"Health.parts\['MAP'\]='x' is not valid"),
+        (attribute("health_", {"Certificate": {"primal": 1.0, "dual": 1.0}}), "health_ is a Certificate; expected Health"),
+        (field("Iteration", iteration=0), "Iteration.iteration=0 is not valid"),
+        (field("Iteration", planes=-1), "Iteration.planes=-1 is not valid"),
+        (field("Iteration", objective="x"), "Iteration.objective is 'x'; expected float"),
+        (field("Iteration", seconds={"dict": {"qp": NAN}}), r"Iteration.seconds\['qp'\]=nan is not valid"),
+        (field("Iteration", seconds=1.0), "Iteration.seconds is 1.0; expected dict"),
+        (field("Iteration", note=None), "Iteration.note is None; expected str"),
+        (attribute("history_", {"History": [1, 2]}), "History holds int; expected one kind of entry"),
+        (attribute("history_", {"History": {"dict": {"a": 1}}}), "History holds str; expected one kind of entry"),
+        (attribute("history_", {"History": []}), "n_iter_ is .*, but history_ has 0 entries"),
+        (attribute("history_", [1]), "n_iter_ is .*, but history_ has 1 entries|history_ is a list"),
+        (attribute("n_iter_", -1), "n_iter_ is -1"),
+        (attribute("notes_", {"tuple": [1]}), "notes_ has a note that is not a text"),
+        (attribute("rounds_", {"tuple": [1]}), "rounds_ has an entry that is not a RampRound"),
+        (attribute("stop_reason_", 1), "stop_reason_ is a int; expected str"),
+    ],
+)
+def test_results_of_training_have_the_types_and_ranges_of_their_fields(tmp_path, change, message):
+    rejected(fitted(StructRankSVM(["map", "auc"])), tmp_path / "m", change, message)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (field("Round", round="1"), "Round.round is '1'; expected int"),
+        (field("Round", effective_pairs=-1), "Round.effective_pairs=-1 is not valid"),
+        (field("Round", seconds=INFINITY), "Round.seconds=inf is not valid"),
+    ],
+)
+def test_rounds_have_the_types_and_ranges_of_their_fields(tmp_path, change, message):
+    rejected(fitted(learners.RankNet(hidden_units=0, max_epochs=1)), tmp_path / "m", change, message)
 
 
 def test_names_of_features_are_texts(tmp_path):

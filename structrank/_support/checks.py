@@ -17,7 +17,7 @@ from structrank._support.discounts import DISCOUNTS, GAINS
 from structrank._support.text import printable
 
 # Range of nonzero query weights: sums and shares of weights neither overflow nor underflow.
-_WEIGHTS = 1e-100, 1e100
+WEIGHTS = 1e-100, 1e100
 _NO_NUMBERS = np.bool_, np.timedelta64  # of numpy's scalars; it registers timedelta64 as an integer
 _MOST_THREADS = 1024  # more than any machine runs well, and few enough that OpenMP can start them
 
@@ -78,6 +78,13 @@ def check_array(name, value, kinds, shape):
         found = f"an array of {value.dtype}, shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
         raise ValueError(f"{name} is {found}; expected an array of shape {shape}")
     return value
+
+
+def check_magnitudes(name, values, least, most):
+    """Raise unless the absolute values of an array, of a loaded model, lie in a range."""
+    wrong = ~((np.abs(values) >= least) & (np.abs(values) <= most))
+    if wrong.any():
+        raise ValueError(f"{name} has {values[wrong][0]}; expected magnitudes from {least:g} to {most:g}")
 
 
 def check_column_names(names):
@@ -687,7 +694,7 @@ def is_missing(value):
 def check_row_weights(sample_weight, rows, indptr, query_ids, against="X"):
     """Return one weight per query from row weights, which must be constant within each query."""
     weights = as_number_column(sample_weight, rows.shape[0], "sample_weight", "numbers of at least 0", against)
-    least, most = _WEIGHTS
+    least, most = WEIGHTS
     wrong = np.flatnonzero(~((weights == 0) | ((weights >= least) & (weights <= most))))
     if wrong.size:
         row = int(wrong[0])

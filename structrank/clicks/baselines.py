@@ -42,6 +42,11 @@ class _CountRatio(ClickRanker):
             matrix = checks.check_fitted_attribute(counts, name, scipy.sparse.csr_matrix)
             if matrix.shape != shape:
                 raise ValueError(f"{name} has shape {matrix.shape}; expected {shape}, one row per query, one column per url")
+            if not np.all((matrix.data >= 0) & (matrix.data < np.inf)):
+                raise ValueError(f"{name} has an entry that is no count: a negative number, nan or infinity")
+        for less, more in (("clicks", "impressions"), ("impressions", "positions")):
+            if (getattr(counts, less) > getattr(counts, more)).nnz:
+                raise ValueError(f"{less} has an entry above that of {more}")
 
     def predict(self, queries: ArrayLike, urls: ArrayLike) -> np.ndarray:
         """Score urls for queries, see `ClickRanker.predict`; nan, without a warning, if a url was not shown for a query."""

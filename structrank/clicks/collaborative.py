@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from structrank._support.typing import Path
 
 _RATES = {"sgd": 0.5, "adam": 0.01, "batch": 0.1}
+_LARGEST_FACTOR = 1e15  # in loaded models: products in float32 stay finite
 _START_SD = 0.1  # of the initial factors; at 0 the gradient vanishes
 
 
@@ -270,8 +271,11 @@ class CollaborativeRanker(ClickRanker):
         n_factors = np.shape(getattr(self, "query_factors_", None))[1:]
         for name, ids in (("query_factors_", "queries_"), ("url_factors_", "urls_")):
             checks.check_array(name, getattr(self, name, None), "f", (len(check_loaded_ids(self, ids)), *n_factors))
+            checks.check_magnitudes(name, getattr(self, name), 0.0, _LARGEST_FACTOR)
         if len(n_factors) != 1 or not n_factors[0]:
             raise ValueError(f"query_factors_ has shape {self.query_factors_.shape}; expected a row of factors for each query")
+        if not all(isinstance(entry, Epoch) for entry in self.history_):
+            raise ValueError("history_ has an entry that is not an Epoch")
 
     def _scores(self, query, url):
         """Compute q_i . u_j of dense integers (query, url), in blocks."""

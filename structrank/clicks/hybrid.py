@@ -63,8 +63,9 @@ class QueryScale:
 
     def check(self, n_queries):
         """Raise unless there are as many means and deviations as queries."""
-        for name in ("mean", "sd"):
+        for name, least in (("mean", 0.0), ("sd", checks.WEIGHTS[0])):
             checks.check_array(f"the scale's {name}", getattr(self, name), "f", (n_queries,))
+            checks.check_magnitudes(f"the scale's {name}", getattr(self, name), least, checks.WEIGHTS[1])
 
     def apply(self, query, scores):
         """Standardise scores by the mean and standard deviation of their query."""
@@ -204,7 +205,8 @@ class HybridRanker(ClickRanker):
         """Raise unless both models of a loaded model, which were checked on their own, fit together."""
         super().check_loaded()
         checks.check_choice("combine", self.combine, ("sum", "raw-sum", "prior"))
-        checks.check_number("theta_", checks.check_fitted_attribute(self, "theta_", float))
+        theta = checks.check_fitted_attribute(self, "theta_", float)
+        checks.check_number("theta_", theta, at_least=0, at_most=None if self.combine == "prior" else 1)
         factors = checks.check_fitted_attribute(self, "collaborative_", CollaborativeRanker)
         walk = checks.check_fitted_attribute(self, "walk_", RandomWalkRanker)
         for name in ("queries_", "urls_"):

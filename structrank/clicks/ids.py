@@ -101,6 +101,7 @@ def check_loaded_ids(model, name):
         raise ValueError(f"{name} has values that are not hashable") from None
     if not 0 < n_distinct == values.size:
         raise ValueError(f"{name} has {values.size} ids, of which {n_distinct} are distinct")
+    checks.check_ids(values, name, "an id is never missing")
     return ids
 
 

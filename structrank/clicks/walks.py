@@ -60,8 +60,9 @@ class ClickGraph:
             raise ValueError(f"graph_.clicks has the type {self.clicks.dtype}; expected float64")
         if self.n_urls != n_urls:
             raise ValueError(f"graph_ has {self.n_urls} urls; expected {n_urls}, as in urls_")
-        if not np.all((self.clicks > 0) & (self.clicks < np.inf)):
-            raise ValueError("graph_ has an edge without clicks")
+        checks.check_magnitudes("graph_.clicks", self.clicks, *checks.WEIGHTS)
+        if np.any(self.clicks < 0):
+            raise ValueError(f"graph_.clicks has {self.clicks.min()}; expected positive numbers")
         checks.check_sparse(self._matrix, "graph_")
 
     @cached_property

@@ -34,6 +34,7 @@ import structrank
 from structrank import criteria, metrics
 from structrank._support.checks import check_sparse
 from structrank._support.files import replace_file
+from structrank.models.records import RECORDS, check_record
 
 if TYPE_CHECKING:
     from structrank._support.typing import Path
@@ -397,11 +398,23 @@ def _decode(value, arrays):
         check_sparse(matrix, "a sparse matrix")
         return matrix
     if kind == "History":
-        return _class_named(kind)(_decode(content, arrays))
+        return _history(_decode(content, arrays))
     if kind != "dict" and hasattr(_class_named(kind), "get_params"):
         return _decode_learner(_class_named(kind), content, arrays)
     content = {key: _decode(item, arrays) for key, item in content.items()}
-    return content if kind == "dict" else _class_named(kind)(**content)
+    if kind == "dict":
+        return content
+    value = _class_named(kind)(**content)
+    if kind in RECORDS:
+        check_record(value)
+    return value
+
+
+def _history(entries):
+    kinds = {type(entry) for entry in entries}
+    if not kinds <= {_class_named("Iteration")} and not kinds <= {_class_named("Round")}:
+        raise ValueError(f"History holds {', '.join(sorted(kind.__name__ for kind in kinds))}; expected one kind of entry")
+    return _class_named("History")(entries)
 
 
 # ---- Bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,6 +58,9 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
     >>> ByFirstFeature().rank([[0.1], [0.9], [0.5]], qid=["a", "a", "b"])
     array([2, 1, 1])
     """
+
+    # The classes of attributes that several learners have; `check_loaded` checks them in loaded models.
+    _loaded_kinds = {"n_iter_": int, "history_": Sequence, "stop_reason_": str, "notes_": Sequence}  # noqa: RUF012
 
     # Attributes that are computed again when they are missing: neither copied nor pickled.
     _caches: tuple[str, ...] = ()
@@ -127,6 +131,13 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
             checks.check_array("feature_names_in_", names, "O", (self._loaded_width(),))
             if not all(isinstance(name, str) for name in names):
                 raise ValueError("feature_names_in_ has a name that is not a text")
+        for name, kind in self._loaded_kinds.items():
+            if hasattr(self, name):
+                checks.check_fitted_attribute(self, name, kind)
+        if not all(isinstance(note, str) for note in getattr(self, "notes_", ())):
+            raise ValueError("notes_ has a note that is not a text")
+        if hasattr(self, "history_") and getattr(self, "n_iter_", len(self.history_)) != len(self.history_):
+            raise ValueError(f"n_iter_ is {self.n_iter_!r}, but history_ has {len(self.history_)} entries")
 
     def _loaded_width(self):
         n = checks.check_fitted_attribute(self, "n_features_in_", int)
@@ -139,6 +150,8 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"{name} has the type {weights.dtype}; expected float64")
         if weights.ndim != 1 or weights.size not in (sizes or {n}):
             raise ValueError(f"{name} has {weights.size} numbers, which does not fit {n} features")
+        if not np.isfinite(weights).all():
+            raise ValueError(f"{name} has {weights[~np.isfinite(weights)][0]} at {int(np.argmin(np.isfinite(weights)))}")
 
     def _check_features(self, X):
         """Return X as `checks.as_matrix` does, after all checks for scoring except for nan and infinity."""

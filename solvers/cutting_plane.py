@@ -18,7 +18,7 @@ from structrank.solvers.vectors import combine, dot
 from structrank.solvers.working_set import WorkingSet
 
 # Notebook 16 measures passes and time without each rule. The size of C is C |R'(0)|^2 / R(0), with the gradient at w = 0.
-ONE_SLACK_PASSES = 16  # passes with one slack before a run switches to many; a third of them if the run is hard
+ONE_SLACK_PASSES = 16  # passes with one slack before a run goes over to many; a third of them if it is hard
 QP_SHARE = 0.15  # accuracy of a QP, as a share of the gap
 FIRST_SIZE = 60.0  # size of the first C of the continuation
 C_FACTOR = 10.0  # ratio of consecutive values of C
@@ -59,9 +59,7 @@ class Point:
 class CuttingPlanes:
     """Cutting planes over a risk, for one C after another: points and planes do not depend on C and are shared.
 
-    Far from the optimum the solution of the QP overshoots, more so for a larger C. So R is evaluated between the best point
-    so far and that solution, at the minimum predicted by the directional derivatives at both ends of the last step (a secant).
-    For the same reason a large C is reached by continuation from smaller values.
+    The QPs have one slack for all of R at first, and in a long or hard run a slack for each part of R.
 
     Parameters
     ----------
@@ -98,7 +96,7 @@ class CuttingPlanes:
     def __init__(self, risk, tol, solver="auto", one_slack_passes=ONE_SLACK_PASSES):
         self.risk, self.tol, self.solver, self.one_slack_passes = risk, tol, solver, one_slack_passes
         self.points = []
-        self._merged, self._separate = WorkingSet(np.ones(1), risk.n_features), WorkingSet(risk.weights, risk.n_features)
+        self.merged, self.separate = WorkingSet(np.ones(1), risk.n_features), WorkingSet(risk.weights, risk.n_features)
 
     def run(self, C, max_iter=1000, start=None, callback=None):
         """Minimise ``1/2 |w|^2 + C R(w)``.
@@ -119,132 +117,159 @@ class CuttingPlanes:
         if start is not None or not self.points:
             w = np.zeros(self.risk.n_features) if start is None else start
             self.add(w, self.risk.plane(w))
-        size, values = self._continuation(C)
-        large, planes = size > LARGE_SIZE, self._merged
-        bound, history, reason = 0.0, [], ""  # R is at least 0, and so is the optimum
+        run = Run(self, C, max_iter, callback)
         try:
-            for current_C in values:
-                if reason:
-                    break
-                best, step, last_gap, ended = self._best(current_C), None, math.inf, False
-                w, planes = best.w, self._working_set(planes, best, size)
-                current_bound = max(planes.feasible_dual(current_C, planes.multipliers)[1], bound if current_C == C else 0.0)
-                while not (ended or reason or len(history) >= max_iter):
-                    started, previous_set = time.perf_counter(), planes
-                    planes = self._working_set(planes, best, size)
-                    # Solve the working-set QP to an accuracy proportional to the gap.
-                    gap = best.objective(current_C) - current_bound
-                    accuracy = QP_SHARE * max(gap, current_C * self.tol)
-                    central = large and gap > CENTRAL_GAP * best.objective(current_C) and interior.is_cheap(planes)
-                    solution = solve(planes, current_C, accuracy, w, self._backend(planes, central))
-                    planes.multipliers[:] = solution.multipliers
-                    bound_improved, current_bound = solution.dual > current_bound, max(solution.dual, current_bound)
-                    # A dual point that is feasible for a smaller C is feasible for C, and can be scaled up.
-                    bound = max(bound, solution.dual if current_C == C else planes.feasible_dual(C, solution.multipliers)[1])
-                    # Step from the best point towards the solution.
-                    direction, w = solution.w - best.w, solution.w
-                    if step is None or planes is not previous_set:
-                        step = self._first_step(best, current_C, direction)
-                    target, tolerance_left = best.w + step * direction, C * self.tol - (best.objective(C) - bound)
-                    if tolerance_left > 0.0 and history and not best.w.any():
-                        target = self._near_zero(best, C, tolerance_left)
-                    expected, n_planes = float(planes.weights @ planes.slacks(target)), len(planes)
-                    seconds = {"qp": time.perf_counter() - started, "oracle": 0.0}
-                    # Add the planes of R there, the most violated constraints, unless the best point is within the tolerance.
-                    point = best
-                    if tolerance_left < 0.0 or not best.w.any():
-                        plane = self.risk.plane(target)
-                        point, seconds["oracle"] = self.add(target, plane), plane.seconds
-                    objective, violation = point.objective(C), point.risk - expected
-                    entry = Iteration(
-                        iteration=len(history) + 1,
-                        objective=objective,
-                        bound=bound,
-                        gap=max(objective - bound, 0.0),
-                        violation=violation,
-                        planes=n_planes,
-                        seconds=seconds,
-                        solver=solution.backend,
-                        note=solution.note,
-                    )
-                    history.append(entry)
-                    uninformative = violation <= QP_SHARE * self.tol and point.objective(current_C) >= best.objective(current_C)
-                    step = self._next_step(step, best, point, current_C, direction, large, uninformative)
-                    # Stop by the certified gap.
-                    good_enough = objective - bound <= C * self.tol
-                    if good_enough or point.objective(current_C) <= best.objective(current_C):
-                        best = point
-                    gap = best.objective(current_C) - current_bound
-                    if good_enough or (best.w.any() and best.objective(C) - bound <= C * self.tol):
-                        reason = "converged"
-                    stuck = uninformative and not (bound_improved or solution.accurate)
-                    reason = reason or ("stalled" if stuck and current_C == C else "")
-                    if callback is not None and callback(entry):
-                        reason = reason or "callback"
-                    reached = point.objective(current_C) - current_bound <= LOOSE_GAP * best.objective(current_C)
-                    ended, last_gap = current_C < C and (stuck or reached or gap > SLOW_GAP_RATIO * last_gap), gap
+            for current_C in run.continuation():
+                run.descend(current_C)
         except KeyboardInterrupt:
-            if not history:
+            if not run.history:
                 raise
-            reason = "interrupted"
-        best = best if reason == "converged" else self._best(C)
-        certificate = Certificate(best.objective(C), min(bound, best.objective(C)))  # the bound may exceed it by rounding
-        return Result(best.w, best.risk, certificate, history, reason or "max_iter")
+            run.reason = "interrupted"
+        return run.result()
 
     def add(self, w, plane):
         """Add the value and the plane of R at w to the points and working sets; return the `Point`."""
         weights, slope = self.risk.weights, np.atleast_2d(plane.slope)
         offset, value = np.atleast_1d(plane.offset), np.atleast_1d(plane.value)
         self.points.append(Point(w, float(weights @ value), combine(weights, slope)))
-        self._merged.add(self.points[-1].slope[None], np.array([weights @ offset]))
+        self.merged.add(self.points[-1].slope[None], np.array([weights @ offset]))
         if self.one_slack_passes < math.inf:
-            self._separate.add(slope, offset)
+            self.separate.add(slope, offset)
         return self.points[-1]
 
-    def _best(self, C):
+    def best(self, C):
+        """Return the point of least objective."""
         return min(self.points, key=lambda point: point.objective(C))
 
-    def _near_zero(self, zero, C, tolerance_left):
-        """Return the longest w that R's convexity shows to be within the tolerance, as w = 0 is, which ties all documents."""
-        shares = [tolerance_left / max(point.objective(C) - zero.objective(C), tolerance_left) for point in self.points]
-        return max((share * point.w for share, point in zip(shares, self.points, strict=True)), key=lambda w: dot(w, w))
 
-    def _working_set(self, planes, best, size):
-        """Return the planes of one slack, or of many once the run is hard."""
-        hard = size > FIRST_SIZE or not best.w.any()
-        stay = planes is self._merged and len(self.points) <= self.one_slack_passes / (3 if hard else 1)
-        return self._merged if stay else self._separate
+class Run:
+    """A run for one C: its best point, its lower bound on the optimum, its history, and why it ended."""
 
-    def _backend(self, planes, central):
-        if self.solver != "auto":
-            return self.solver
-        return "osqp" if planes is self._merged else "interior" if central else "dual"
+    def __init__(self, driver, C, max_iter, callback):
+        self.driver, self.C, self.max_iter, self.callback = driver, C, max_iter, callback
+        self.planes, self.history, self.reason = driver.merged, [], ""
+        self.bound = 0.0  # R is at least 0, and so is the optimum
+        zero = driver.points[0]
+        self.size = 0.0 if zero.w.any() else min(C * dot(zero.slope, zero.slope) / max(zero.risk, 1e-300), 1e300)
 
-    def _continuation(self, C):
-        """Return the size of C and the values of C of the continuation: only the last if there is more than one point."""
-        zero = self.points[0]
-        size = 0.0 if zero.w.any() else min(C * dot(zero.slope, zero.slope) / max(zero.risk, 1e-300), 1e300)
+    def continuation(self):
+        """Return the values of C to solve for: a large C is reached through smaller ones, unless points are known already."""
         n_smaller = 0
-        if len(self.points) == 1 and size > FIRST_SIZE:
-            n_smaller = round(math.log(size / FIRST_SIZE, C_FACTOR))
-        return size, [*(C * FIRST_SIZE / size * C_FACTOR**i for i in range(n_smaller)), C]
+        if len(self.driver.points) == 1 and self.size > FIRST_SIZE:
+            n_smaller = round(math.log(self.size / FIRST_SIZE, C_FACTOR))
+        return [*(self.C * FIRST_SIZE / self.size * C_FACTOR**i for i in range(n_smaller)), self.C]
 
-    def _first_step(self, best, C, direction):
+    def descend(self, C):
+        """Evaluate R between the best point and the solution of the QP, until the gap is small or falls too slowly.
+
+        Far from the optimum that solution overshoots, more so for a larger C. So R is evaluated where the directional
+        derivatives at both ends of the last step predict the minimum (a secant).
+        """
+        self.best, step, last_gap = self.driver.best(C), None, math.inf
+        w, planes = self.best.w, self._choose_planes()
+        bound = max(planes.feasible_dual(C, planes.multipliers)[1], self.bound if C == self.C else 0.0)
+        while not self.reason and len(self.history) < self.max_iter:
+            started, last_planes, planes = time.perf_counter(), planes, self._choose_planes()
+            solution = self._solve(C, bound, w)
+            improved, bound, w = solution.dual > bound, max(bound, solution.dual), solution.w
+            direction = w - self.best.w
+            if step is None or planes is not last_planes:
+                step = self._first_step(C, direction)
+            point = self._evaluate(self.best.w + step * direction, solution, started)
+            lower = point.objective(C) < self.best.objective(C)
+            informative = lower or self.history[-1].violation > QP_SHARE * self.driver.tol
+            step = self._next_step(step, point, C, direction, informative)
+            stuck = not (informative or improved or solution.accurate)
+            self._judge(point, C, stuck and C == self.C)
+            gap = self.best.objective(C) - bound
+            reached = point.objective(C) - bound <= LOOSE_GAP * self.best.objective(C)
+            if C < self.C and (stuck or reached or gap > SLOW_GAP_RATIO * last_gap):
+                break
+            last_gap = gap
+
+    def result(self):
+        """Return the best point with its certificate."""
+        best = self.best if self.reason == "converged" else self.driver.best(self.C)
+        objective = best.objective(self.C)
+        certificate = Certificate(objective, min(self.bound, objective))  # the bound may exceed it by rounding
+        return Result(best.w, best.risk, certificate, self.history, self.reason or "max_iter")
+
+    def _choose_planes(self):
+        """Return the planes of one slack, or of many from some number of passes on, a third of it if the run is hard."""
+        hard = self.size > FIRST_SIZE or not self.best.w.any()
+        if len(self.driver.points) > self.driver.one_slack_passes / (3 if hard else 1):
+            self.planes = self.driver.separate
+        return self.planes
+
+    def _solve(self, C, bound, w):
+        """Solve the QP to an accuracy proportional to the gap, and raise the bound of the run."""
+        driver, objective, backend = self.driver, self.best.objective(C), self.driver.solver
+        gap = objective - bound
+        if backend == "auto":
+            central = self.size > LARGE_SIZE and gap > CENTRAL_GAP * objective and interior.is_cheap(self.planes)
+            backend = "osqp" if self.planes is driver.merged else "interior" if central else "dual"
+        solution = solve(self.planes, C, QP_SHARE * max(gap, C * driver.tol), w, backend)
+        self.planes.multipliers[:] = solution.multipliers
+        # A dual point that is feasible for a smaller C is feasible for the C of the run, and can be scaled up.
+        dual = solution.dual if C == self.C else self.planes.feasible_dual(self.C, solution.multipliers)[1]
+        self.bound = max(self.bound, dual)
+        return solution
+
+    def _evaluate(self, target, solution, started):
+        """Evaluate R at the target, unless the best point is within the tolerance; add to the history, return the point."""
+        point, left, seconds = self.best, self._left(self.best), 0.0
+        if left > 0.0 and self.history and not point.w.any():
+            target = self._near_zero(left)
+        expected, n_planes = float(self.planes.weights @ self.planes.slacks(target)), len(self.planes)
+        qp_seconds = time.perf_counter() - started
+        if left < 0.0 or not point.w.any():
+            plane = self.driver.risk.plane(target)
+            point, seconds = self.driver.add(target, plane), plane.seconds
+        objective = point.objective(self.C)
+        gap, seconds = max(objective - self.bound, 0.0), {"qp": qp_seconds, "oracle": seconds}
+        rest = point.risk - expected, n_planes, seconds, solution.backend, solution.note
+        self.history.append(Iteration(len(self.history) + 1, objective, self.bound, gap, *rest))
+        return point
+
+    def _judge(self, point, C, stalled):
+        """Keep the point if it is the best, or within the tolerance; decide whether the run has ended."""
+        if self._left(point) >= 0.0 or point.objective(C) <= self.best.objective(C):
+            self.best = point
+        # At w = 0 all documents are tied: if it is within the tolerance, so are other points.
+        if self._left(self.best) >= 0.0 and (self.best is point or self.best.w.any()):
+            self.reason = "converged"
+        elif stalled:
+            self.reason = "stalled"
+        if self.callback is not None and self.callback(self.history[-1]):
+            self.reason = self.reason or "callback"
+
+    def _left(self, point):
+        """Return how much of the tolerance the gap of a point leaves."""
+        return self.C * self.driver.tol - (point.objective(self.C) - self.bound)
+
+    def _near_zero(self, left):
+        """Return the longest w that R's convexity shows to be within the tolerance, as w = 0 is."""
+        points, zero = self.driver.points, self.best
+        shares = [left / max(point.objective(self.C) - zero.objective(self.C), left) for point in points]
+        return max((share * point.w for share, point in zip(shares, points, strict=True)), key=lambda w: dot(w, w))
+
+    def _first_step(self, C, direction):
         """Return the step size that minimises a parabola with the curvature between the last two points, 1 at most."""
-        other = next((point for point in reversed(self.points) if point is not best), best)
+        best = self.best
+        other = next((point for point in reversed(self.driver.points) if point is not best), best)
         difference, curvature = other.w - best.w, 0.0
         if difference.any():
             curvature = max(dot(best.slope - other.slope, difference) / dot(difference, difference), 0.0)  # < 0 is rounding
         slope, second_derivative = best.derivative(C, direction), (1.0 + C * curvature) * dot(direction, direction)
         return min(-slope / second_derivative, 1.0) if slope < 0.0 and second_derivative > 0.0 else 1.0
 
-    def _next_step(self, step, best, point, C, direction, large, uninformative):
+    def _next_step(self, step, point, C, direction, informative):
         """Return the step size at which the secant predicts the minimum; 1 after an uninformative step."""
-        start, end = best.derivative(C, direction), point.derivative(C, direction)
-        if uninformative or not start < end or start >= 0.0:
+        start, end = self.best.derivative(C, direction), point.derivative(C, direction)
+        if not informative or not start < end or start >= 0.0:
             return 1.0
         share = start / (start - end)
-        if len(self.points) == 2 and share > STEP_CONFIRMED:
+        if len(self.driver.points) == 2 and share > STEP_CONFIRMED:
             # With two planes the next solution overshoots most; less so if this step was too short.
-            return SECOND_STEP * (1 if large else 2) * (2 if share > 1.0 else 1)
+            return SECOND_STEP * (1 if self.size > LARGE_SIZE else 2) * (2 if share > 1.0 else 1)
         return min(step * share, 1.0)

@@ -216,7 +216,7 @@ if "called first" in sys.argv:
         some = None if csr else X, csr, 0, np.empty(0, np.int64), 0
         linear.scores(*some, np.zeros(X.shape[1]), np.empty(2))
         workspace, slope = linear.make_workspace(2), np.zeros((1, X.shape[1]))
-        linear.add_slopes(*some, np.ones(2), np.array([0, 2]), np.zeros(1, np.int64), 0, *workspace, slope)
+        linear.add_slopes(*some, np.ones(2), np.array([0, 2]), np.zeros(1, np.int64), 0, workspace, slope)
 scores = [model.fit(X, labels, qid=qid).predict(X) for X, labels, model in models]
 if "reversed" in sys.argv:
     scores = scores[::-1]

@@ -8,7 +8,7 @@ import scipy.sparse
 from structrank import StructRankSVM, datasets, learners
 from structrank._kernels import linear
 from structrank.datasets.queries import group_by_query
-from structrank.training.data import NO_ROWS, RankingData, kernel_matrix, score_rows
+from structrank.training.data import RankingData, kernel_matrix, score_rows
 
 
 @pytest.mark.parametrize(
@@ -64,18 +64,19 @@ def test_slopes_are_sums_of_rows_query_by_query(kind, n_docs, rng):
     rows = rng.permutation(30)[: 2 * n_docs]
     coefficients = rng.normal(size=2 * n_docs) * (rng.random(2 * n_docs) < 0.7)
     starts, slots = np.array([0, n_docs, 2 * n_docs]), np.array([2, 0])
-    matrix = kernel_matrix(X if kind == "dense" else scipy.sparse.csr_matrix(X))
+    matrix = X if kind == "dense" else scipy.sparse.csr_matrix(X)
+    chosen = kernel_matrix(matrix, 0, rows)
     out = np.zeros((3, 5))
     workspace = linear.make_workspace(2 * n_docs)
-    linear.add_slopes(*matrix, 0, rows, 0, coefficients, starts, slots, 0, *workspace, out)
+    linear.add_slopes(*chosen, 0, coefficients, starts, slots, 0, workspace, out)
     assert out[2] == pytest.approx(X[rows[:n_docs]].T @ coefficients[:n_docs])
     assert out[0] == pytest.approx(X[rows[n_docs:]].T @ coefficients[n_docs:])
     assert not out[1].any()
     out[:] = 0.0
-    linear.add_slopes(*matrix, 0, NO_ROWS, 5, coefficients, starts, slots, 0, *workspace, out)
+    linear.add_slopes(*kernel_matrix(matrix), 5, coefficients, starts, slots, 0, workspace, out)
     assert out[2] == pytest.approx(X[5 : 5 + n_docs].T @ coefficients[:n_docs])
     before = out.copy()
-    linear.add_slopes(*matrix, 0, rows, 0, np.zeros(2 * n_docs), starts, slots, 0, *workspace, out)
+    linear.add_slopes(*chosen, 0, np.zeros(2 * n_docs), starts, slots, 0, workspace, out)
     assert np.array_equal(out, before)
 
 

@@ -1,10 +1,10 @@
 """Scores ``X @ w`` and slopes ``X.T @ c`` over rows of a dense or CSR matrix.
 
-A matrix is passed as two arguments: ``X, None``, or ``None, (data, indices, indptr)`` of CSR. numba leaves out the branch of an
-argument that is None. Document i is row ``rows[i]``, or ``i - base`` if `rows` is empty. Sums are accumulated in float64
-whatever the type of X.
+A matrix is passed as four arguments: ``X, None, base, rows``, or ``None, (data, indices, indptr), base, rows`` for CSR. numba
+leaves out the branch of an argument that is None. Document i is row ``rows[i]``, or ``i - base`` if `rows` is empty. Sums are
+accumulated in float64 whatever the type of X.
 
-Slices and tuples of arrays take long to compile: functions take whole arrays and the position from which to read.
+Slices take long to compile: functions take whole arrays and the position from which to read.
 """
 
 import numpy as np
@@ -88,7 +88,7 @@ def make_workspace(n_docs):
 
 
 @kernel
-def add_slopes(X, csr, base, rows, first, coefficients, starts, slots, first_query, numbers, factors, out):
+def add_slopes(X, csr, base, rows, first, coefficients, starts, slots, first_query, workspace, out):
     """Add the sum of coefficient times row, over the documents of each query of a block, to the slot of the query.
 
     Parameters
@@ -103,10 +103,11 @@ def add_slopes(X, csr, base, rows, first, coefficients, starts, slots, first_que
         Start of each query within the block.
     slots : array
         From `first_query` on, the slot of each query.
-    numbers, factors
+    workspace
         From `make_workspace`.
     out : (n_slots, n_features) array
     """
+    numbers, factors = workspace
     n_queries = starts.shape[0] - 1
     q = 0
     while q < n_queries:

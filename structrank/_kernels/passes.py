@@ -71,95 +71,53 @@ def make_workspace(n_docs, n_queries, n_parts, n_kinds):
         np.empty((n_parts, n_queries)),  # values
         np.empty(n_queries + 1, np.int64),  # starts within the block
         sorting.make_workspace(n_docs, np.int32),
-        *linear.make_workspace(n_docs),
+        linear.make_workspace(n_docs),
     )
 
 
 @kernel
-def sweep(
-    X,
-    csr,
-    base,
-    rows,
-    starts,
-    blocks,
-    n_first,
-    order,
-    untied,
-    n_relevant,
-    graded,
-    sort,
-    steps,
-    settings,
-    tables,
-    for_pairs,
-    shared,
-    part_weights,
-    factors,
-    slots,
-    w,
-    at_zero,
-    raw,
-    sorted_scores,
-    sorted_grades,
-    ranking,
-    coefficients,
-    by_row,
-    losses,
-    values,
-    local_starts,
-    for_sort,
-    numbers,
-    row_factors,
-    slope,
-    offset,
-    value,
-):
-    """Add the planes of some queries to their slots.
+def sweep(matrix, queries, graded, oracles, shared, part_weights, blocks, w, at_zero, workspace, sums):
+    """Add the planes of the queries of some blocks to their slots.
 
     Parameters
     ----------
-    X, csr, base, rows
-        See `structrank._kernels.linear`.
-    starts : (n_queries + 1,) array
-        Start of the documents of each query.
-    blocks : (n_blocks + 1,) array
-        Start of the queries of each block; only these queries are processed.
-    n_first, order, untied : (n_queries,), (n_docs,) and (n_docs,) arrays
-        See `sort_queries`; `order` is changed, `untied` is empty for binary relevance.
-    n_relevant : (n_queries,) array or None
-        For binary relevance the same as `n_first`. numba leaves out the branch of an argument that is None.
+    matrix : tuple
+        X, csr, base and rows, see `structrank._kernels.linear`.
+    queries : tuple
+        ``starts``, (n_queries + 1,): start of the documents of each query; ``n_first``, (n_queries,), ``order`` and ``untied``,
+        (n_docs,): see `sort_queries`, which changes ``order``; ``factors``, (n_queries,): factor of each query in its slot; and
+        ``slots``, (1 or n_parts, n_queries): the slot that each query (of each part) adds to.
     graded : tuple or None
-        For graded labels ``grades``, the grade of each document as a number 0, 1, ... within its query; ``grade_starts`` of
-        length n_queries + 1; ``gains[part, grade_starts[q] + grade]``; and a lattice for each part.
-    sort : int
-        Address of `sort_queries`.
-    steps : (n_parts, n_steps) array of int
-        Addresses of the kernels of each oracle, see `structrank._kernels.oracles`; 0 for none.
-    settings, tables : (n_parts, 3) and (n_parts, 4, n) arrays
-        Settings and tables of the oracles.
-    for_pairs : bool
-        See `sort_queries`.
+        None for binary relevance: numba leaves out the branch of an argument that is None, or of one that is not. For graded
+        labels ``grades``, the grade of each document as a number 0, 1, ... within its query; ``grade_starts`` of length
+        n_queries + 1; ``gains[part, grade_starts[q] + grade]``; and a lattice for each part.
+    oracles : tuple
+        ``sort``, the address of `sort_queries`; ``for_pairs``, see there; ``steps``, (n_parts, n_steps): addresses of the
+        kernels of each oracle, see `structrank._kernels.oracles`, 0 for none; ``settings`` and ``tables``, (n_parts, 3) and
+        (n_parts, 4, n).
     shared : bool
         Whether only the most violated part counts in each query.
     part_weights : (n_parts,) array
-    factors : (n_queries,) array
-        Factor of each query in its slot.
-    slots : (1 or n_parts, n_queries) array
-        The slot that each query (of each part) adds to.
+    blocks : (n_blocks + 1,) array
+        Start of the queries of each block; only these queries are processed.
     w : (n_features,) array
     at_zero : bool
         Whether w = 0.
-    raw, ..., row_factors
+    workspace : tuple
         From `make_workspace`.
-    slope, offset, value : (n_slots, n_features), (n_slots,) and (n_slots,) arrays
-        Results are added to these arrays.
+    sums : tuple
+        Arrays to add slopes, offsets and values to, (n_slots, n_features), (n_slots,) and (n_slots,).
 
     Returns
     -------
     bool
         False if w = 0 and some row has nan or infinity; the pass then stops.
     """
+    X, csr, base, rows = matrix
+    starts, n_first, order, untied, factors, slots = queries
+    sort, for_pairs, steps, settings, tables = oracles
+    raw, sorted_scores, sorted_grades, ranking, coefficients, by_row, losses, values, local, for_sort, for_slopes = workspace
+    slope, offset, value = sums
     finite = True
     if graded is not None:
         grades, grade_starts, gains, lattices = graded
@@ -168,8 +126,8 @@ def sweep(
         first, stop = starts[low], starts[high]
         n_docs, n_queries = stop - first, high - low
         for q in range(n_queries + 1):
-            local_starts[q] = starts[low + q] - first
-        here, some_first, places = local_starts[: n_queries + 1], n_first[low:high], order[first:stop]
+            local[q] = starts[low + q] - first
+        here, some_first, places = local[: n_queries + 1], n_first[low:high], order[first:stop]
         scores(X, csr, base, rows, first, w, raw[:n_docs])
         if at_zero:
             total = 0.0
@@ -179,45 +137,27 @@ def sweep(
                 finite = False
                 break  # a second return would be compiled, too
         call_sort_queries(sort, (raw, here, some_first, places, untied[first:stop], sorted_scores, for_sort, for_pairs))
-        if n_relevant is not None:
+        if graded is None:
             for part in range(settings.shape[0]):
-                some = Block(
-                    settings[part],
-                    tables[part],
-                    sorted_scores,
-                    here,
-                    some_first,
-                    ranking,
-                    coefficients[part],
-                    losses[part],
-                    values[part],
-                )
+                found = coefficients[part], losses[part], values[part]
+                some = Block(settings[part], tables[part], sorted_scores, here, some_first, ranking, *found)
                 for step in range(steps.shape[1]):
                     if steps[part, step] != 0:
                         run(steps[part, step], (some,))
-        if graded is not None:
+        else:
             for q in range(n_queries):
                 for i in range(here[q], here[q + 1]):
                     sorted_grades[i] = grades[first + here[q] + places[i]]
             for part in range(settings.shape[0]):
+                labels = sorted_grades, grade_starts[low : high + 1], gains[part]
+                found = coefficients[part], losses[part], values[part]
                 some_graded = GradedBlock(
-                    settings[part],
-                    tables[part],
-                    sorted_scores,
-                    here,
-                    sorted_grades,
-                    grade_starts[low : high + 1],
-                    gains[part],
-                    ranking,
-                    coefficients[part],
-                    losses[part],
-                    values[part],
-                    *lattices[part],
+                    settings[part], tables[part], sorted_scores, here, *labels, ranking, *found, *lattices[part]
                 )
                 for step in range(steps.shape[1]):
                     if steps[part, step] != 0:
                         run_graded(steps[part, step], (some_graded,))
         collect(coefficients, losses, values, places, here, shared, part_weights, factors, slots, low, by_row, offset, value)
         for kind in range(slots.shape[0]):  # parts that share their slots share one read of X
-            add_slopes(X, csr, base, rows, first, by_row[kind], here, slots[kind], low, numbers, row_factors, slope)
+            add_slopes(X, csr, base, rows, first, by_row[kind], here, slots[kind], low, for_slopes, slope)
     return finite

@@ -63,23 +63,19 @@ def _sparse(data, indices, indptr, base, rows, starts, shares, eps, total, squar
             stored[j] = 0
 
 
-def add_variances(matrix, base, rows, starts, shares, out):
+def add_variances(matrix, starts, shares, out):
     """Add to ``out[j]`` the variance of column j within each query, times the share of the query.
 
     Parameters
     ----------
     matrix : tuple
-        X, None, or None and the arrays of CSR.
-    base : int
-        Number of the document in the first row of the matrix, if `rows` is empty.
-    rows : (n_docs,) array
-        Row of each document, or empty if documents and rows are in the same order.
+        X, csr, base and rows, see `structrank._kernels.linear`.
     starts : (n_queries + 1,) array
         Query q holds the documents ``starts[q]`` to ``starts[q + 1]``.
     shares : (n_queries,) array
     out : (n_features,) array
     """
-    X, csr = matrix
+    X, csr, base, rows = matrix
     n, eps = out.shape[0], float(np.finfo((csr[0] if X is None else X).dtype).eps)
     # Compiled allocations would take longer to compile.
     sums = np.empty(n), np.empty(n)

@@ -133,12 +133,18 @@ class RankingData:
 NO_ROWS = np.empty(0, dtype=np.int64)
 
 
-def kernel_matrix(X):
-    """Return a matrix as the two arguments of compiled functions, without a copy; None if it must be converted first."""
+def kernel_matrix(X, base=0, rows=NO_ROWS):
+    """Return a matrix as compiled functions take it, without a copy; None if it must be converted first.
+
+    Returns
+    -------
+    X, csr, base, rows
+        See `structrank._kernels.linear`.
+    """
     if scipy.sparse.issparse(X):
-        return None, (X.data, X.indices, X.indptr)
+        return None, (X.data, X.indices, X.indptr), base, rows
     if X.flags.c_contiguous and X.dtype in (np.float32, np.float64) and X.dtype.isnative:
-        return np.asarray(X), None
+        return np.asarray(X), None, base, rows
     return None
 
 
@@ -153,10 +159,10 @@ def score_rows(X, w):
     scores = np.empty(X.shape[0])
     matrix = kernel_matrix(X)
     if matrix is not None:
-        linear.scores(*matrix, 0, NO_ROWS, 0, w, scores)
+        linear.scores(*matrix, 0, w, scores)
         return scores
     step = max(1, 2**18 // max(X.shape[1], 1))
     for start in range(0, X.shape[0], step):
         block = np.ascontiguousarray(X[start : start + step], dtype=np.float64)
-        linear.scores(*kernel_matrix(block), 0, NO_ROWS, 0, w, scores[start : start + step])
+        linear.scores(*kernel_matrix(block), 0, w, scores[start : start + step])
     return scores

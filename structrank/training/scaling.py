@@ -13,7 +13,7 @@ import scipy.sparse
 
 from structrank._kernels.variances import add_variances
 from structrank.solvers import Plane
-from structrank.training.data import NO_ROWS, kernel_matrix
+from structrank.training.data import kernel_matrix
 
 # The sample of a shard: this many queries and documents of each, evenly spaced. A column that is 0 except for one document of
 # the sample has a standard deviation of 1/46 of its value there: rare words alone do not make columns far apart.
@@ -81,7 +81,7 @@ def sample_columns(X, rows, starts):
 
     Examples
     --------
-    >>> variances, offset = sample_columns(np.array([[0.0, 7e6], [2.0, 7e6], [0.0, 8e6]]), NO_ROWS, np.array([0, 2, 3]))
+    >>> variances, offset = sample_columns(np.array([[0.0, 7e6], [2.0, 7e6], [0.0, 8e6]]), np.arange(3), np.array([0, 2, 3]))
     >>> variances, offset
     (array([0.5, 0. ]), array([False,  True]))
     """
@@ -98,7 +98,7 @@ def sample_columns(X, rows, starts):
     block = X[rows[sampled] if rows.size else sampled]
     matrix = kernel_matrix(block) or kernel_matrix(np.ascontiguousarray(block, dtype=np.float64))
     bounds = np.concatenate([[0], np.cumsum([some.shape[0] for some in docs])])
-    add_variances(matrix, 0, NO_ROWS, bounds, np.full(len(docs), 1.0 / len(docs)), out)
+    add_variances(matrix, bounds, np.full(len(docs), 1.0 / len(docs)), out)
     # An offset may be that of a few queries, so all are looked at.
     firsts = rows[starts[:-1]] if rows.size else starts[:-1]
     largest = np.maximum(_largest(block), _largest(X, firsts))

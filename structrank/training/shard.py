@@ -209,9 +209,10 @@ class Shard:
 
     def _check_finite(self, X, rows=None):
         """Raise if X holds nan or infinity; skip the rest of X if all of `rows` are finite."""
-        if rows is not None and kernel_matrix(X) is not None:
+        matrix = kernel_matrix(X, 0, rows)
+        if rows is not None and matrix is not None:
             zeros = np.empty(rows.shape[0])
-            linear.scores(*kernel_matrix(X), 0, rows, 0, np.zeros(X.shape[1]), zeros)
+            linear.scores(*matrix, 0, np.zeros(X.shape[1]), zeros)
             if not np.isnan(zeros).any():
                 return
         checks.check_finite_matrix(X, *self._names)
@@ -332,10 +333,10 @@ class Shard:
 
     def _sum_variances(self, X, chunk):
         total = np.zeros(self.facts.n_features)
-        for matrix, base, rows, blocks in self._readable(X, chunk[1], None):  # accurate for any offset
+        for matrix, blocks in self._readable(X, chunk[1], None):  # accurate for any offset
             queries = slice(blocks[0], blocks[-1])
             shares = self._query_weights[queries] / self._total_weight
-            add_variances(matrix, base, rows, self._starts[blocks[0] : blocks[-1] + 1], shares, total)
+            add_variances(matrix, self._starts[blocks[0] : blocks[-1] + 1], shares, total)
         return total
 
     def _sum(self, n_kinds, sweep, X, w, chunk):
@@ -343,8 +344,8 @@ class Shard:
         groups, blocks = chunk
         n_slots = n_kinds * (groups.stop - groups.start)
         sums = np.zeros((n_slots, w.shape[0])), np.zeros(n_slots), np.zeros(n_slots)
-        for part in self._readable(X, blocks, self._offset_columns):
-            if not sweep(*part, w, *sums):
+        for matrix, some_blocks in self._readable(X, blocks, self._offset_columns):
+            if not sweep(matrix, some_blocks, w, sums):
                 self._check_finite(X)
         return sums
 
@@ -376,16 +377,13 @@ class Shard:
             lattices = tuple(oracle.lattice_of(self._grades) for oracle in made)
             graded = self._grades.numbers, self._grades.starts, gains, lattices
 
-        sort = address_of(sorting.sort_queries, sorting.SORT_QUERIES)
-        oracle = sort, steps, settings, tables, for_pairs
-        relevance = (self._n_good, None) if graded is None else (None, graded)
-        of_queries = self._n_good, self._order, self._untied, *relevance
-        fixed = (*of_queries, *oracle, shared, weights, self._factors, slots)
+        queries = self._starts, self._n_good, self._order, self._untied, self._factors, slots
+        oracle = address_of(sorting.sort_queries, sorting.SORT_QUERIES), for_pairs, steps, settings, tables
 
-        def sweep(matrix, base, rows, blocks, w, *sums):
+        def sweep(matrix, blocks, w, sums):
             most_queries, most_docs = np.diff(blocks).max(), np.diff(self._starts[blocks]).max()
             workspace = passes.make_workspace(most_docs, most_queries, len(made), slots.shape[0])
-            return passes.sweep(*matrix, base, rows, self._starts, blocks, *fixed, w, not w.any(), *workspace, *sums)
+            return passes.sweep(matrix, queries, graded, oracle, shared, weights, blocks, w, not w.any(), workspace, sums)
 
         return slots.shape[0], sweep
 
@@ -394,9 +392,9 @@ class Shard:
 
         Blocks are centred if there are columns with large offsets; see `structrank.training.scaling.centre_queries`.
         """
-        matrix = kernel_matrix(X)
+        matrix = kernel_matrix(X, 0, self._rows)
         if matrix is not None and offset_columns is None:
-            yield matrix, 0, self._rows, blocks
+            yield matrix, blocks
             return
         for low, high in itertools.pairwise(blocks.tolist()):
             docs = slice(int(self._starts[low]), int(self._starts[high]))
@@ -405,16 +403,17 @@ class Shard:
                 block = np.ascontiguousarray(block, dtype=np.float64)
             else:
                 block = centre_queries(block, self._starts[low : high + 1] - docs.start, offset_columns)
-            yield kernel_matrix(block), docs.start, NO_ROWS, np.array([low, high])
+            yield kernel_matrix(block, docs.start), np.array([low, high])
 
-    def _sweep_in_python(self, made, shared, weights, slots, matrix, base, rows, blocks, w, slope, offset, value):
+    def _sweep_in_python(self, made, shared, weights, slots, matrix, blocks, w, sums):
         """Do what `passes.sweep` does, with oracles that are Python functions."""
+        slope, *sums = sums
         for low, high in itertools.pairwise(blocks.tolist()):
             first, stop = int(self._starts[low]), int(self._starts[high])
             starts = self._starts[low : high + 1] - first
             order = self._order[first:stop]
             raw = np.empty(stop - first)
-            linear.scores(*matrix, base, rows, first, w, raw)
+            linear.scores(*matrix, first, w, raw)
             if not w.any() and np.isnan(raw).any():
                 return False
             labels = None if self._labels is None else self._labels[first:stop]
@@ -422,10 +421,10 @@ class Shard:
             found = [oracle(queries) for oracle in made]
             stacked = [np.stack([getattr(one, name) for one in found]) for name in ("coefficients", "losses", "values")]
             by_row = np.empty((slots.shape[0], stop - first))
-            passes.collect(*stacked, order, starts, shared, weights, self._factors, slots, low, by_row, offset, value)
+            passes.collect(*stacked, order, starts, shared, weights, self._factors, slots, low, by_row, *sums)
             workspace = linear.make_workspace(stop - first)
             for kind in range(slots.shape[0]):
-                linear.add_slopes(*matrix, base, rows, first, by_row[kind], starts, slots[kind], low, *workspace, slope)
+                linear.add_slopes(*matrix, first, by_row[kind], starts, slots[kind], low, workspace, slope)
         return True
 
 

@@ -286,7 +286,9 @@ def test_a_checkpoint_with_arrays_of_other_shapes_is_rejected(name, tmp_path):
     place = content.get("ascent", content)
     place["weights"] = place["weights"][:-1]
     checkpoint.files.save_values("checkpoint", values, path)
-    with pytest.raises(ValueError, match=r"training.checkpoint does not fit this run: its arrays have other shapes. Delete it"):
+    with pytest.raises(
+        ValueError, match=r"training.checkpoint does not fit this run: it has other names, or arrays of other shapes. Delete it"
+    ):
         fit_loop(LOOPS[name], checkpoint=tmp_path)
 
 

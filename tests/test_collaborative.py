@@ -304,7 +304,7 @@ def test_a_loaded_model_predicts_the_same(name, tmp_path):
     loaded = load_model(tmp_path / "m")
     queries, urls = log.queries.values[log.query], log.urls.values[log.shown[::5]]
     assert loaded.predict(queries, urls).tobytes() == model.predict(queries, urls).tobytes()
-    assert loaded.history_ == model.history_
+    assert list(loaded.history_) == list(model.history_)
     assert loaded.get_params() == model.get_params()
     loaded.fold_in(preference_pairs([(name(77), [name(0), name(1)], [1])]))
 
@@ -325,7 +325,7 @@ def test_progress_is_shown_only_if_verbose(pairs, capsys):
     CollaborativeRanker(factors=2, max_iter=2, verbose=1).fit(pairs)
     out, err = capsys.readouterr()
     assert out == ""
-    assert "log-likelihood" in err
+    assert "pass 2  likelihood -" in err
     assert "held out" in err
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
@@ -12,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
 from structrank._support.checks import n_threads
-from structrank._support.progress import ProgressLine
 from structrank.clicks.factorization import (
     BatchAscent,
     Priors,
@@ -26,7 +24,7 @@ from structrank.clicks.ids import Ids, check_loaded_ids
 from structrank.clicks.log import random_mask
 from structrank.clicks.preferences import Preferences
 from structrank.clicks.ranker import ClickRanker
-from structrank.training.checkpoint import KeptState
+from structrank.training.rounds import Rounds
 
 if TYPE_CHECKING:
     from structrank._support.typing import Path
@@ -117,7 +115,8 @@ class CollaborativeRanker(ClickRanker):
         U; zero for urls without pairs.
     queries_, urls_ : Ids
         Ids of the rows of the factors.
-    history_ : list of Epoch
+    history_ : History
+        An `Epoch` per pass.
     n_iter_ : int
         Number of passes.
     stop_reason_ : str
@@ -205,11 +204,12 @@ class CollaborativeRanker(ClickRanker):
             )
         total = float(weight.sum(where=weight > 0, dtype=np.float64))
         facts = {"pairs": vars(grouped), "validation": vars(held_out), "initial factors": (Q, U)}
-        history, reason = self._ascend(ascent, total, held_out, KeptState(checkpoint, self, facts))
+        limits = {"limit": "max_iter", "most": self.max_iter, "patience": self.patience}
+        rounds = Rounds(self, ascent, facts, **limits, word="pass", folder=checkpoint)
+        self._ascend(ascent, total, held_out, rounds)
         self.queries_, self.urls_ = pairs.queries, pairs.urls
         self.query_factors_ = ascent.query_factors.astype(np.float32, copy=False)
         self.url_factors_ = ascent.url_factors.astype(np.float32, copy=False)
-        self.history_, self.n_iter_, self.stop_reason_ = history, len(history), reason
         return self
 
     def fold_in(self, pairs: Preferences) -> Self:
@@ -329,42 +329,16 @@ class CollaborativeRanker(ClickRanker):
             both.append(factors)
         return both
 
-    def _ascend(self, ascent, total, held_out, kept):
-        """Run passes until a stopping criterion holds; return the history and the reason."""
-        line = ProgressLine() if self.verbose else None
-        history, best, reason = [], 0, "max_iter"
-        if kept.state is not None:
-            kept.check(kept.state["ascent"], ascent.state())
-            ascent.restore(kept.state["ascent"])
-            history, best, reason = (kept.state[name] for name in ("history", "best", "reason"))
-
-        def state():
-            return {"ascent": ascent.state(), "history": history, "best": best, "reason": reason}
-
-        started = time.perf_counter() - (history[-1].seconds if history else 0.0)
-        try:
-            for number in range(len(history) + 1, self.max_iter + 1) if reason == "max_iter" else ():
+    def _ascend(self, ascent, total, held_out, rounds):
+        """Run passes until a stopping criterion holds."""
+        with rounds:
+            for number in rounds:
                 ascent.epoch()
-                validation_likelihood = held_out_likelihood(ascent.query_factors, ascent.url_factors, held_out)
-                history.append(Epoch(number, ascent.likelihood() / total, validation_likelihood, time.perf_counter() - started))
-                if line is not None:
-                    line.update(_text(history[-1]))
-                if validation_likelihood > history[best].held_out:
-                    best = number - 1
-                if number - 1 - best >= self.patience and not np.isnan(validation_likelihood):
-                    reason = "converged"
-                    break
-                kept.update(state)
-            kept.finish(state)
-        except KeyboardInterrupt:
-            if not history:
-                raise
-            reason = "interrupted"
-            text = f"Training was interrupted after {len(history)} passes; the model keeps the factors reached so far."
-            warnings.warn(text, checks.StructRankWarning, stacklevel=3)
-        if line is not None:
-            line.finish(f"{_text(history[-1])}  {reason}")
-        return history, reason
+                unseen = held_out_likelihood(ascent.query_factors, ascent.url_factors, held_out)
+                rounds.end(Epoch(number, ascent.likelihood() / total, unseen, rounds.seconds + rounds.lap()), watched=unseen)
+        if rounds.reason == "patience":
+            rounds.reason = "converged"
+        rounds.store(self)
 
 
 def check_pairs(pairs, name):
@@ -386,11 +360,6 @@ def check_share(name, value):
 def _grouped(pairs, weight, expected):
     margins = None if expected is None else expected(pairs)
     return group_pairs(pairs.query, pairs.winner, pairs.loser, weight, len(pairs.queries), margins)
-
-
-def _text(epoch):
-    held_out = "" if np.isnan(epoch.held_out) else f"  held out {epoch.held_out:.4f}"
-    return f"pass {epoch.epoch}  log-likelihood {epoch.likelihood:.4f}{held_out}  {epoch.seconds:.1f} s"
 
 
 def _joined(ids, names):

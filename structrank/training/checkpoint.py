@@ -184,11 +184,11 @@ class KeptState:
         self.state = self._checkpoint.load(self._facts)
 
     def check(self, part, like):
-        """Raise unless the arrays in a part of the state have the types and shapes of others: compiled code relies on them."""
+        """Raise unless the names and arrays in a part of the state have the forms of others: compiled code relies on them."""
         if _forms(part) != _forms(like):
             raise ValueError(
-                f"{self._checkpoint.path} does not fit this run: its arrays have other shapes. Delete it to train from the "
-                "start."
+                f"{self._checkpoint.path} does not fit this run: it has other names, or arrays of other shapes. Delete it to "
+                "train from the start."
             )
 
     def update(self, state):
@@ -250,13 +250,14 @@ class KeptPasses:
 
 
 def _forms(value):
-    """Return a nested value with each array replaced by its type and shape, and all other values by None."""
+    """Return a nested value with each array replaced by its type and shape; None for lists without arrays, of any length."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape
     if isinstance(value, dict):
         return {key: _forms(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_forms(item) for item in value]
+        forms = [_forms(item) for item in value]
+        return forms if any(form is not None for form in forms) else None
     return None
 
 

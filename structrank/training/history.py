@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 class History(Sequence):
     """The iterations of a training run, in order; `structrank.solvers.Iteration` each.
 
-    Learners that train in rounds keep a `structrank.learners.training.Round` each.
+    Learners that train in rounds keep a `structrank.learners.training.Round` or `structrank.clicks.collaborative.Epoch` each.
 
     Parameters
     ----------
-    iterations : sequence of Iteration or Round
+    iterations : sequence
 
     Examples
     --------

@@ -152,7 +152,6 @@ def minimize(
     max_evaluations: int = 1000,
     random_state: int | np.random.Generator | None = 0,
     callback: Callable[[int, int, np.ndarray], object] | None = None,
-    done: int = 0,
 ) -> Descent:
     """Descend on a function of a vector by estimated gradients.
 
@@ -171,8 +170,6 @@ def minimize(
     callback : callable, default None
         Called after each iteration with the iteration from 1, the number of evaluations so far and the weights; a true return
         value ends the descent.
-    done : int, default 0
-        Number of iterations already made, to continue a descent from its last weights with its random generator.
 
     Examples
     --------
@@ -189,6 +186,26 @@ def minimize(
     valid = isinstance(max_evaluations, Integral) and not isinstance(max_evaluations, bool) and max_evaluations >= 1
     require(valid, "max_evaluations", max_evaluations, "an integer of at least 1")
     cost = method.evaluations_of(w.shape[0])
+    rng = np.random.default_rng(random_state)
+    iteration = 0
+    while (iteration + 1) * cost <= max_evaluations:
+        iteration += 1
+        w = step(function, w, iteration, method, steps, rng)
+        if callback is not None and callback(iteration, iteration * cost, w):
+            break
+    return Descent(w, iteration, iteration * cost)
+
+
+def step(
+    function: Callable[[np.ndarray], float], w: np.ndarray, k: int, method: SPSA | FDSA, steps: Steps, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the weights after iteration k, from 1, of `minimize`.
+
+    Examples
+    --------
+    >>> step(lambda w: w @ w, np.array([3.0]), 1, SPSA(), Steps(a=25.5), np.random.default_rng(0)).round(6)
+    array([0.])
+    """
 
     def checked(weights):
         value = function(weights)
@@ -196,12 +213,5 @@ def minimize(
             raise ValueError(f"the function returned {value!r}; descent needs finite values. Reduce a or c.")
         return float(value)
 
-    rng = np.random.default_rng(random_state)
-    iteration = done
-    while (iteration + 1) * cost <= max_evaluations:
-        iteration += 1
-        a, c = steps.at(iteration)
-        w = w - a * method.gradient(checked, w, c, rng)
-        if callback is not None and callback(iteration, iteration * cost, w):
-            break
-    return Descent(w, iteration, iteration * cost)
+    a, c = steps.at(k)
+    return w - a * method.gradient(checked, w, c, rng)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,19 +11,17 @@ from structrank._support import checks
 from structrank.learners.cross_entropy import equally_weighted_pairs, mean_cross_entropy
 from structrank.learners.networks import Network, moments
 from structrank.learners.training import (
-    EarlyStopping,
     MeasureRanker,
     Round,
-    RoundReporter,
     as_validation,
     training_evaluator,
     training_facts,
     validation_evaluator,
 )
 from structrank.models.linear import LinearMethods
-from structrank.solvers.spsa import FDSA, SPSA, Steps, minimize
-from structrank.training.checkpoint import KeptState
+from structrank.solvers.spsa import FDSA, SPSA, Steps, step
 from structrank.training.data import RankingData
+from structrank.training.rounds import Rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,83 +156,42 @@ class SPSARanker(LinearMethods, MeasureRanker):
         )
         max_evaluations = checks.check_number("max_evaluations", self.max_evaluations, at_least=1, integer=True)
         random_state = checks.check_number("random_state", self.random_state, at_least=0, integer=True)
+        checks.check_cut("patience", self.patience, "no early stopping")
         measure = metrics.parse(self.measure)
-        stopping = EarlyStopping(self.patience)
-        reporter = RoundReporter(callback, self.verbose, name="iteration")
         data = RankingData(X, y, qid, sample_weight)
         validation = as_validation(validation, data)
         data, _ = data.counted()
         method = FDSA() if self.method == "fdsa" else SPSA(int(self.method.partition(":")[2]))
-        if method.evaluations_of(data.n_features) > max_evaluations:
+        cost = method.evaluations_of(data.n_features)
+        if cost > max_evaluations:
             raise ValueError(
                 f"max_evaluations={max_evaluations} is not enough for one gradient: {self.method} with {data.n_features} "
-                f"features needs {method.evaluations_of(data.n_features)}."
+                f"features needs {cost}."
             )
-        objective = _Objective(self, measure, data, validation)
-        network, rng = objective.network, np.random.default_rng(random_state)
-        best = network.random_weights(rng) * objective.scale
-        start = best / np.where(objective.scale > 0, objective.scale, 1.0)
-        reason, started = "max_evaluations", time.perf_counter()
-        kept = KeptState(checkpoint, self, training_facts(data, validation))
-        if kept.state is not None:
-            kept.check([kept.state["weights"], kept.state["best"]], [start, best])
-            start, best, reason = kept.state["weights"], kept.state["best"], kept.state["reason"]
-            rng.bit_generator.state = kept.state["rng"]
-            vars(stopping).update(kept.state["stopping"])
-            reporter.resume(kept.state["rounds"])
-
-        def keep(write, w):
-            write(
-                lambda: {
-                    "weights": w,
-                    "best": best,
-                    "reason": reason,
-                    "rng": rng.bit_generator.state,
-                    "stopping": vars(stopping),
-                    "rounds": reporter.rounds,
-                }
-            )
-
-        def report(iteration, evaluations, w):
-            nonlocal best, reason, started
-            given = w * objective.scale
-            train, validated, loss = objective.values(given)
-            now = time.perf_counter()
-            entry = Round(iteration, train, validated, 0, loss, steps.at(iteration)[0], now - started)
-            started = now
-            watched = train if validation is None else validated
-            if watched > stopping.best_value:
-                best = given
-            enough = stopping.update(watched)
-            if reporter(entry):
-                reason = "callback"
-            elif enough:
-                reason = "patience"
-            else:
-                keep(kept.update, w)
-            return reason != "max_evaluations"
-
-        try:
-            if reason == "max_evaluations":  # not a finished run
-                found = minimize(
-                    objective.loss,
-                    start,
-                    method=method,
-                    steps=steps,
-                    max_evaluations=max_evaluations,
-                    random_state=rng,
-                    callback=report,
-                    done=len(reporter.rounds),
-                )
-                if reason != "callback":
-                    keep(kept.finish, found.w)
-        except KeyboardInterrupt:
-            if not reporter.rounds:
-                raise
-            reason = "interrupted"
-        self.weights_ = best
-        self.n_evaluations_ = len(reporter.rounds) * method.evaluations_of(data.n_features)
-        self._keep_course(X, data, reporter, reason, stopping.best_round)
+        descent = _Descent(self, measure, data, validation, np.random.default_rng(random_state))
+        rounds = Rounds(
+            self,
+            descent,
+            training_facts(data, validation),
+            limit="max_evaluations",
+            most=max_evaluations // cost,
+            word="iteration",
+            patience=self.patience,
+            callback=callback,
+            folder=checkpoint,
+        )
+        with rounds:
+            for number in rounds:
+                descent.weights = step(descent.loss, descent.weights, number, method, steps, descent.rng)
+                given = descent.weights * descent.scale
+                train, validated, loss = descent.values(given)
+                watched = train if validation is None else validated
+                if watched > rounds.best_value:
+                    descent.best = given
+                rounds.end(Round(number, train, validated, 0, loss, steps.at(number)[0], rounds.lap()), watched)
+        self.weights_ = descent.best
+        self.n_evaluations_ = len(rounds.entries) * cost
+        self._keep_rounds(X, data, rounds, rounds.best_round)
         return self
 
     def check_loaded(self):
@@ -258,10 +214,10 @@ class SPSARanker(LinearMethods, MeasureRanker):
         return Network(self.n_features_in_, 0).scores(matrix, self.weights_)
 
 
-class _Objective:
-    """The objective as a function of the weights, for standardised features."""
+class _Descent:
+    """The weights for standardised features, the best so far for the features as given, and the objective."""
 
-    def __init__(self, ranker, measure, data, validation):
+    def __init__(self, ranker, measure, data, validation, rng):
         self.data, self.validation = data, validation
         self.network = Network(data.n_features, 0)
         _, self.scale = moments(data)
@@ -270,6 +226,16 @@ class _Objective:
         self.pairs = None
         if ranker.objective == "cross-entropy":
             self.pairs = equally_weighted_pairs(data.labels[data.grouping.rows], data.grouping.indptr, data.query_weights)
+        self.rng, self.best = rng, self.network.random_weights(rng) * self.scale
+        self.weights = self.best / np.where(self.scale > 0, self.scale, 1.0)
+
+    def state(self):
+        """Return what the next iteration depends on, for a checkpoint."""
+        return {"weights": self.weights, "best": self.best, "rng": self.rng.bit_generator.state}
+
+    def restore(self, state):
+        """Continue from a state returned by `state`."""
+        self.weights, self.best, self.rng.bit_generator.state = state["weights"], state["best"], state["rng"]
 
     def loss(self, w):
         """Compute the function to minimise."""

@@ -80,6 +80,13 @@ class MeasureRanker(Ranker):
         """Return the measure of `score` and of early stopping."""
         return metrics.parse(self.measure)
 
+    def _keep_rounds(self, X, data, rounds, best_round):
+        """Set the fitted attributes; called at the end of a successful `fit`."""
+        validate_data(self, X, skip_check_array=True)
+        self.n_features_in_ = data.n_features
+        self.best_round_ = best_round
+        rounds.store(self)
+
     def _keep_course(self, X, data, reporter, reason, best_round):
         """Set the fitted attributes; called at the end of a successful `fit`."""
         validate_data(self, X, skip_check_array=True)

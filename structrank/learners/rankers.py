@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,18 +15,16 @@ from structrank.learners.networks import Network, blocks, dense_rows, moments
 from structrank.learners.optimality import TINY, moves_around
 from structrank.learners.plans import CONSTRUCTIONS, make_plan, parse_target
 from structrank.learners.training import (
-    EarlyStopping,
     MeasureRanker,
     Round,
-    RoundReporter,
     as_validation,
     training_evaluator,
     training_facts,
     validation_evaluator,
 )
 from structrank.models.linear import LinearMethods
-from structrank.training.checkpoint import KeptState
 from structrank.training.data import RankingData
+from structrank.training.rounds import Rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +44,8 @@ _RATE, _ADAM_RATE_WITH_VALIDATION = 0.01, 0.001
 _SPREAD = 0.1
 # Range of step lengths along the lambdas of a query while weights settle, relative to the norm of the weights.
 _SHORTEST, _LONGEST = 0.01, 0.3
+# What the next epoch depends on, besides the random generator.
+_STATE = ("weights", "rate", "adam", "previous", "restarts", "settles", "best_weights", "best_round", "best_value")
 
 
 class _GradientRanker(LinearMethods, MeasureRanker):
@@ -93,14 +92,16 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         self
         """
         measure = self.check_parameters()
-        reporter = RoundReporter(callback, self.verbose)
         data = RankingData(X, y, qid, sample_weight)
         validation = as_validation(validation, data)
         data, _ = data.counted()
-        run = _Run(self, measure, data, validation)
-        reason = run.train(reporter, start, KeptState(checkpoint, self, training_facts(data, validation, start=start)))
+        run = _Run(self, measure, data, validation, start)
+        facts = training_facts(data, validation, start=start)
+        limits = {"limit": "max_epochs", "most": self.max_epochs, "patience": self.patience}
+        rounds = Rounds(self, run, facts, **limits, callback=callback, folder=checkpoint)
+        run.train(rounds)
         self.weights_ = run.best_weights
-        self._keep_course(X, data, reporter, reason, run.best_round)
+        self._keep_rounds(X, data, rounds, run.best_round)
         return self
 
     def predict(self, X: Matrix) -> NDArray[np.float64]:
@@ -362,7 +363,7 @@ class LambdaRank(_GradientRanker):
 class _Run:
     """One training run: the data in the layout of the kernels, the current weights and the best."""
 
-    def __init__(self, ranker, measure, data, validation):
+    def __init__(self, ranker, measure, data, validation, start):
         self.ranker, self.data, self.validation = ranker, data, validation
         grouping = data.grouping
         self.plan = ranker._plan(measure, data.labels[grouping.rows], grouping.indptr, data.query_weights)
@@ -376,57 +377,48 @@ class _Run:
             )
         self.evaluator = training_evaluator(measure, data)
         self.other = validation_evaluator(measure, validation)
+        self.watched = "train" if validation is None else "validation"
         self.mean, self.scale = moments(data)
         self.network = Network(data.n_features, ranker.hidden_units)
 
-    def train(self, reporter, start, kept):
-        """Train; return the reason for stopping. `kept` is the `KeptState` of this run."""
-        rng = np.random.default_rng(self.ranker.random_state)
-        ascent, state = _Ascent(self._initial(start, rng), self._initial_rate(), self._adam_state(), self.ranker), kept.state
-        if state is None:
-            # Random weights may do well on a small validation set by chance, so they are not a candidate.
-            value = -np.inf if start is None else self._measure(ascent.weights, 0, 0, np.nan, time.perf_counter())[1]
-            self._keep(self._as_given(ascent.weights), 0, value)
-            reason = settled = None
-        else:
-            kept.check([state["ascent"], *state["best"]], [ascent.state(), ascent.weights, None, None])
-            ascent.restore(state["ascent"])
-            self._keep(*state["best"])
-            rng.bit_generator.state = state["rng"]
-            reporter.resume(state["rounds"])
-            reason, settled = state["reasons"]
+        self.rng = np.random.default_rng(ranker.random_state)
+        self.restarts, self.settles = ranker.restarts, False
+        self._begin(self._initial(start))
+        # Random weights may do well on a small validation set by chance, so they are not a candidate.
+        value = -np.inf if start is None else self._measure(self.weights, 0)[self.watched]
+        self._keep(self._as_given(self.weights), 0, value)
 
-        def keep(finished=False):
-            write = kept.finish if finished else kept.update
-            write(
-                lambda: {
-                    "ascent": ascent.state(),
-                    "best": (self.best_weights, self.best_round, self.best_value),
-                    "rng": rng.bit_generator.state,
-                    "rounds": reporter.rounds,
-                    "reasons": (reason, settled),
-                }
-            )
+    def state(self):
+        """Return what the next epoch depends on, for a checkpoint."""
+        return {**{name: getattr(self, name) for name in _STATE}, "rng": self.rng.bit_generator.state}
 
-        try:
-            if reason is None:
-                reason = self._ascend(ascent, reporter, rng, keep)
-            if self.ranker.settle and self.other is None and reason in ("patience", "max_epochs") and settled is None:
-                settled = self._settle(ascent.epoch, reporter, rng, keep)
-        except KeyboardInterrupt:
-            if not reporter.rounds:
-                raise
-            if self.best_round > len(reporter.rounds):  # found in the epoch that was interrupted
-                reporter(self._measure(self._standardised(), self.best_round, 0, np.nan, time.perf_counter())[0])
-            return "interrupted"
-        if "callback" not in (reason, settled):
-            keep(finished=True)
-        return settled or reason
+    def restore(self, state):
+        """Continue from a state returned by `state`."""
+        vars(self).update({name: state[name] for name in _STATE})
+        self.adam, self.rng.bit_generator.state = kernels.Adam(*self.adam), state["rng"]
 
-    def _initial(self, start, rng):
+    def train(self, rounds):
+        """Follow the gradient, and then settle if the ranker does."""
+        with rounds:
+            for epoch in rounds:
+                if self.settles:
+                    self._settle(epoch, rounds)
+                    continue
+                self._ascend(epoch, rounds)
+                if rounds.reason == "patience" and self.restarts:
+                    self.restarts -= 1
+                    self._begin(self.network.random_weights(self.rng, _SPREAD))
+                    rounds.go_on()
+                if self.ranker.settle and self.other is None and rounds.reason in ("patience", "max_epochs"):
+                    self.settles, rounds.most, rounds.patience = True, epoch + self.ranker.max_epochs, None
+                    rounds.go_on()
+        if self.best_round > len(rounds.entries):  # found in the epoch that was interrupted
+            rounds.entries.append(Round(self.best_round, **self._measure(self._standardised(), self.best_round)))
+
+    def _initial(self, start):
         """Return random weights, or the weights of the user for standardised features."""
         if start is None:
-            return self.network.random_weights(rng, _SPREAD)
+            return self.network.random_weights(self.rng, _SPREAD)
         given = checks.as_array(start, "start")
         given = checks.as_number_column(given, given.size, "start", "finite weights", "the network")
         if given.shape != (self.network.size,) or not np.isfinite(given).all():
@@ -444,58 +436,43 @@ class _Run:
             return self.ranker.learning_rate
         return _ADAM_RATE_WITH_VALIDATION if self.ranker.optimizer == "adam" and self.other is not None else _RATE
 
-    def _adam_state(self):
-        return _adam_state(self.network.size if self.ranker.optimizer == "adam" else 0)
+    def _begin(self, weights):
+        """Begin the ascent from given weights."""
+        self.weights, self.rate, self.previous = weights, self._initial_rate(), -np.inf
+        self.adam = _adam_state(self.network.size if self.ranker.optimizer == "adam" else 0)
 
-    def _ascend(self, ascent, reporter, rng, keep):
-        """Follow the gradient, epoch by epoch."""
-        ranker = self.ranker
-        while ascent.epoch < ranker.max_epochs:
-            started, epoch = time.perf_counter(), ascent.epoch + 1
-            if ranker.batch == "query":
-                pairs = self._by_query(ascent.weights, ascent.rate, ascent.adam, rng.permutation(self.queries))
-            else:
-                pairs = self._at_once(ascent.weights, ascent.rate, ascent.adam)
-            entry, watched = self._measure(ascent.weights, epoch, pairs, ascent.rate, started)
-            if watched > self.best_value:
-                self._keep(self._as_given(ascent.weights), epoch, watched)
-            if ranker.optimizer == "sgd" and entry.train < ascent.previous and rng.random() < _DECAY_PROBABILITY:
-                ascent.rate *= _RATE_DECAY
-            ascent.previous, ascent.epoch = entry.train, epoch
-            if reporter(entry):
-                return "callback"
-            if ascent.stopping.update(watched):
-                if not ascent.restarts:
-                    return "patience"
-                weights = self.network.random_weights(rng, _SPREAD)
-                ascent.restart(weights, self._initial_rate(), self._adam_state())
-            keep()
-        return "max_epochs"
+    def _ascend(self, epoch, rounds):
+        """Follow the gradient for one epoch."""
+        ranker, rate = self.ranker, self.rate
+        if ranker.batch == "query":
+            pairs = self._by_query(self.weights, rate, self.adam, self.rng.permutation(self.queries))
+        else:
+            pairs = self._at_once(self.weights, rate, self.adam)
+        values = self._measure(self.weights, epoch)
+        if values[self.watched] > self.best_value:
+            self._keep(self._as_given(self.weights), epoch, values[self.watched])
+        if ranker.optimizer == "sgd" and values["train"] < self.previous and self.rng.random() < _DECAY_PROBABILITY:
+            self.rate *= _RATE_DECAY
+        self.previous = values["train"]
+        entry = Round(epoch, **values, effective_pairs=int(pairs), learning_rate=rate, seconds=rounds.lap())
+        rounds.end(entry, values[self.watched])
 
-    def _settle(self, first, reporter, rng, keep):
-        """Step along the lambdas of single queries from the best weights, and where that fails in directions of the test.
+    def _settle(self, epoch, rounds):
+        """Step along the lambdas of single queries from the best weights, and where that fails in directions of the test."""
+        before, pairs = self.best_value, 0
+        for query in self.rng.permutation(self.queries):
+            weights, n_pairs = self._stepped(query)
+            pairs += n_pairs
+            self._keep_if_better(self._as_given(weights), epoch)
+        if self.best_value == before:
+            self._search_directions(epoch)
+        values = self._measure(self._standardised(), epoch)
+        entry = Round(epoch, **values, effective_pairs=int(pairs), seconds=rounds.lap())
+        rounds.end(entry, stop="settled" if self.best_value == before else None)
 
-        `first` is the number of epochs before this phase.
-        """
-        for epoch in range(len(reporter.rounds) + 1, first + self.ranker.max_epochs + 1):
-            started, before, pairs = time.perf_counter(), self.best_value, 0
-            for query in rng.permutation(self.queries):
-                weights, n_pairs = self._stepped(query, rng)
-                pairs += n_pairs
-                self._keep_if_better(self._as_given(weights), epoch)
-            if self.best_value == before:
-                self._search_directions(epoch, rng)
-            entry, _ = self._measure(self._standardised(), epoch, pairs, np.nan, started)
-            if reporter(entry):
-                return "callback"
-            if self.best_value == before:
-                return "settled"
-            keep()
-        return "max_epochs"
-
-    def _stepped(self, query, rng):
+    def _stepped(self, query):
         """Return the best weights moved along the lambdas of one query by a random length, and the number of pairs."""
-        share = _SHORTEST * (_LONGEST / _SHORTEST) ** rng.random()
+        share = _SHORTEST * (_LONGEST / _SHORTEST) ** self.rng.random()
         best = self._standardised()
         moved = best.copy()
         pairs = self._by_query(moved, 1.0, _adam_state(0), np.array([query]))
@@ -505,10 +482,10 @@ class _Run:
             step *= share * np.linalg.norm(best) / length
         return best + step, pairs
 
-    def _search_directions(self, epoch, rng):
+    def _search_directions(self, epoch):
         """Move the best weights to the first larger value that `local_optimality` would find."""
         network, weights = self.network, self.best_weights
-        for directions, steps in moves_around(network, weights, self.ranker.settle, rng):
+        for directions, steps in moves_around(network, weights, self.ranker.settle, self.rng):
             for direction, path in zip(directions, network.paths(self.data.X, weights, directions), strict=True):
                 for step in steps:
                     if self.evaluator(path(step)) > self.best_value + TINY:
@@ -527,8 +504,8 @@ class _Run:
         """Return the best weights for standardised features."""
         return self.network.standardise(self.best_weights, self.mean, self.scale)
 
-    def _measure(self, weights, epoch, pairs, rate, started):
-        """Return the history entry and the value by which epochs are compared."""
+    def _measure(self, weights, epoch):
+        """Return what the history stores of weights."""
         weights = self._as_given(weights)
         if not np.isfinite(weights).all():
             raise ValueError(
@@ -536,12 +513,9 @@ class _Run:
                 "Use a smaller learning_rate."
             )
         scores = self.network.scores(self.data.X, weights)
-        train = self.evaluator(scores)
         loss = self.ranker._loss(scores[self.data.grouping.rows], self.plan)
         validation = np.nan if self.other is None else self.other(self.network.scores(self.validation.X, weights))
-        seconds = time.perf_counter() - started
-        entry = Round(epoch, train, validation, int(pairs), loss, rate, seconds)
-        return entry, train if self.other is None else validation
+        return {"train": self.evaluator(scores), "validation": validation, "loss": loss}
 
     def _rows(self, rows):
         return (dense_rows(self.data.X, rows) - self.mean) * self.scale
@@ -584,30 +558,6 @@ class _Run:
             kernels.backward(X, hidden, forces[piece], weights, n_hidden, gradient)
         kernels.ascend(weights, gradient, rate, adam)
         return pairs
-
-
-class _Ascent:
-    """State of gradient ascent between two epochs, besides the best weights so far and the random generator."""
-
-    def __init__(self, weights, rate, adam, ranker):
-        self.epoch, self.restarts, self._patience = 0, ranker.restarts + 1, ranker.patience
-        self.restart(weights, rate, adam)
-
-    def restart(self, weights, rate, adam):
-        """Start from other weights; uses up a restart."""
-        self.weights, self.rate, self.adam = weights, rate, adam
-        self.previous, self.stopping = -np.inf, EarlyStopping(self._patience)
-        self.restarts -= 1
-
-    def state(self):
-        """Return the attributes as values that a checkpoint can hold."""
-        return {**vars(self), "stopping": vars(self.stopping)}
-
-    def restore(self, state):
-        """Continue from a state returned by `state`."""
-        self.restart(state["weights"], state["rate"], kernels.Adam(*state["adam"]))
-        vars(self.stopping).update(state["stopping"])
-        vars(self).update({name: state[name] for name in ("epoch", "restarts", "previous")})
 
 
 def _adam_state(n_weights):

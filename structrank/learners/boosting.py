@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,21 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
 from structrank._support.checks import n_threads
-from structrank.learners.training import (
-    EarlyStopping,
-    MeasureRanker,
-    Round,
-    RoundReporter,
-    as_validation,
-    shares,
-    training_facts,
-    validation_evaluator,
-)
+from structrank.learners.training import MeasureRanker, Round, as_validation, shares, training_facts, validation_evaluator
 from structrank.learners.tree_texts import check_lightgbm_text
 from structrank.metrics import Evaluator
 from structrank.models.methods import LightGBMMethods
-from structrank.training.checkpoint import KeptState
 from structrank.training.data import RankingData
+from structrank.training.rounds import Rounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -141,7 +131,7 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
         """Store the trees as text; warn if there are none."""
         self.trees_ = course.texts(course.best_round)
         self._boosters = None
-        if not course.reporter.rounds:
+        if not course.rounds.entries:
             text = (
                 "No tree could be grown, so all documents get the same score: no split leaves at least "
                 f"min_child_samples={self.min_child_samples} documents and min_child_weight={self.min_child_weight:g} in each "
@@ -173,40 +163,44 @@ class Course:
     tree_counts : list of list of int
         For each round, the number of rounds with a tree in each booster; a booster that finds no split adds none after its
         first round.
-    reporter : RoundReporter
-    stopping : EarlyStopping
-    reason : str
-        Why training ended.
+    rounds : Rounds
     """
 
     def __init__(self, ranker, X, y, qid, sample_weight, validation, callback, checkpoint, **more):
         self._ranker = ranker
         self._library = _import_lightgbm(type(ranker).__name__)
-        self.reporter = RoundReporter(callback, ranker.verbose, name="tree")
         self.given = RankingData(X, y, qid, sample_weight)
         self._validation = as_validation(validation, self.given)
         # LightGBM counts rows of weight 0 towards min_data_in_leaf, and stores weights as float32.
         self.data, self.rows = self.given.counted()
-        self.stopping = EarlyStopping(ranker.patience if self._validation else None)
         measure = ranker.parsed_measure()
         self._on_train = Evaluator(measure, self.data.labels, self.data.grouping, self.data.query_weights)
         self._on_validation = validation_evaluator(measure, self._validation)
-        self._binned = None
+        self._binned, self._n_constant = None, 0
         self.boosters = []
-        self.tree_counts = []
+        self._reset()
         more["version of LightGBM"] = self._library.__version__
-        self._kept = KeptState(checkpoint, ranker, training_facts(self.data, self._validation, **more))
-        self._earlier, self._n_constant, self.reason = [], 0, None
-        if self._kept.state is not None:
-            self._earlier, self.reason = self._kept.state["trees"], self._kept.state["reason"]
-            self.tree_counts = list(self._kept.state["tree_counts"])
-            vars(self.stopping).update(self._kept.state["stopping"])
-            self.reporter.resume(self._kept.state["rounds"])
+        facts = training_facts(self.data, self._validation, **more)
+        limits = {"limit": "n_estimators", "most": ranker.n_estimators, "patience": ranker.patience}
+        self.rounds = Rounds(ranker, self, facts, **limits, word="tree", callback=callback, folder=checkpoint)
+
+    def _reset(self):
+        """Set what `restore` sets to its values before the first round."""
+        self._earlier, self.tree_counts = [], []
+
+    def state(self):
+        """Return what the next round depends on, for a checkpoint."""
+        return {"trees": self.texts(len(self.tree_counts)), "tree_counts": self.tree_counts}
+
+    def restore(self, state):
+        """Continue from a state returned by `state`."""
+        self._earlier, self.tree_counts = state["trees"], state["tree_counts"]
+        self._n_earlier = len(self.tree_counts)
 
     @property
     def best_round(self):
         """Number of rounds to keep: up to the best on the validation set, or all."""
-        return self.stopping.best_round or len(self.reporter.rounds)
+        return self.rounds.best_round or len(self.rounds.entries)
 
     def add_booster(self, target, weight=None, **settings):
         """Add a booster with its own targets; all boosters share the binned features."""
@@ -250,25 +244,15 @@ class Course:
         ----------
         grow : callable
             ``grow(number)``, from 0, adds a tree to each booster and returns the number of effective pairs, or None if no
-            tree could be grown.
+            tree could be grown; it may set another reason than "no split" for that.
         scores : callable
             Turns the boosters' outputs, a list of arrays, into scores.
         """
-        if self.reason is not None:  # of a finished run
-            return
-        self._skip(len(self.reporter.rounds), grow)
-        try:
-            while self.reason is None and len(self.reporter.rounds) < self._ranker.n_estimators:
-                self.reason = self._round(len(self.reporter.rounds), grow, scores)
-                if self.reason is None:
-                    self._kept.update(self._state)
-        except KeyboardInterrupt:
-            if not self.reporter.rounds:
-                raise
-            self.reason = "interrupted"
-        self.reason = self.reason or "n_estimators"
-        if self.reason not in ("interrupted", "callback"):
-            self._kept.finish(self._state)
+        if self.rounds.reason is None:  # not a finished run
+            self._skip(len(self.rounds.entries), grow)
+        with self.rounds:
+            for number in self.rounds:
+                self._round(number, grow, scores)
 
     def _skip(self, n_rounds, grow):
         """Bring LightGBM's random generators to where they are after some rounds, by rounds in which no split is possible.
@@ -283,15 +267,6 @@ class Course:
         if self._earlier or self._ranker.colsample_bytree < 1:
             for booster in self.boosters:
                 booster.reset_parameter({"min_gain_to_split": 0.0})
-
-    def _state(self):
-        return {
-            "trees": self.texts(len(self.tree_counts)),
-            "tree_counts": self.tree_counts,
-            "reason": self.reason,
-            "stopping": vars(self.stopping),
-            "rounds": self.reporter.rounds,
-        }
 
     def texts(self, n_rounds):
         """Return the trees of the first rounds in LightGBM's text format, one text per booster."""
@@ -316,28 +291,22 @@ class Course:
         booster = self.boosters[number]
         count = booster.num_trees() // booster.num_model_per_iteration()
         if self._earlier:
-            count += self._kept.state["tree_counts"][-1][number] - self._n_constant
+            count += self.tree_counts[self._n_earlier - 1][number] - self._n_constant
         return count
 
     def _round(self, number, grow, scores):
-        """Run one round; return the reason to stop training, or None."""
-        started = time.perf_counter()
         try:
-            pairs = grow(number)
+            pairs = grow(number - 1)
         except self._library.basic.LightGBMError as error:
             reason = " ".join(str(error).split())
             raise ValueError(f"LightGBM failed to grow a tree ({reason}). Try a larger min_child_weight.") from error
         if pairs is None:
-            return "no split"
+            self.rounds.reason = self.rounds.reason or "no split"
+            return
         self.tree_counts.append([self._count(number) for number in range(len(self.boosters))])
-        values = self._values(scores)
-        seconds = time.perf_counter() - started
-        rate = self._ranker.learning_rate
-        entry = Round(number + 1, **values, effective_pairs=pairs, learning_rate=rate, seconds=seconds)
-        enough = self.stopping.update(entry.validation)
-        if self.reporter(entry):
-            return "callback"
-        return "patience" if enough else None
+        values = {**self._values(scores), "effective_pairs": pairs, "learning_rate": self._ranker.learning_rate}
+        entry = Round(number, **values, seconds=self.rounds.lap())
+        self.rounds.end(entry, entry.validation)
 
     def _values(self, scores):
         """Return what the history stores of the current scores."""

@@ -211,7 +211,7 @@ class LambdaMART(BoostedRanker):
 
         course.run(grow, self._scores)
         self._keep_trees(course)
-        self._keep_course(X, course.data, course.reporter, course.reason, course.best_round)
+        self._keep_rounds(X, course.data, course.rounds, course.best_round)
         return self
 
     def staged_predict(self, X: Matrix) -> Iterator[NDArray[np.float64]]:

@@ -162,7 +162,7 @@ class McRank(BoostedRanker):
 
         course.run(grow, lambda outputs: _expected_grades(outputs, grades))
         self._keep_trees(course)
-        self._keep_course(X, course.data, course.reporter, course.reason, course.best_round)
+        self._keep_rounds(X, course.data, course.rounds, course.best_round)
         self.grades_ = grades
         return self
 

@@ -223,9 +223,9 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
         course = _Course(self, X, y, qid, sample_weight, validation, callback, checkpoint)
         with closing(ScoreRisk(course.data, self._objective(), n_threads(self.n_jobs))) as risk:
             course.start(risk)
-            course.run()
+            course.run(course.grow, None)
         self._keep_trees(course)
-        self._keep_course(X, course.data, course.reporter, course.reason, course.best_round)
+        self._keep_rounds(X, course.data, course.rounds, course.best_round)
         self.initial_risk_ = course.initial_risk
         self.notes_ = self._remarks(course)
         return self
@@ -323,33 +323,39 @@ class _Course(Course):
     leaf values of the trees since the last step; their sum is the next direction.
     """
 
-    def start(self, risk):
-        """Prepare the first round, or the round after the checkpoint."""
-        self.add_booster(np.zeros(self.data.labels.shape[0]), objective="none")
-        self._risk = risk
+    def _reset(self):
+        super()._reset()
         self._parts = [part for part in (self.data, self._validation) if part is not None]
         self._scores = [np.zeros(part.labels.shape[0]) for part in self._parts]
         self._direction = [np.zeros_like(scores) for scores in self._scores]
         self.pending, self.n_steps, self.initial_risk = [], 0, None
-        kept = self._kept.state
-        if kept is not None:
-            self._kept.check([kept["scores"], kept["direction"]], [self._scores, self._direction])
-            self._scores, self._direction = ([each.copy() for each in kept[name]] for name in ("scores", "direction"))
-            self.pending, self.n_steps, self.initial_risk = list(kept["pending"]), kept["n_steps"], kept["initial_risk"]
+
+    def state(self):
+        """Return what the next round depends on, for a checkpoint."""
+        pending = [values.tolist() for values in self.pending]  # their number varies
+        kept = {"scores": self._scores, "direction": self._direction, "pending": pending}
+        return {**super().state(), **kept, "n_steps": self.n_steps, "initial_risk": self.initial_risk}
+
+    def restore(self, state):
+        """Continue from a state returned by `state`."""
+        super().restore(state)
+        self._scores, self._direction = ([each.copy() for each in state[name]] for name in ("scores", "direction"))
+        self.pending = [np.array(values) for values in state["pending"]]
+        self.n_steps, self.initial_risk = state["n_steps"], state["initial_risk"]
+
+    def start(self, risk):
+        """Prepare the first round, or the round after the checkpoint."""
+        self.add_booster(np.zeros(self.data.labels.shape[0]), objective="none")
+        self._risk = risk
         self._value, self._gradient = risk(self._scores[0])
-        if kept is None:
+        if self.initial_risk is None:
             self.initial_risk = self._value
 
-    def run(self):
-        """Grow trees until a stopping rule applies."""
-        super().run(self._grow, None)
-        if self.reason == "no split" and not self._gradient.any():
-            self.reason = "minimum"
-
-    def _grow(self, _):
+    def grow(self, _):
         """Add a tree; return the number of pairs with a lambda, 0, or None if there is no gradient or no split."""
         size, rate = np.abs(self._gradient).mean(), self._ranker.learning_rate
         if size == 0.0:
+            self.rounds.reason = "minimum"
             return None
         weights = np.abs(self._gradient) / size
         errors = self._gradient / size + weights * self._direction[0]
@@ -402,10 +408,6 @@ class _Course(Course):
         booster, threads = self.boosters[0], n_threads(self._ranker.n_jobs)
         last = {"start_iteration": booster.num_trees() - 1, "num_iteration": 1}
         return booster.predict(as_lightgbm(part.X), pred_leaf=True, num_threads=threads, **last).reshape(-1).astype(np.int64)
-
-    def _state(self):
-        kept = {"scores": self._scores, "direction": self._direction, "pending": self.pending}
-        return {**super()._state(), **kept, "n_steps": self.n_steps, "initial_risk": self.initial_risk}
 
     def _values(self, _):
         scores = self._direction if self.n_steps == 0 else self._scores

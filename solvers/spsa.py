@@ -196,15 +196,13 @@ def minimize(
     return Descent(w, iteration, iteration * cost)
 
 
-def step(
-    function: Callable[[np.ndarray], float], w: np.ndarray, k: int, method: SPSA | FDSA, steps: Steps, rng: np.random.Generator
-) -> np.ndarray:
-    """Return the weights after iteration k, from 1, of `minimize`.
+def step(function, w, k, method, steps, rng):
+    """Return the weights after iteration k of `minimize`, from 1.
 
     Examples
     --------
-    >>> step(lambda w: w @ w, np.array([3.0]), 1, SPSA(), Steps(a=25.5), np.random.default_rng(0)).round(6)
-    array([0.])
+    >>> step(lambda w: w @ w, np.array([3.0]), 1, SPSA(), Steps(a=51.0), np.random.default_rng(0)).round(6)
+    array([-3.])
     """
 
     def checked(weights):

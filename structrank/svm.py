@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structrank._support import checks
-from structrank._support.progress import ProgressLine
+from structrank._support.progress import ProgressLine, Reporter
 from structrank.datasets.shards import Shards, column_names
 from structrank.feature_maps import Permutation
 from structrank.models.linear import LinearMethods
@@ -261,9 +261,9 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
                         "Fit a new model, or set warm_start=False."
                     )
                 start = start * training.risk.scale
-            reporter = _Reporter(callback, line, C)
+            reporter = _reporter(callback, line, C)
             result, health = training.run(C, reporter, start)
-            reporter.finish(result)
+            reporter.finish(result.history[-1], result.reason)
             self._set_fitted(X, training, result, health)
         return self
 
@@ -311,9 +311,9 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
                 for C in sorted(set(Cs)):
                     model = deepcopy(unfitted)  # 10 times faster than `clone`
                     model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
-                    reporter = _Reporter(callback, line, C)
+                    reporter = _reporter(callback, line, C)
                     result, health = training.run(C, reporter)
-                    reporter.finish(result)
+                    reporter.finish(result.history[-1], result.reason)
                     model._set_fitted(X, training, result, health)
                     models[C] = model
                     if model.stop_reason_ == "interrupted":
@@ -516,29 +516,14 @@ def _check_solver(solver):
         raise ValueError(f"solver={solver!r}: CVXPY has no solver {name!r} installed; it has {', '.join(installed)}.")
 
 
-class _Reporter:
-    """Show and log progress, and call the user's callback."""
+def _reporter(callback, line, C):
+    started = time.perf_counter()
 
-    def __init__(self, callback, line, C):
-        self.callback, self.line, self.C = callback, line, C
-        self.started = time.perf_counter()
-
-    def __call__(self, iteration):
-        if self.line is not None:
-            self.line.update(self._text(iteration))
-        if _LOG.isEnabledFor(logging.DEBUG):
-            _LOG.debug("%s", self._text(iteration))
-        return self.callback is not None and self.callback(iteration)
-
-    def finish(self, result):
-        text = f"{self._text(result.history[-1])}  {result.reason}"
-        _LOG.info("%s", text)
-        if self.line is not None:
-            self.line.finish(text)
-
-    def _text(self, iteration):
-        seconds = time.perf_counter() - self.started
+    def text(iteration):
+        seconds = time.perf_counter() - started
         return (
-            f"C={self.C:g}  iteration {iteration.iteration}  objective {iteration.objective:.6g}  gap {iteration.gap:.2e}  "
+            f"C={C:g}  iteration {iteration.iteration}  objective {iteration.objective:.6g}  gap {iteration.gap:.2e}  "
             f"planes {iteration.planes}  {seconds:.1f} s  {iteration.iteration / seconds:.1f} it/s"
         )
+
+    return Reporter(text, line, callback)

@@ -12,11 +12,8 @@ from sklearn.base import clone
 
 from structrank import StructRankSVM, StructRankTrees, StructRankWarning, clicks, compare, datasets, train_for
 from structrank._support.content import describe
-from structrank.clicks import factorization
 from structrank.comparison import experiment
 from structrank.feature_maps import Permutation
-from structrank.learners import LambdaMART, LambdaRank, McRank, RankNet, SPSARanker
-from structrank.learners.boosting import BoostedRanker
 from structrank.training import checkpoint, risk
 from structrank.training.run import Training
 
@@ -119,66 +116,6 @@ def test_runs_of_every_kind_resume(name, train, tmp_path, monkeypatch):
         assert model.n_iter_ == whole.n_iter_
 
 
-GRADED = datasets.make_ranking(n_queries=30, n_docs=12, n_features=6, n_grades=3, noise=0.5, random_state=1)
-LOOPS = {
-    "RankNet": RankNet(hidden_units=3, max_epochs=8),
-    "RankNet, sgd, restarts": RankNet(
-        hidden_units=0, optimizer="sgd", learning_rate=0.5, max_epochs=12, patience=2, restarts=2
-    ),
-    "LambdaRank, batch": LambdaRank("map", batch="full", max_epochs=8),
-    "LambdaRank, settle": LambdaRank("map", hidden_units=0, max_epochs=4, settle=5),
-    "SPSA": SPSARanker(max_evaluations=40),
-    "FDSA, cross entropy": SPSARanker("cross-entropy", method="fdsa", max_evaluations=120, patience=4),
-    "LambdaMART": LambdaMART(n_estimators=8, min_child_samples=5, num_leaves=5),
-    "LambdaMART, sampled": LambdaMART(n_estimators=8, min_child_samples=5, subsample=0.6, colsample_bytree=0.5),
-    "LambdaMART, patience": LambdaMART(n_estimators=30, min_child_samples=5, patience=2, num_leaves=20),
-    "McRank": McRank(n_estimators=6, min_child_samples=5, subsample=0.6, colsample_bytree=0.5),
-    "StructRankTrees": StructRankTrees("ndcg", relevant_from=None, n_estimators=8, min_child_samples=5),
-    "StructRankTrees, sampled": StructRankTrees(
-        "map", n_estimators=8, min_child_samples=5, subsample=0.6, colsample_bytree=0.5, n_jobs=2
-    ),
-    "StructRankTrees, patience": StructRankTrees("auc", n_estimators=30, min_child_samples=5, patience=2, learning_rate=1.0),
-    "McRank, ordinal": McRank("ordinal", n_estimators=6, min_child_samples=5, subsample=0.4),
-}
-
-
-def fit_loop(model, **how):
-    train = GRADED.train
-    if getattr(model, "patience", None) and isinstance(model, BoostedRanker):
-        how["validation"] = GRADED.validation
-    return clone(model).fit(train.X, train.y, qid=train.qid, **how)
-
-
-def assert_same_loop(model, expected):
-    assert np.array_equal(model.predict(GRADED.test.X), expected.predict(GRADED.test.X))
-    for one, other in zip(model.history_, expected.history_, strict=True):
-        assert np.array_equal([*vars(one).values()][:-1], [*vars(other).values()][:-1], equal_nan=True)  # not the seconds
-    for name in ("stop_reason_", "best_round_", "n_iter_", "n_evaluations_", "trees_", "initial_risk_", "notes_"):
-        assert getattr(model, name, None) == getattr(expected, name, None), name
-
-
-@pytest.mark.parametrize("name", LOOPS)
-def test_loops_resume_with_the_next_round(name, tmp_path, monkeypatch):
-    if isinstance(LOOPS[name], BoostedRanker):
-        pytest.importorskip("lightgbm")
-    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
-    expected = fit_loop(LOOPS[name])
-    assert expected.n_iter_ >= 5
-    seen = []
-    for number in (2, expected.n_iter_ - 2):
-        with pytest.raises(Killed):
-            fit_loop(
-                LOOPS[name], checkpoint=tmp_path, callback=lambda entry, stop=number: seen.append(entry) or _kill(entry, stop)
-            )
-    resumed = fit_loop(LOOPS[name], checkpoint=tmp_path, callback=seen.append)
-    # Only the rounds in which training was killed are repeated.
-    assert len(seen) == expected.n_iter_ + 2
-    assert_same_loop(resumed, expected)
-    seen.clear()
-    assert_same_loop(fit_loop(LOOPS[name], checkpoint=tmp_path, callback=seen.append), expected)
-    assert not seen  # a finished run is not trained again
-
-
 def test_trees_that_await_a_step_resume_too(tmp_path, monkeypatch):
     pytest.importorskip("lightgbm")
     monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
@@ -192,11 +129,6 @@ def test_trees_that_await_a_step_resume_too(tmp_path, monkeypatch):
     assert resumed.trees_ == expected.trees_
     assert [entry.loss for entry in resumed.history_] == risks
     assert np.array_equal(resumed.predict(train.X), expected.predict(train.X))
-
-
-def _kill(entry, number):
-    if entry.round == number:
-        raise Killed
 
 
 @pytest.mark.parametrize("combine", ["sum", "prior"])
@@ -225,91 +157,6 @@ def test_the_hybrid_resumes_with_the_next_fold(combine, tmp_path, monkeypatch):
     assert np.array_equal(resumed.collaborative_.query_factors_, expected.collaborative_.query_factors_)
     with pytest.raises(ValueError, match="another run: its digest of log is"):
         clone(model).fit(log.subset(np.arange(len(log)) > 0), checkpoint=tmp_path)
-
-
-@pytest.mark.parametrize("solver", ["sgd", "adam", "batch"])
-def test_factors_resume_with_the_next_pass(solver, tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
-    made = datasets.make_clicks(n_queries=30, n_urls=80, n_topics=4, n_sessions=200, random_state=0)
-    pairs = clicks.preference_pairs(clicks.ClickLog.from_sessions(made))
-    model = clicks.CollaborativeRanker(factors=3, solver=solver, max_iter=6, patience=6)
-    expected = clone(model).fit(pairs)
-    cls = factorization.BatchAscent if solver == "batch" else factorization.StochasticAscent
-    calls, epoch = [], cls.epoch
-
-    def killed(self):
-        calls.append(1)
-        if len(calls) in (3, 6):
-            raise Killed
-        epoch(self)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(cls, "epoch", killed)
-        for _ in range(2):
-            with pytest.raises(Killed):
-                clone(model).fit(pairs, checkpoint=tmp_path)
-        resumed = clone(model).fit(pairs, checkpoint=tmp_path)
-        assert len(calls) == 6 + 2
-        clone(model).fit(pairs, checkpoint=tmp_path)
-        assert len(calls) == 6 + 2
-    assert np.array_equal(resumed.query_factors_, expected.query_factors_)
-    assert np.array_equal(resumed.url_factors_, expected.url_factors_)
-    assert [epoch.held_out for epoch in resumed.history_] == [epoch.held_out for epoch in expected.history_]
-    with pytest.raises(ValueError, match="another run: its digest of pairs is"):
-        clone(model).fit(pairs.subset(np.arange(len(pairs)) > 0), checkpoint=tmp_path)
-    with pytest.raises(ValueError, match="its factors is '3', here it is '4'"):
-        clone(model).set_params(factors=4).fit(pairs, checkpoint=tmp_path)
-
-
-def test_a_checkpoint_of_another_loop_is_rejected_and_the_difference_named(tmp_path, monkeypatch):
-    model, train = SPSARanker(max_evaluations=40), GRADED.train
-    fit_loop(model, checkpoint=tmp_path)
-    with pytest.raises(ValueError, match="another run: its max_evaluations is '40', here it is '80'"):
-        fit_loop(SPSARanker(max_evaluations=80), checkpoint=tmp_path)
-    with pytest.raises(ValueError, match="another run: its learner is \"'SPSARanker'\", here it is \"'RankNet'\""):
-        fit_loop(RankNet(), checkpoint=tmp_path)
-    with pytest.raises(ValueError, match=r"its digest of X is '\w+', here it is '\w+'\. Use the same"):
-        model.fit(2 * train.X, train.y, qid=train.qid, checkpoint=tmp_path)
-    with pytest.raises(ValueError, match="its digest of validation is None"):
-        fit_loop(model, checkpoint=tmp_path, validation=GRADED.validation)
-    monkeypatch.setattr(checkpoint.structrank, "__version__", "9.9")
-    with pytest.raises(ValueError, match=r"another run: its version of structrank is '\S+', here it is '9.9'"):
-        fit_loop(model, checkpoint=tmp_path)
-
-
-@pytest.mark.parametrize("name", ["RankNet", "SPSA"])
-def test_a_checkpoint_with_arrays_of_other_shapes_is_rejected(name, tmp_path):
-    fit_loop(LOOPS[name], checkpoint=tmp_path)
-    (path,) = tmp_path.iterdir()
-    values = checkpoint.files.load_values("checkpoint", path)
-    trained = values["content"]["trained"]
-    trained["weights"] = trained["weights"][:-1]
-    checkpoint.files.save_values("checkpoint", values, path)
-    with pytest.raises(
-        ValueError, match=r"training.checkpoint does not fit this run: it has other names, or arrays of other shapes. Delete it"
-    ):
-        fit_loop(LOOPS[name], checkpoint=tmp_path)
-
-
-def test_an_interrupted_loop_resumes_from_its_last_checkpoint(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "_SECONDS", 0.0)
-
-    def interrupt(entry):
-        if entry.round == 5:
-            raise KeyboardInterrupt
-
-    with pytest.warns(StructRankWarning, match="interrupted after epoch 5"):
-        assert fit_loop(LOOPS["RankNet"], checkpoint=tmp_path, callback=interrupt).stop_reason_ == "interrupted"
-    seen = []
-    assert_same_loop(fit_loop(LOOPS["RankNet"], checkpoint=tmp_path, callback=seen.append), fit_loop(LOOPS["RankNet"]))
-    assert seen[0].round == 5
-
-
-def test_states_are_written_by_time(tmp_path, monkeypatch):
-    written = []
-    monkeypatch.setattr(checkpoint.files, "save_values", lambda *arguments: written.append(arguments))
-    fit_loop(LOOPS["SPSA"], checkpoint=tmp_path)
-    assert len(written) == 1  # at the end
 
 
 @pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
@@ -554,12 +401,7 @@ LOSSES = {  # what is trained, with the checkpoints in a folder, and returned as
     "ramp": lambda fold, folder: fit({"criterion": "mrr", "bound": "ramp"}, fold.train, checkpoint=folder)[0].coef_,
     "path": lambda fold, folder: fit_path({"criterion": "map", "tol": 0.1}, fold.train, checkpoint=folder)[-1].coef_,
     "train_for": lambda fold, folder: train_for("map", fold.train, Cs=[1.0], checkpoint=folder).coef_,
-    "factors": lambda fold, folder: clone(FACTORS).fit(clicks.preference_pairs(MADE), checkpoint=folder).query_factors_,
     "hybrid": lambda fold, folder: clicks.HybridRanker(FACTORS, folds=3).fit(MADE, checkpoint=folder).theta_,
-    **{
-        name: lambda fold, folder, name=name: fit_loop(LOOPS[name], checkpoint=folder).predict(GRADED.test.X)
-        for name in ("RankNet", "SPSA", "LambdaMART", "McRank", "StructRankTrees")
-    },
 }
 
 

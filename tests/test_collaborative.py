@@ -319,16 +319,6 @@ def test_ids_of_mixed_types_can_be_saved_and_unsupported_types_are_named(tmp_pat
     assert not (tmp_path / "n").exists()
 
 
-def test_progress_is_shown_only_if_verbose(pairs, capsys):
-    CollaborativeRanker(factors=2, max_iter=2).fit(pairs)
-    assert capsys.readouterr() == ("", "")
-    CollaborativeRanker(factors=2, max_iter=2, verbose=1).fit(pairs)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "pass 2  likelihood -" in err
-    assert "held out" in err
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

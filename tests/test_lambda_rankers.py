@@ -17,7 +17,7 @@ from structrank.learners import LambdaRank, RankNet, SPSARanker, TrainingDisplay
 from structrank.learners.networks import Network
 from structrank.learners.plans import CONSTRUCTIONS
 from structrank.learners.rankers import _Run
-from structrank.learners.training import EarlyStopping, Evaluator, RoundReporter
+from structrank.learners.training import Evaluator
 from structrank.training.data import RankingData
 
 QUICK = {"max_epochs": 8, "patience": None}
@@ -229,29 +229,6 @@ def test_hardly_any_direction_leads_up_from_settled_weights(hidden_units, fold):
     assert fit(ranker(459), part, callback=lambda entry: entry.round == last).stop_reason_ == "callback"
 
 
-def test_callback_and_interrupt_keep_the_best_so_far(train):
-    stopped = fit(LambdaRank(hidden_units=0), train, callback=lambda entry: entry.round == 2)
-    assert (stopped.n_iter_, stopped.stop_reason_) == (2, "callback")
-
-    def interrupt(entry):
-        if entry.round == 3:
-            raise KeyboardInterrupt
-
-    with pytest.warns(StructRankWarning, match="interrupted after epoch 3"):
-        model = fit(LambdaRank(hidden_units=0), train, callback=interrupt)
-    assert model.stop_reason_ == "interrupted"
-
-
-def test_verbose_shows_progress_and_silence_is_default(train, capfd):
-    fit(LambdaRank(hidden_units=0, **QUICK), train)
-    assert capfd.readouterr() == ("", "")
-    fit(LambdaRank(hidden_units=0, verbose=1, **QUICK), train)
-    shown = capfd.readouterr()
-    assert shown.out == ""
-    assert "epoch 8" in shown.err
-    assert "max_epochs" in shown.err
-
-
 @pytest.mark.parametrize(
     "model",
     [RankNet(**QUICK), LambdaRank(metrics.NDCG(k=3, gain="linear"), hidden_units=2, **QUICK)],
@@ -352,16 +329,6 @@ def test_the_evaluator_skips_documents_without_clicks(rng):
     data = RankingData(np.zeros((40, 1)), np.zeros(40), qid)
     expected = metrics.evaluate(clicks, scores, qid, "cndcg@5")["cndcg@5"]
     assert Evaluator(metrics.CNDCG(k=5), clicks, data.grouping)(scores) == expected
-
-
-def test_early_stopping_ignores_nan():
-    stopping = EarlyStopping(2)
-    assert [stopping.update(value) for value in (np.nan, 0.1, np.nan, np.nan)] == [False, False, False, True]
-    assert (stopping.best_round, stopping.best_value) == (2, 0.1)
-    with pytest.raises(ValueError, match=r"patience=1\.5"):
-        EarlyStopping(1.5)
-    with pytest.raises(ValueError, match="callback='x'"):
-        RoundReporter("x", 0)
 
 
 @pytest.mark.parametrize("ranker", [RankNet, LambdaRank, SPSARanker])

@@ -248,17 +248,6 @@ def test_history_counts_pairs_and_a_callback_stops(fold):
     assert [entry.effective_pairs for entry in model.history_] == [pairs] * 3
 
 
-def test_ctrl_c_keeps_the_trees_so_far(fold):
-    def interrupt(entry):
-        if entry.round == 4:
-            raise KeyboardInterrupt
-
-    with pytest.warns(StructRankWarning, match="interrupted after tree 4"):
-        model = fit(fold.train, callback=interrupt)
-    assert model.stop_reason_ == "interrupted"
-    assert np.array_equal(model.predict(fold.test.X), fit(fold.train, n_estimators=4).predict(fold.test.X))
-
-
 def test_staged_predictions_equal_those_of_fewer_trees(fold):
     model = fit(fold.train)
     staged = list(model.staged_predict(fold.test.X))
@@ -305,16 +294,6 @@ def test_sampling_is_reproducible_by_seed(fold):
     drawn = [fit(fold.train, subsample=0.5, colsample_bytree=0.6, random_state=seed).predict(fold.test.X) for seed in (0, 0, 1)]
     assert np.array_equal(drawn[0], drawn[1])
     assert not np.array_equal(drawn[0], drawn[2])
-
-
-def test_nothing_is_printed_unless_verbose(fold, capfd):
-    fit(fold.train, validation=fold.validation)
-    assert capfd.readouterr() == ("", "")
-    fit(fold.train, verbose=1)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err.startswith("tree 10  train 0.")
-    assert err.endswith("n_estimators\n")
 
 
 def test_data_that_no_tree_can_split_raise_or_warn(fold):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from structrank import StructRankWarning, datasets, load_model, metrics
+from structrank import datasets, load_model, metrics
 from structrank.learners import SPSARanker
 from structrank.solvers.spsa import FDSA, SPSA, Steps, minimize
 
@@ -88,12 +88,6 @@ def test_the_ranker_stops_by_patience_or_interruption_and_can_be_saved(fold, tmp
     assert model.n_iter_ == model.best_round_ + 5
     model.save(tmp_path / "m.structrank")
     assert np.array_equal(load_model(tmp_path / "m.structrank").predict(train.X), model.predict(train.X))
-
-    def interrupt(entry):
-        raise KeyboardInterrupt
-
-    with pytest.warns(StructRankWarning, match="interrupted after iteration 1"):
-        SPSARanker().fit(train.X, train.y, qid=train.qid, callback=interrupt)
 
 
 @pytest.mark.parametrize(

@@ -185,14 +185,6 @@ def test_clones_are_unfitted_and_have_the_same_parameters(fold):
     assert not hasattr(copy, "trees_")
 
 
-def test_a_callback_stops_and_progress_shows_the_risk(fold, capfd):
-    model = fit(fold.train, callback=lambda entry: entry.round == 2, **GRADED)
-    assert (model.n_iter_, model.stop_reason_) == (2, "callback")
-    assert capfd.readouterr() == ("", "")
-    fit(fold.train, **GRADED, verbose=1)
-    assert "loss 0." in "".join(capfd.readouterr())
-
-
 def test_reduced_grades_are_noted_as_by_the_linear_model_where_grades_could_be_used(fold):
     (note,) = fit(fold.train, criterion="auc", n_estimators=1).notes_
     assert "relevant_from=None trains on grades" in note

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import sys
 import warnings
 
 from structrank._support.text import printable
+
+_LOG = logging.getLogger(__name__)
 
 
 class ProgressLine:
@@ -45,6 +48,46 @@ class ProgressLine:
         if self._bar is None:
             self._bar = _open_bar(desc=text if _is_live() else "", bar_format="{desc}")
         self._bar.set_description_str(text, refresh=False)
+
+
+class Reporter:
+    """Report training: show and log the entries of its history, and pass them to the user's callback.
+
+    Parameters
+    ----------
+    text : callable
+        Returns the text of an entry.
+    line : ProgressLine or None
+        None shows nothing.
+    callback : callable or None
+        Called with each entry; a true return value stops training.
+
+    Examples
+    --------
+    >>> report = Reporter(str, line=None, callback=lambda entry: entry == 2)
+    >>> report(1), report(2)
+    (False, True)
+    """
+
+    def __init__(self, text, line, callback):
+        if callback is not None and not callable(callback):
+            raise ValueError(f"callback={callback!r} is not valid: expected a function of one entry of history_, or None.")
+        self._text, self._line, self._callback = text, line, callback
+
+    def __call__(self, entry):
+        """Report the next entry; return whether the callback requests to stop."""
+        if self._line is not None:
+            self._line.update(self._text(entry))
+        if _LOG.isEnabledFor(logging.DEBUG):
+            _LOG.debug("%s", self._text(entry))
+        return self._callback is not None and bool(self._callback(entry))
+
+    def finish(self, entry, reason):
+        """Report the last entry and the reason for stopping."""
+        text = f"{self._text(entry)}  {reason}"
+        _LOG.info("%s", text)
+        if self._line is not None:
+            self._line.finish(text)
 
 
 @contextlib.contextmanager

@@ -44,8 +44,6 @@ _RATE, _ADAM_RATE_WITH_VALIDATION = 0.01, 0.001
 _SPREAD = 0.1
 # Range of step lengths along the lambdas of a query while weights settle, relative to the norm of the weights.
 _SHORTEST, _LONGEST = 0.01, 0.3
-# What the next epoch depends on, besides the random generator.
-_STATE = ("weights", "rate", "adam", "previous", "restarts", "settles", "best_weights", "best_round", "best_value")
 
 
 class _GradientRanker(LinearMethods, MeasureRanker):
@@ -390,12 +388,14 @@ class _Run:
 
     def state(self):
         """Return what the next epoch depends on, for a checkpoint."""
-        return {**{name: getattr(self, name) for name in _STATE}, "rng": self.rng.bit_generator.state}
+        best = "best_weights", "best_round", "best_value"
+        names = "weights", "rate", "adam", "previous", "restarts", "settles", *best
+        return {**{name: getattr(self, name) for name in names}, "rng": self.rng.bit_generator.state}
 
     def restore(self, state):
         """Continue from a state returned by `state`."""
-        vars(self).update({name: state[name] for name in _STATE})
-        self.adam, self.rng.bit_generator.state = kernels.Adam(*self.adam), state["rng"]
+        self.rng.bit_generator.state = state["rng"]
+        vars(self).update({**state, "adam": kernels.Adam(*state["adam"]), "rng": self.rng})
 
     def train(self, rounds):
         """Follow the gradient, and then settle if the ranker does."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 import warnings
 
 from structrank._support import checks
-from structrank._support.progress import ProgressLine
+from structrank._support.progress import ProgressLine, Reporter
 from structrank.training.checkpoint import KeptState
 from structrank.training.history import History
-
-_LOG = logging.getLogger(__name__)
-_KEPT = ("entries", "seconds", "most", "patience", "best_round", "best_value", "reason")
 
 
 class Rounds:
@@ -75,17 +71,16 @@ class Rounds:
     """
 
     def __init__(self, learner, trained, facts, *, limit, most, word="epoch", patience=None, callback=None, folder=None):
-        if callback is not None and not callable(callback):
-            raise ValueError(f"callback={callback!r} is not valid: expected a function of one round, or None.")
-        self._trained, self._limit, self._word, self._callback = trained, limit, word, callback
-        self._line = ProgressLine() if learner.verbose else None
+        self._trained, self._limit, self._word = trained, limit, word
+        self._report = Reporter(self._text, ProgressLine() if learner.verbose else None, callback)
         self.entries, self.seconds, self.most, self.patience = [], 0.0, most, patience
         self.go_on()
         self._kept = KeptState(folder, learner, facts)
         if self._kept.state is not None:
             self._kept.check(self._kept.state, self._state())
-            trained.restore(self._kept.state["trained"])
-            vars(self).update({name: self._kept.state[name] for name in _KEPT})
+            own = dict(self._kept.state)
+            trained.restore(own.pop("trained"))
+            vars(self).update(own)
 
     def __enter__(self):
         return self
@@ -125,12 +120,8 @@ class Rounds:
         self.seconds += self.lap()
         if watched > self.best_value:
             self.best_round, self.best_value = len(self.entries), float(watched)
-        if self._line is not None:
-            self._line.update(self._text())
-        if _LOG.isEnabledFor(logging.DEBUG):
-            _LOG.debug("%s", self._text())
         is_late = self.patience is not None and self.best_round and len(self.entries) - self.best_round >= self.patience
-        if self._callback is not None and self._callback(entry):
+        if self._report(entry):
             self.reason = "callback"
         else:
             self.reason = stop or ("patience" if is_late else self._limit_reached())
@@ -144,10 +135,7 @@ class Rounds:
         """Set the fitted attributes that all learners have, and show, log or warn of the reason for stopping."""
         learner.n_iter_, learner.history_, learner.stop_reason_ = len(self.entries), History(self.entries), self.reason
         if self.entries:
-            text = f"{self._text()}  {self.reason}"
-            _LOG.info("%s", text)
-            if self._line is not None:
-                self._line.finish(text)
+            self._report.finish(self.entries[-1], self.reason)
         if self.reason == "interrupted":
             text = f"Training was interrupted after {self._word} {len(self.entries)}; the model is that of the rounds so far."
             warnings.warn(text, checks.StructRankWarning, stacklevel=5)
@@ -156,10 +144,12 @@ class Rounds:
         return self._limit if len(self.entries) >= self.most else None
 
     def _state(self):
-        return {**{name: getattr(self, name) for name in _KEPT}, "trained": self._trained.state()}
+        """Return what the next round depends on: the public attributes, and the state of what is trained."""
+        own = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return {**own, "trained": self._trained.state()}
 
-    def _text(self):
-        _, *values = vars(self.entries[-1]).items()
+    def _text(self, entry):
+        _, *values = vars(entry).items()
         shown = [
             f"{name.replace('_', ' ')} {value:.4f}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
             for name, value in values

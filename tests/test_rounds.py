@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from structrank import StructRankSVM, StructRankTrees, StructRankWarning, clicks, datasets
+from structrank import StructRankTrees, StructRankWarning, clicks, datasets
 from structrank.clicks import CollaborativeRanker
 from structrank.learners import LambdaMART, LambdaRank, McRank, RankNet, SPSARanker
 from structrank.learners.boosting import BoostedRanker
@@ -161,10 +161,10 @@ def test_progress_is_shown_only_if_verbose(learner, capfd):
     assert "nan" not in shown.err
 
 
-def rounds_of(values, **settings):
+def rounds_of(values, patience):
     """Return rounds after watching the values."""
     trained = SimpleNamespace(state=dict, restore=None)
-    rounds = Rounds(StructRankSVM(), trained, {}, limit="max_epochs", most=len(values), **settings)
+    rounds = Rounds(RankNet(max_epochs=len(values), patience=patience), trained, {}, "max_epochs", "epoch")
     for number in rounds:
         rounds.end(Round(number), watched=values[number - 1])
     return rounds
@@ -177,7 +177,7 @@ def test_training_stops_early_without_a_new_best_value_and_ignores_nan():
     assert (len(rounds.entries), rounds.best_round, rounds.reason) == (5, 0, "max_epochs")
     rounds = rounds_of([0.1, 0.1, 0.2], patience=None)
     assert (len(rounds.entries), rounds.best_round, rounds.reason) == (3, 3, "max_epochs")
-    assert rounds_of([]).reason == "max_epochs"
+    assert rounds_of([], patience=2).reason == "max_epochs"
 
 
 def test_rounds_that_go_on_await_a_new_best_value():

@@ -204,9 +204,7 @@ class CollaborativeRanker(ClickRanker):
             )
         total = float(weight.sum(where=weight > 0, dtype=np.float64))
         facts = {"pairs": vars(grouped), "validation": vars(held_out), "initial factors": (Q, U)}
-        limits = {"limit": "max_iter", "most": self.max_iter, "patience": self.patience}
-        rounds = Rounds(self, ascent, facts, **limits, word="pass", folder=checkpoint)
-        self._ascend(ascent, total, held_out, rounds)
+        self._ascend(ascent, total, held_out, Rounds(self, ascent, facts, "max_iter", "pass", folder=checkpoint))
         self.queries_, self.urls_ = pairs.queries, pairs.urls
         self.query_factors_ = ascent.query_factors.astype(np.float32, copy=False)
         self.url_factors_ = ascent.url_factors.astype(np.float32, copy=False)

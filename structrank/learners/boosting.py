@@ -21,9 +21,13 @@ from structrank.training.data import RankingData
 from structrank.training.rounds import Rounds
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Callable
+    from typing import Self
 
-    from structrank._support.typing import Matrix
+    from numpy.typing import ArrayLike, NDArray
+
+    from structrank._support.typing import Matrix, Path
+    from structrank.datasets import Dataset
 
 
 # A gain that no split has.
@@ -33,8 +37,8 @@ _UNREACHABLE = 1e300
 class BoostedRanker(LightGBMMethods, MeasureRanker):
     """Base class of rankers with boosted trees: parameter checks, prediction, and the trees in LightGBM's text format.
 
-    A subclass has the parameters that `check_parameters` checks. Its ``fit`` creates a `Course`, runs it and passes it to
-    `_keep_trees`; ``_scores(outputs)`` turns the outputs of the boosters, a list of one array per booster, into scores.
+    A subclass has the parameters that `check_parameters` checks. Its ``_grow(course)`` runs a `Course`; ``_scores(outputs)``
+    turns the outputs of the boosters, a list of one array per booster, into scores.
     """
 
     _caches = ("_boosters",)
@@ -44,6 +48,50 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
         """Share of each feature in the total gain of the splits; sums to 1, or is 0 if no tree has a split."""
         check_is_fitted(self)
         return shares(sum(booster.feature_importance("gain") for booster in self._loaded()))
+
+    def fit(
+        self,
+        X: Matrix,
+        y: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: Dataset | tuple | None = None,
+        callback: Callable[[Round], object] | None = None,
+        checkpoint: Path | None = None,
+    ) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+            numpy, memory map, pandas, polars or scipy sparse.
+        y : array-like of shape (n_docs,)
+            Labels, at least 0; larger is more relevant. McRank takes them as grades, at most 64 distinct values.
+        qid : array-like of shape (n_docs,) or int
+            Query of each row: any order, any hashable type. An integer makes all rows one query.
+        sample_weight : array-like of shape (n_docs,), default None
+            Weights of the queries, given by row and constant within a query.
+        validation : tuple (X, y, qid) or datasets.Dataset, default None
+            Queries on which `measure` is monitored; the rounds after the best are dropped.
+        callback : callable, default None
+            Called with each round's entry of the history; a true return value stops training.
+        checkpoint : path-like, default None
+            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
+            see `structrank.training.checkpoint`.
+
+        Returns
+        -------
+        self
+        """
+        self.check_parameters()
+        course = self._course(X, y, qid, sample_weight, validation, callback, checkpoint)
+        self._grow(course)
+        self._keep_trees(course)
+        self._keep_rounds(X, course.data, course.rounds, course.best_round)
+        return self
+
+    def _course(self, *arguments):
+        return Course(self, *arguments)
 
     def predict(self, X: Matrix) -> NDArray[np.float64]:
         """Score documents; higher is better.
@@ -181,8 +229,7 @@ class Course:
         self._reset()
         more["version of LightGBM"] = self._library.__version__
         facts = training_facts(self.data, self._validation, **more)
-        limits = {"limit": "n_estimators", "most": ranker.n_estimators, "patience": ranker.patience}
-        self.rounds = Rounds(ranker, self, facts, **limits, word="tree", callback=callback, folder=checkpoint)
+        self.rounds = Rounds(ranker, self, facts, "n_estimators", "tree", callback, checkpoint)
 
     def _reset(self):
         """Set what `restore` sets to its values before the first round."""

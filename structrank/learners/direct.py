@@ -169,17 +169,8 @@ class SPSARanker(LinearMethods, MeasureRanker):
                 f"features needs {cost}."
             )
         descent = _Descent(self, measure, data, validation, np.random.default_rng(random_state))
-        rounds = Rounds(
-            self,
-            descent,
-            training_facts(data, validation),
-            limit="max_evaluations",
-            most=max_evaluations // cost,
-            word="iteration",
-            patience=self.patience,
-            callback=callback,
-            folder=checkpoint,
-        )
+        facts, most = training_facts(data, validation), max_evaluations // cost
+        rounds = Rounds(self, descent, facts, "max_evaluations", "iteration", callback, checkpoint, most)
         with rounds:
             for number in rounds:
                 descent.weights = step(descent.loss, descent.weights, number, method, steps, descent.rng)

@@ -159,7 +159,7 @@ class LambdaMART(BoostedRanker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(
+    def fit(  # type: ignore[override]  # `labels` stands before the arguments of the other learners
         self,
         X: Matrix,
         y: ArrayLike | None = None,

@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from structrank._support import checks
-from structrank.learners.boosting import BoostedRanker, Course
+from structrank.learners.boosting import BoostedRanker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Self
-
-    from numpy.typing import ArrayLike
-
-    from structrank._support.typing import Matrix, Path
-    from structrank.datasets import Dataset
-    from structrank.learners.training import Round
     from structrank.metrics import Measure
 
 __all__ = ["McRank"]
@@ -107,45 +99,14 @@ class McRank(BoostedRanker):
         self.verbose = verbose
         self.relevant_from = relevant_from
 
-    def fit(
-        self,
-        X: Matrix,
-        y: ArrayLike | None = None,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        validation: Dataset | tuple | None = None,
-        callback: Callable[[Round], object] | None = None,
-        checkpoint: Path | None = None,
-    ) -> Self:
-        """Train.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
-            numpy, memory map, pandas, polars or scipy sparse.
-        y : array-like of shape (n_docs,)
-            Grades, at least 0; larger is more relevant. At most 64 distinct values.
-        qid : array-like of shape (n_docs,) or int
-            Query of each row, used by the measure only: any order, any hashable type. An integer makes all rows one query.
-        sample_weight : array-like of shape (n_docs,), default None
-            Weights of the queries, given by row and constant within a query.
-        validation : tuple (X, y, qid) or datasets.Dataset, default None
-            Queries on which `measure` is monitored; the rounds after the best are dropped.
-        callback : callable, default None
-            Called with each round's entry of the history; a true return value stops training.
-        checkpoint : path-like, default None
-            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
-            see `structrank.training.checkpoint`.
-
-        Returns
-        -------
-        self
-        """
+    def check_parameters(self):
+        """Raise if a parameter is not valid, whatever the data."""
         checks.check_choice("classification", self.classification, ("plain", "ordinal"))
-        self.check_parameters()
+        super().check_parameters()
         if self.relevant_from is not None:
             checks.check_number("relevant_from", self.relevant_from)
-        course = Course(self, X, y, qid, sample_weight, validation, callback, checkpoint)
+
+    def _grow(self, course):
         data = course.data
         labels = data.labels if self.relevant_from is None else (data.labels >= self.relevant_from).astype(np.float64)
         grades, classes = np.unique(labels, return_inverse=True)
@@ -161,10 +122,7 @@ class McRank(BoostedRanker):
             return 0 if any(grown) else None
 
         course.run(grow, lambda outputs: _expected_grades(outputs, grades))
-        self._keep_trees(course)
-        self._keep_rounds(X, course.data, course.rounds, course.best_round)
         self.grades_ = grades
-        return self
 
     def _loaded_outputs(self):
         checks.check_choice("classification", self.classification, ("plain", "ordinal"))

@@ -95,8 +95,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         data, _ = data.counted()
         run = _Run(self, measure, data, validation, start)
         facts = training_facts(data, validation, start=start)
-        limits = {"limit": "max_epochs", "most": self.max_epochs, "patience": self.patience}
-        rounds = Rounds(self, run, facts, **limits, callback=callback, folder=checkpoint)
+        rounds = Rounds(self, run, facts, "max_epochs", "epoch", callback, checkpoint)
         run.train(rounds)
         self.weights_ = run.best_weights
         self._keep_rounds(X, data, rounds, run.best_round)

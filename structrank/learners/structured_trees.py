@@ -20,15 +20,9 @@ from structrank.training.shard import Objective
 from structrank.training.structured_loss import StructuredLoss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Self
+    from collections.abc import Sequence
 
-    from numpy.typing import ArrayLike
-
-    from structrank._support.typing import Matrix, Path
     from structrank.criteria import Criterion
-    from structrank.datasets import Dataset
-    from structrank.learners.training import Round
     from structrank.metrics import Measure
 
 __all__ = ["StructRankTrees"]
@@ -185,51 +179,6 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: Matrix,
-        y: ArrayLike | None = None,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        validation: Dataset | tuple | None = None,
-        callback: Callable[[Round], object] | None = None,
-        checkpoint: Path | None = None,
-    ) -> Self:
-        """Train.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
-            numpy, memory map, pandas, polars or scipy sparse.
-        y : array-like of shape (n_docs,)
-            Labels, at least 0; larger is more relevant.
-        qid : array-like of shape (n_docs,) or int
-            Query of each row: any order, any hashable type. An integer makes all rows one query.
-        sample_weight : array-like of shape (n_docs,), default None
-            Weights of the queries, given by row and constant within a query.
-        validation : tuple (X, y, qid) or datasets.Dataset, default None
-            Queries on which `measure` is monitored; the rounds after the best are dropped.
-        callback : callable, default None
-            Called with each round's entry of the history; a true return value stops training.
-        checkpoint : path-like, default None
-            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
-            see `structrank.training.checkpoint`.
-
-        Returns
-        -------
-        self
-        """
-        self.check_parameters()
-        course = _Course(self, X, y, qid, sample_weight, validation, callback, checkpoint)
-        with closing(ScoreRisk(course.data, self._objective(), n_threads(self.n_jobs))) as risk:
-            course.start(risk)
-            course.run(course.grow, None)
-        self._keep_trees(course)
-        self._keep_rounds(X, course.data, course.rounds, course.best_round)
-        self.initial_risk_ = course.initial_risk
-        self.notes_ = self._remarks(course)
-        return self
-
     def parsed_measure(self):
         """Return the measure of `score` and of early stopping."""
         if self.measure is None:
@@ -247,6 +196,16 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
                 "above 0 and at most 1."
             )
 
+    def _course(self, *arguments):
+        return _Course(self, *arguments)
+
+    def _grow(self, course):
+        with closing(ScoreRisk(course.data, self._objective(), n_threads(self.n_jobs))) as risk:
+            course.start(risk)
+            course.run(course.grow, None)
+        self.initial_risk_ = course.initial_risk
+        self.notes_ = self._remarks(course)
+
     def _objective(self):
         weights = [1.0] * len(self.parsed_criteria())
         return Objective(tuple(self._make_parts(weights)), self.relevant_from, self.slack)
@@ -258,13 +217,13 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
         remarks = self._binarised_remarks(has_grades=np.unique(course.data.labels).size > 2)
         if course.pending:
             names = " + ".join(criterion.name for criterion in self.parsed_criteria())
-            text = f"The last {len(course.pending)} of {self.n_iter_} trees do not reduce the risk of {names}."
+            text = f"The last {len(course.pending)} of {len(course.rounds.entries)} trees do not reduce the risk of {names}."
             if not course.n_steps:
                 text += (
                     " The trees approximate its gradient at equal scores; on long lists, criteria with a rank cutoff can be "
                     "vacuous. Try criterion='auc' or 'map', or a larger n_estimators."
                 )
-                warnings.warn(text, checks.StructRankWarning, stacklevel=3)
+                warnings.warn(text, checks.StructRankWarning, stacklevel=5)
             remarks.append(text)
         return tuple(remarks)
 

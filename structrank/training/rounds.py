@@ -22,24 +22,22 @@ class Rounds:
     Parameters
     ----------
     learner : estimator
-        With a parameter `verbose`.
+        With parameters `patience`, the number of rounds without a new best value after which training stops, and `verbose`.
     trained : object
         Its ``state()`` is a dict of what the next round depends on, random generators included; ``restore(state)`` returns to
         it.
     facts : dict
         What the model depends on besides the learner's parameters, by name.
     limit : str
-        Name of the parameter that limits the number of rounds, as a reason for stopping.
-    most : int
-        The limit.
-    word : str, default "epoch"
-        Word for a round in the progress line.
-    patience : int or None, default None
-        Number of rounds without a new best value after which training stops.
+        Name of the learner's parameter that limits the number of rounds, as a reason for stopping.
+    word : str
+        Word for a round, such as "epoch".
     callback : callable, default None
         Called with each entry of the history; a true return value stops training.
     folder : path-like, default None
         For the checkpoint.
+    most : int, default None
+        Maximum number of rounds, if it is not the value of the parameter.
 
     Attributes
     ----------
@@ -55,7 +53,7 @@ class Rounds:
 
     Examples
     --------
-    >>> from structrank.learners import SPSARanker
+    >>> from structrank.learners import RankNet
     >>> from structrank.learners.training import Round
     >>> class Halves:
     ...     value = 1.0
@@ -63,17 +61,18 @@ class Rounds:
     ...         return {"value": self.value}
     ...     def restore(self, state):
     ...         self.value = state["value"]
-    >>> rounds = Rounds(SPSARanker(), Halves(), {}, limit="max_epochs", most=9, patience=2)
+    >>> rounds = Rounds(RankNet(patience=2), Halves(), {}, "max_epochs", "epoch")
     >>> for number in rounds:
     ...     rounds.end(Round(number), watched=min(number, 3))
     >>> len(rounds.entries), rounds.best_round, rounds.reason
     (5, 3, 'patience')
     """
 
-    def __init__(self, learner, trained, facts, *, limit, most, word="epoch", patience=None, callback=None, folder=None):
+    def __init__(self, learner, trained, facts, limit, word, callback=None, folder=None, most=None):
         self._trained, self._limit, self._word = trained, limit, word
         self._report = Reporter(self._text, ProgressLine() if learner.verbose else None, callback)
-        self.entries, self.seconds, self.most, self.patience = [], 0.0, most, patience
+        self.most, self.patience = getattr(learner, limit) if most is None else most, learner.patience
+        self.entries, self.seconds = [], 0.0
         self.go_on()
         self._kept = KeptState(folder, learner, facts)
         if self._kept.state is not None:

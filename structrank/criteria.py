@@ -16,9 +16,11 @@ import numpy as np
 from structrank import feature_maps, metrics
 from structrank import oracles as exact
 from structrank._support import checks, requirements
-from structrank._support.discounts import discounts, gains, reciprocal_ranks
+from structrank._support.discounts import reciprocal_ranks
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from structrank.metrics import Measure
 
 
@@ -26,10 +28,9 @@ if TYPE_CHECKING:
 class Criterion:
     """Base class of the criteria.
 
-    A subclass is a frozen dataclass that defines `name`, ``loss(ranking, relevant)``, and `oracles` or `graded_oracles`; for a
-    loss by discounted ranks, `Discounted` defines most of it. `register` adds the measure. If a criterion is given by its
-    name, the parameters `k`, `discount` and `gain` of `StructRankSVM` are passed to fields of these names; other fields need a
-    default.
+    A subclass is a frozen dataclass that defines `name`, and `oracles` or `graded_oracles`; for discounted ranks, `Discounted`
+    has the oracles. `register` adds the measure, which defines the loss. Fields need defaults, so that the name alone stands
+    for a criterion; fields called `k`, `discount` and `gain` can also be set by the parameters of `StructRankSVM`.
 
     Attributes
     ----------
@@ -50,20 +51,42 @@ class Criterion:
         checks.check_settings(self)
 
     @property
-    def measure(self) -> Callable[..., Measure] | None:
-        """Function from `relevant_from` to the measure that is 1 - loss; None until `register` is given its class."""
+    def measure(self) -> Any:
+        """Function from `relevant_from` to the measure; None until `register` is given its class."""
         paired = next((_MEASURE_OF[cls] for cls in type(self).__mro__ if cls in _MEASURE_OF), None)
         if paired is None:
             return None
         return lambda relevant_from=1: checks.make(paired, vars(self) | {"relevant_from": relevant_from})
 
+    def loss(self, ranking: ArrayLike, labels: ArrayLike, relevant_from: float | None = 1) -> float:
+        r"""Compute Delta(y*, y), by the measure m.
+
+        .. math:: \Delta(y^*, y) = 1 - m(y) / m(y^*)
+
+        Parameters
+        ----------
+        ranking : (n_docs,) array of int
+            Document numbers, best first.
+        labels : (n_docs,) array
+            Binary relevance, or labels.
+        relevant_from : float or None, default 1
+            Lowest label that counts as relevant; None uses labels as grades.
+
+        Returns
+        -------
+        float
+        """
+        if self.measure is None:
+            _check(self)  # raises
+        labels = np.asarray(labels, dtype=np.float64)
+        ideal, n = np.sort(labels)[::-1], labels.shape[0]
+        both = np.concatenate([labels[np.asarray(ranking)], ideal])
+        of_both = metrics.Ranking(both, np.arange(2.0 * n), np.tile(ideal, 2), np.array([0, n, 2 * n]))
+        reached, best = self.measure(relevant_from).values(of_both)
+        return float(1.0 - reached / best)
+
     def check_grades(self, labels: np.ndarray) -> None:
         """Raise if graded labels are outside the range of the loss."""
-
-
-def _relevant_ranks(ranking, relevant):
-    """Return the ranks of the relevant documents, in increasing order."""
-    return np.flatnonzero(np.asarray(relevant, dtype=bool)[np.asarray(ranking)])
 
 
 @dataclass(frozen=True)
@@ -84,12 +107,6 @@ class AUC(Criterion):
     oracles: ClassVar[Mapping] = {"po": exact.auc_partial_order}
     graded_oracles: ClassVar[Mapping] = {"po": exact.graded_auc_partial_order}
 
-    def loss(self, ranking, relevant):
-        """Compute Delta(y*, y), see `Discounted.loss`."""
-        ranks = _relevant_ranks(ranking, relevant)
-        n_relevant = ranks.shape[0]
-        return float((ranks - np.arange(n_relevant)).sum() / (n_relevant * (len(ranking) - n_relevant)))
-
     def measure(self, relevant_from: Any = 1) -> Measure:
         """Return the measure (higher is better) that is 1 - loss."""
         return metrics.PairAccuracy() if relevant_from is None else metrics.AUC(relevant_from=relevant_from)
@@ -103,14 +120,15 @@ class Discounted(Criterion):
     over the relevant documents i = 0, 1, ... in the order of the ranking, with ranks counted from 0, a non-increasing
     discount D and credits c.
 
-    A subclass is a frozen dataclass that defines `name` and ``discounts(n)``, which returns D(0), ..., D(n - 1); and
-    ``credits(n)``, which returns the first n credits, unless they are all 1. The inherited oracles are exact and compiled: for
-    the feature map "dorm" with any discount and credits; for "po" if D is 0 from rank `k` on and all credits are equal, or, for
-    a criterion without `k`, if D is convex from rank `convex_from` (0 or 1) on. Making an oracle checks these conditions.
+    A subclass is a frozen dataclass that defines `name`. D is the discount of the measure, 0 from rank `k` on. If the measure
+    has none, the subclass defines ``discounts(n)``, which returns D(0), ..., D(n - 1), and, unless all credits are 1,
+    ``credits(n)``, which returns the first n. The inherited oracles are exact and compiled: for the feature map
+    "dorm" with any discount and credits; for "po" if D is 0 from rank `k` on and all credits are equal, or, for a criterion
+    without `k`, if D is convex from rank `convex_from` (0 or 1) on. Making an oracle checks these conditions.
 
     Examples
     --------
-    Precision in the first k ranks, divided by its largest possible value:
+    Precision in the first k ranks; the loss divides it by its largest possible value:
 
     >>> @dataclass(frozen=True)
     ... class Precision(Discounted):
@@ -119,6 +137,9 @@ class Discounted(Criterion):
     ...
     ...     def discounts(self, n):
     ...         return (np.arange(n) < self.k).astype(float)
+    ...
+    ...     def measure(self, relevant_from=1):
+    ...         return metrics.P(self.k, relevant_from=relevant_from)
     >>> Precision(k=2).loss([1, 0, 2], [1, 0, 1])
     0.5
     """
@@ -126,26 +147,16 @@ class Discounted(Criterion):
     oracles: ClassVar[Mapping] = {"po": exact.discounted_partial_order, "dorm": exact.permutation}
     convex_from: ClassVar[int] = 0
 
+    def discounts(self, n: int) -> np.ndarray:
+        """Return D(r) for the first n ranks, that of the measure."""
+        measure: Any = self.measure()
+        requirements.check(measure, "measure of a discounted criterion", f"{type(self).__name__} has none of its own.")
+        k = getattr(self, "k", None)
+        return np.where(np.arange(n) < (n if k is None else k), measure.discounts(n), 0.0)
+
     def credits(self, n: int) -> np.ndarray:
         """Return 1 for each of the first n relevant documents."""
         return np.ones(n)
-
-    def loss(self, ranking, relevant):
-        """Compute Delta(y*, y).
-
-        Parameters
-        ----------
-        ranking : (n_docs,) array of int
-            Document numbers, best first.
-        relevant : (n_docs,) array of bool
-
-        Returns
-        -------
-        float
-        """
-        ranks = _relevant_ranks(ranking, relevant)
-        discounts, credits = self.discounts(len(ranking)), self.credits(ranks.shape[0])
-        return float(1.0 - credits @ discounts[ranks] / (credits @ discounts[: ranks.shape[0]]))
 
 
 @dataclass(frozen=True)
@@ -199,7 +210,7 @@ class NDCG(Discounted):
     --------
     >>> NDCG(k=10).loss([1, 2, 0], [1, 0, 0]).__round__(4)
     0.3691
-    >>> NDCG(k=10, gain="linear").graded_loss([1, 0, 2], [2, 1, 0])  # equal discounts of the first two ranks
+    >>> NDCG(k=10, gain="linear").loss([1, 0, 2], [2, 1, 0], relevant_from=None)  # equal discounts of the first two ranks
     0.0
     """
 
@@ -230,10 +241,6 @@ class NDCG(Discounted):
         """The rank from which the discount without cutoff is convex."""
         return 1 if self.discount == "kdd08" else 0
 
-    def discounts(self, n: int) -> np.ndarray:
-        """Return D(r) for the first n ranks."""
-        return discounts(self.discount, n, self.k)
-
     def check_grades(self, labels: np.ndarray) -> None:
         """Raise if a label has no gain, or one that overflows or rounds to 0."""
         if self.gain == "exp2":
@@ -245,15 +252,9 @@ class NDCG(Discounted):
 
     def gains(self, labels: np.ndarray) -> np.ndarray:
         """Return the gain of graded labels."""
-        return gains(self.gain, labels)
+        return self.measure(None).gains(labels)
 
-    def graded_loss(self, ranking, labels):
-        """Compute Delta(y*, y) for graded labels; arguments as for `loss`, with labels instead of relevance."""
-        gained = self.gains(np.asarray(labels, dtype=np.float64))
-        discounts = self.discounts(len(ranking))
-        return float(1.0 - gained[np.asarray(ranking)] @ discounts / (np.sort(gained)[::-1] @ discounts))
-
-    def measure(self, relevant_from: Any = 1) -> Measure:
+    def measure(self, relevant_from: Any = 1) -> metrics.NDCG:
         """Return the measure (higher is better) that is 1 - loss."""
         if relevant_from is None:
             return metrics.NDCG(self.k, gain=self.gain, discount=self.discount)
@@ -353,30 +354,10 @@ class ERR(Criterion):
 
     def gains(self, labels: np.ndarray) -> np.ndarray:
         """Return R(label), the probability to stop."""
-        return metrics.ERR(max_grade=self.max_grade).stops(labels)
+        return self.measure().stops(labels)
 
-    def loss(self, ranking, labels):
-        """Compute Delta(y*, y).
-
-        Parameters
-        ----------
-        ranking : (n_docs,) array of int
-            Document numbers, best first.
-        labels : (n_docs,) array
-
-        Returns
-        -------
-        float
-        """
-        stops = self.gains(np.asarray(labels, dtype=np.float64))
-        return float(1.0 - self._credit(stops[np.asarray(ranking)]) / self._credit(np.sort(stops)[::-1]))
-
-    def _credit(self, stops):
-        reached = np.cumprod(np.concatenate([[1.0], 1.0 - stops[:-1]]))
-        return (stops * reached) @ self.discounts(stops.shape[0])
-
-    def measure(self, relevant_from: Any = None) -> Measure:
-        """Return the measure (higher is better); 1 - loss is its value relative to the ideal ranking."""
+    def measure(self, relevant_from: Any = None) -> metrics.ERR:
+        """Return the measure (higher is better), which needs grades."""
         return metrics.ERR(self.k, max_grade=self.max_grade)
 
 
@@ -399,8 +380,8 @@ def register(criterion: _Class, measure: type[Measure] | None = None) -> _Class:
     criterion : class
         Subclass of `Criterion`, most easily of `Discounted`.
     measure : class, default None
-        Subclass of `structrank.metrics.Measure`: 1 - loss. Fields of both classes are passed from one to the other. None for
-        a criterion that defines ``measure(relevant_from)`` itself.
+        Subclass of `structrank.metrics.Measure`, which defines the loss, see `Criterion.loss`. Fields of both classes are
+        passed from one to the other. None for a criterion that defines ``measure(relevant_from)`` itself.
 
     Returns
     -------
@@ -416,13 +397,6 @@ def register(criterion: _Class, measure: type[Measure] | None = None) -> _Class:
     Examples
     --------
     >>> from structrank import most_violated, register
-    >>> @dataclass(frozen=True)
-    ... class Hits(Discounted):
-    ...     k: int = 5
-    ...     name: ClassVar[str] = "hits"
-    ...
-    ...     def discounts(self, n):
-    ...         return (np.arange(n) < self.k).astype(float)
     >>> @dataclass(frozen=True, repr=False)
     ... class PossibleHits(metrics.Discounted, metrics.Binary):
     ...     short: ClassVar[str] = "hits"
@@ -430,9 +404,13 @@ def register(criterion: _Class, measure: type[Measure] | None = None) -> _Class:
     ...
     ...     def discounts(self, n):
     ...         return np.ones(n)
+    >>> @dataclass(frozen=True)
+    ... class Hits(Discounted):
+    ...     k: int = 5
+    ...     name: ClassVar[str] = "hits"
     >>> register(Hits, PossibleHits) is Hits
     True
-    >>> most_violated([0.3, 0.2, 0.1], [0, 1, 0], criterion="hits", k=1).loss
+    >>> most_violated([0.3, 0.2, 0.1], [0, 1, 0], criterion="hits@1").loss
     1.0
     """
     _register(criterion, measure)
@@ -445,18 +423,19 @@ def _check(criterion):
             f"criterion={criterion!r} is not valid: expected one of {', '.join(map(repr, CRITERIA))}, or an object of a class "
             "derived from structrank.criteria.Criterion."
         )
-    role = "discounted criterion" if isinstance(criterion, Discounted) else "criterion"
     adding = f"structrank.register({type(criterion).__name__}, MEASURE) adds measure."
-    requirements.check(criterion, role, "" if getattr(criterion, "measure", None) else adding)
+    requirements.check(criterion, "criterion", "" if getattr(criterion, "measure", None) else adding)
+    if isinstance(criterion, Discounted):
+        criterion.discounts(1)  # raises unless it or its measure defines them
 
 
 def _register(criterion, measure=None, **settings):
     checks.check_extension(criterion, Criterion)
-    made = checks.make(criterion, {"k": 10, "discount": "kdd08", **settings})
+    made = checks.make(criterion, settings)
     if measure is None and made.measure is not None:
         measure = type(made.measure(1))
     if measure is not None:
-        checks.check_extension(measure, metrics.Measure)
+        checks.check_extension(measure, metrics.Measure, checks.SETTINGS)
         _MEASURE_OF[criterion] = measure
     _check(made)
     metrics.parse(made.measure(1))
@@ -486,28 +465,58 @@ _register(DORM)
 _register(ERR)
 
 
-def parse(criterion: str | Criterion, k: int | None = 10, discount: str = "kdd08", gain: Any = "exp2") -> Criterion:
-    """Return a criterion from its name (or the object itself, checked).
+_ADVICE = (
+    " A custom criterion must be registered first: structrank.register(CRITERION, MEASURE), on the command line in a module "
+    "named by --import."
+)
+
+
+def parse(criterion: str | Criterion, k: int | str | None = "auto", discount: str = "auto", gain: Any = "auto") -> Criterion:
+    """Return a criterion from its name, such as "ndcg@5" or "err@10(max_grade=2)", or the object itself, checked.
+
+    Parameters
+    ----------
+    criterion : str or Criterion
+        Names have the grammar of `structrank.metrics.parse`.
+    k, discount, gain
+        Settings of a criterion given by name that has them; "auto" for the default of the criterion.
+
+    Returns
+    -------
+    Criterion
+
+    Raises
+    ------
+    ValueError
+        If a name is not known, or a setting contradicts the cutoff in the name or the object.
 
     Examples
     --------
-    >>> parse("ndcg", k=5)
-    NDCG(k=5, discount='kdd08', gain='exp2')
+    >>> parse("ndcg@5"), parse("mrr", k=None)
+    (NDCG(k=5, discount='kdd08', gain='exp2'), MRR(k=None))
     """
-    if not isinstance(criterion, str):
+    given = {"k": k, "discount": discount, "gain": gain}
+    given = {
+        name: checks.SETTINGS[name](name, value)
+        for name, value in given.items()
+        if not (isinstance(value, str) and value == "auto")
+    }
+    if isinstance(criterion, str):
+        uncut = [name for name, (_, implied) in CRITERIA.items() if "k" in implied]
+        classes = {name: cls for name, (cls, _) in CRITERIA.items()}
+        name, fixed = metrics.parse_name(f"criterion={criterion!r}", criterion, classes, uncut, _ADVICE)
+        cls, implied = CRITERIA[name]
+        found = checks.make(cls, given | fixed | implied)
+    else:
         _check(criterion)
-        return criterion
-    if criterion not in CRITERIA:
-        name, _, cut = criterion.lower().partition("@")
-        if name in CRITERIA:
-            where = f", k={cut}" if cut else ""
-            raise ValueError(f"criterion={criterion!r} is not known; use criterion={name!r}{where}.")
-        raise ValueError(
-            f"criterion={criterion!r} is not known; choose one of: {', '.join(map(repr, CRITERIA))}. A custom criterion must "
-            "be registered first: structrank.register(CRITERION, MEASURE), on the command line in a module named by --import."
-        )
-    cls, settings = CRITERIA[criterion]
-    return checks.make(cls, {"k": k, "discount": discount, "gain": gain, **settings})
+        found, fixed = criterion, vars(criterion)
+    for name in given.keys() & fixed.keys():
+        if given[name] != fixed[name]:
+            raise ValueError(
+                f"{name}={given[name]!r} contradicts criterion={criterion!r}, whose {name} is {fixed[name]!r}; set it in one "
+                f"place."
+            )
+    return found
 
 
 def has_criterion(measure: Measure) -> bool:
@@ -555,8 +564,8 @@ def measures_of(base: type) -> str:
     >>> measures_of(AUC)
     "'auc'"
     """
-    found = {_MEASURE_OF[criterion].short for criterion, _ in CRITERIA.values() if issubclass(criterion, base)}
-    return ", ".join(repr(metrics.usage(short)) for short in sorted(found))
+    found = {_MEASURE_OF[criterion] for criterion, _ in CRITERIA.values() if issubclass(criterion, base)}
+    return ", ".join(repr(metrics.usage(one.short, one)) for one in sorted(found, key=lambda one: one.short))
 
 
 def _by_map_name(makers):

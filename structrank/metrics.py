@@ -796,42 +796,63 @@ def parse(name: str | Measure, *, gain: str = "exp2", discount: str = "log2", re
         return name
     given: dict[str, Any] = {"gain": gain, "discount": discount, "relevant_from": relevant_from}
     NDCG(**given)  # checks all settings, also those that the measure does not use
+    short, settings = parse_name(f"measure {name!r}", name, MEASURES)
+    return checks.make(MEASURES[short], given | settings)
+
+
+def parse_name(said, name, classes, uncut=(), advice=""):
+    """Return the short name of a measure or criterion, and the settings that its name contains.
+
+    Parameters
+    ----------
+    said : str
+        Begins errors.
+    name : str
+    classes : dict
+        From short names to classes.
+    uncut : collection of str
+        Short names that take no cutoff although their class has one.
+    advice : str
+        Ends the error for an unknown name.
+
+    Examples
+    --------
+    >>> parse_name("measure", "ERR@5(max_grade=2)", MEASURES)
+    ('err', {'k': 5, 'max_grade': 2})
+    """
     text, bracket, own = name.lower().partition("(") if isinstance(name, str) else ("", "", "")
     short, at, cut = map(str.strip, text.partition("@"))
-    if short not in MEASURES:
-        choices = ", ".join(map(usage, MEASURES))
-        raise ValueError(f"measure {name!r} is not known; choose one of: {choices}.")
+    usages = {one: one if one in uncut else usage(one, cls) for one, cls in classes.items()}
+    if short not in usages:
+        raise ValueError(f"{said} is not known; choose one of: {', '.join(usages.values())}.{advice}")
+    settings = {}
     if at:
-        if "@" not in usage(short):
-            raise ValueError(f"measure {name!r}: {short} has no cutoff; write {short!r}.")
+        if "@" not in usages[short]:
+            raise ValueError(f"{said}: {short} has no cutoff; write {short!r}.")
         if not (cut.isascii() and cut.isdigit() and int(cut) > 0):
-            raise ValueError(
-                f"measure {name!r}: the cutoff {cut!r} is not valid; expected an integer of at least 1, as in '{short}@10'."
-            )
-        given["k"] = int(cut)
-    elif usage(short) == f"{short}@k":
-        raise ValueError(f"measure {name!r} needs a cutoff, as in '{short}@10'.")
-    if bracket:
-        given |= _parse_own(name, MEASURES[short], bracket + own)
-    return checks.make(MEASURES[short], given)
+            raise ValueError(f"{said}: the cutoff {cut!r} is not valid; expected an integer of at least 1, as in '{short}@10'.")
+        settings["k"] = int(cut)
+    elif usages[short] == f"{short}@k":
+        raise ValueError(f"{said} needs a cutoff, as in '{short}@10'.")
+    return short, settings | (_parse_own(said, short, classes[short], bracket + own) if bracket else {})
 
 
-def _parse_own(name, measure, text):
-    """Read settings of one kind of measure only, such as "(p=0.5)"."""
-    own = {setting.name: setting.default for setting in fields(measure) if setting.name not in checks.SETTINGS}
+def _parse_own(said, short, cls, text):
+    """Read settings of one kind of measure or criterion only, such as "(p=0.5)"."""
+    own = {setting.name: setting.default for setting in fields(cls) if setting.name not in checks.SETTINGS}
     found = {}
     for item in text.strip("() ").split(","):
         setting, equals, value = map(str.strip, item.partition("="))
         if not (equals and text.rstrip().endswith(")")):
             example = ", ".join(f"{one}={default}" for one, default in own.items()) or "setting=1"
-            raise ValueError(f"measure {name!r}: {text!r} is not valid; expected settings as in '{measure.short}({example})'.")
+            raise ValueError(f"{said}: {text!r} is not valid; expected settings as in '{short}({example})'.")
         if setting not in own:
-            known = f"expected {' or '.join(own)}" if own else f"write {measure.short!r}"
-            raise ValueError(f"measure {name!r}: {measure.short} has no setting {setting!r}; {known}.")
+            known = f"expected {' or '.join(own)}" if own else f"write {short!r}"
+            raise ValueError(f"{said}: {short} has no setting {setting!r}; {known}.")
         try:
             found[setting] = int(value) if value.isdigit() else float(value)
         except ValueError:
-            raise ValueError(f"measure {name!r}: {setting}={value!r} is not a number.") from None
+            raise ValueError(f"{said}: {setting}={value!r} is not a number.") from None
     return found
 
 
@@ -866,21 +887,21 @@ def register(measure: type[Measure]) -> type[Measure]:
     >>> metrics.evaluate([0, 1, 0], [0.3, 0.2, 0.1], None, "linear")["linear"]
     0.5
     """
-    checks.check_extension(measure, Measure)
+    checks.check_extension(measure, Measure, checks.SETTINGS)
     checks.check_name_is_free(measure.short, measure, MEASURES)
     MEASURES[measure.short] = measure
     return measure
 
 
-def usage(short):
-    """Return the name of a measure with its cutoff, as in user input.
+def usage(short, cls):
+    """Return the name of a measure or criterion with its cutoff, as in user input.
 
     Examples
     --------
-    >>> [usage(short) for short in ("auc", "ndcg", "p")]
+    >>> [usage(measure.short, measure) for measure in (AUC, NDCG, P)]
     ['auc', 'ndcg[@k]', 'p@k']
     """
-    default = {setting.name: setting.default for setting in fields(MEASURES[short])}
+    default = {setting.name: setting.default for setting in fields(cls)}
     if "k" not in default:
         return short
     return f"{short}@k" if default["k"] is MISSING else f"{short}[@k]"

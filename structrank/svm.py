@@ -65,16 +65,17 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
     Parameters
     ----------
     criterion : str, Criterion, or a list, default "map"
-        Delta: "auc", "map", "ndcg", "ndcg-nc" (no rank cutoff), "mrr", "dorm", "err" or a criterion registered with
-        `structrank.register`; a list trains on several at once (COMBO).
+        Delta: "auc", "map", "ndcg@10", "ndcg-nc" (no rank cutoff), "mrr@10", "dorm@10", "err@10", an object as
+        ``criteria.NDCG(k=5)``, or a criterion registered with `structrank.register`; a list trains on several at once (COMBO).
+        The loss is 1 - measure, relative to the ideal ranking. A name without its cutoff has that of `k`.
     C : float or list of float, default 1.0
         Weight of the training loss; with separate slacks, optionally a list with one C_l for each criterion.
-    k : int or None, default 10
-        Rank cutoff of "ndcg", "mrr", "dorm" and "err"; None for no cutoff.
+    k : int, None or "auto", default "auto"
+        Rank cutoff of the criteria whose names have none; None for no cutoff, "auto" for the default of the criterion, 10.
     feature_map : str, feature map, or a list, default "auto"
         phi: "po" (pairs), "mrr" (first relevant), "dorm" (permutation); "auto" is the criterion's default.
-    discount : {"kdd08", "log2"}, default "kdd08"
-        Discount of "ndcg", "ndcg-nc" and "dorm", see `structrank.criteria.NDCG`.
+    discount : {"auto", "kdd08", "log2"}, default "auto"
+        Discount of "ndcg", "ndcg-nc" and "dorm" given by name, see `structrank.criteria.NDCG`; "auto" is "kdd08".
     decay : str, array-like or callable, default "sqrt"
         Decay of the permutation map, see `structrank.feature_maps.Permutation`; ``"sqrt@30"`` cuts it after 30 ranks.
     slack : {"separate", "shared"}, default "separate"
@@ -115,9 +116,9 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         X is not copied or centred, so sparse data stay sparse. `coef_` is for X as it is: prediction, files and exports need no
         scaler. `certificate_`, `history_` and `health_` are those of the scaled problem, whose penalty is
         ``1/2 |scale_ * w|^2``. Costs one more pass over X.
-    gain : {"exp2", "linear"} or array-like, default "exp2"
-        Gain of grades in "ndcg" and "dorm" with ``relevant_from=None``: 2^label - 1, label, or a table of gains of labels 0,
-        1, ....
+    gain : {"auto", "exp2", "linear"} or array-like, default "auto"
+        Gain of grades in "ndcg" and "dorm" given by name, with ``relevant_from=None``: 2^label - 1 ("auto"), label, or a table
+        of gains of labels 0, 1, ....
 
     Attributes
     ----------
@@ -169,9 +170,9 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         self,
         criterion: str | Criterion | Sequence[str | Criterion] = "map",
         C: float | Sequence[float] = 1.0,
-        k: int | None = 10,
+        k: int | str | None = "auto",
         feature_map: Any = "auto",
-        discount: str = "kdd08",
+        discount: str = "auto",
         decay: Any = "sqrt",
         slack: str = "separate",
         relevant_from: float | None = 1,
@@ -185,7 +186,7 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         query_weight: str = "equal",
         bound: str = "convex",
         scale: str | None = None,
-        gain: Any = "exp2",
+        gain: Any = "auto",
     ) -> None:
         self.criterion = criterion
         self.C = C
@@ -358,7 +359,6 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         """Raise unless a loaded model has one weight per feature and criteria that are registered."""
         super().check_loaded()
         self._check_loaded_weights("coef_")
-        self.parsed_criteria()
         certificate = checks.check_fitted_attribute(self, "certificate_", Certificate)
         if certificate.dual > certificate.primal + 1e-9 * abs(certificate.primal):
             raise ValueError(f"certificate_ has the lower bound {certificate.dual} above the upper bound {certificate.primal}")

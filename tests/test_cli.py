@@ -826,7 +826,7 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
             "flat.txt: no query has both relevant (label >= 1) and irrelevant documents (n_queries=1, n_samples=2): there is "
             "nothing to learn from. Check the query ids, the labels and --relevant-from.",
         ),
-        ("train none.txt -o m --criterion foo", "--criterion foo is not known; choose one of: 'auc', 'map', 'ndcg'"),
+        ("train none.txt -o m --criterion foo", "--criterion foo is not known; choose one of: auc, map, ndcg[@k]"),
         ("train none.txt -o m --criterion auc --feature-map dorm", "criterion 'auc' with feature_map 'dorm' has no exact"),
         (
             "train none.txt -o m --k 0",
@@ -834,7 +834,7 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
         ),
         ("train none.txt -o m --k ten", "argument --k: 'ten' is not valid: expected an integer of at least 1, or none"),
         ("train none.txt -o m -C -1", "argument -C: '-1' is not valid: expected a number above 0; see structrank train --help"),
-        ("train none.txt -o m --criterion ndcg@5", "--criterion ndcg@5 is not known; use --criterion ndcg, --k 5."),
+        ("train none.txt -o m --criterion ndcg@5 --k 3", "--k 3 contradicts --criterion ndcg@5, whose k is 5; set it in one"),
         ("train none.txt -o m --bound tight", "argument --bound: invalid choice: 'tight' (choose from "),
         (
             "train made/Fold1 -o m",

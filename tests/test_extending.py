@@ -45,9 +45,6 @@ class Geometric(criteria.Discounted):
 
     name: ClassVar[str] = "geometric"
 
-    def discounts(self, n):
-        return np.where(np.arange(n) < (n if self.k is None else self.k), self.p ** np.arange(n), 0.0)
-
 
 @dataclass(frozen=True)
 class Discounts(criteria.Discounted):
@@ -68,6 +65,11 @@ class Discounts(criteria.Discounted):
 
     def measure(self, relevant_from=1):
         return metrics.MAP(relevant_from=relevant_from)
+
+    def loss(self, ranking, labels):
+        ranks = np.flatnonzero(labels[ranking])
+        discounts, credits = self.discounts(len(labels)), self.credits(len(ranks))
+        return 1 - credits @ discounts[ranks] / (credits @ discounts[: len(ranks)])
 
 
 @dataclass(frozen=True)
@@ -124,15 +126,15 @@ def test_each_missing_requirement_is_named(role):
 
 
 def test_the_message_reads_as_a_sentence():
-    thing = SimpleNamespace(name="mine", loss=len, oracles={})
+    thing = SimpleNamespace(name="mine", oracles={})
     with pytest.raises(ValueError, match="SimpleNamespace is not usable as a criterion") as error:
         requirements.check(thing, "criterion", "See notebook 07.")
     assert str(error.value) == (
-        "SimpleNamespace is not usable as a criterion. It must have name, loss(ranking, relevant), measure(relevant_from) "
-        "and (oracles or graded_oracles). Missing: measure(relevant_from) and (oracles or graded_oracles). See notebook 07."
+        "SimpleNamespace is not usable as a criterion. It must have name, measure(relevant_from) and (oracles or "
+        "graded_oracles). Missing: measure(relevant_from) and (oracles or graded_oracles). See notebook 07."
     )
-    thing = SimpleNamespace(name="mine", loss=0.5, measure=len, graded_oracles={"po": len})
-    with pytest.raises(ValueError, match=r"Missing: loss\(ranking, relevant\)\.$"):  # an attribute, but not callable
+    thing = SimpleNamespace(name="mine", measure=0.5, graded_oracles={"po": len})
+    with pytest.raises(ValueError, match=r"Missing: measure\(relevant_from\)\.$"):  # an attribute, but not callable
         requirements.check(thing, "criterion")
 
 
@@ -348,6 +350,9 @@ def test_train_for_accepts_a_measure_that_cannot_be_polished(fold):
         k: int | None = None
         relevant_from: float = 1
 
+        def discounts(self, n):
+            return NRBP().discounts(n)
+
         def values(self, ranking):
             return NRBP(self.k).values(ranking)
 
@@ -422,15 +427,15 @@ def test_register_rejects_invalid_classes():
 
     @dataclass(frozen=True)
     class Demanding(criteria.Discounted):
-        exponent: float
+        k: int
         name: ClassVar[str] = "demanding"
-
-        def discounts(self, n):
-            return np.ones(n)
 
     @dataclass(frozen=True, repr=False)
     class Valueless(metrics.Measure):
         short: ClassVar[str] = "valueless"
+
+        def discounts(self, n):
+            return np.ones(n)
 
     for arguments, text in {
         (
@@ -441,15 +446,18 @@ def test_register_rejects_invalid_classes():
         (Geometric, Geometric): r"^the class Geometric is not valid: expected a class derived from structrank.metrics.Measure",
         (Geometric, NRBP()): r"^nrbp\(p=0.8\) is not valid: expected a class derived from structrank.metrics.Measure\.$",
         (Undecorated, NRBP): r"^Undecorated is not a frozen dataclass; write @dataclass\(frozen=True\) above the class\.$",
-        (Demanding, NRBP): r"^Demanding has no default for 'exponent', which is needed to create it by name\.$",
-        (Bare, NRBP): r"^Bare is not usable as a criterion\. It must have .* Missing: name, loss\(ranking, relevant\) and \(or",
-        (Undiscounted, NRBP): r"^Undiscounted is not usable as a discounted criterion.* Missing: discounts\(n\)\.$",
+        (Demanding, NRBP): r"^Demanding has no default for 'k', which is needed to create it by name\.$",
+        (Bare, NRBP): r"^Bare is not usable as a criterion\. It must have .* Missing: name and \(oracles or",
+        (
+            Undiscounted,
+            metrics.MAP,
+        ): r"^MAP is not usable as a measure of a discounted criterion.* Undiscounted has none of its",
         (Geometric, Valueless): r"^Valueless is not usable as a measure.* Missing: values\(ranking\)\.$",
     }.items():
         with pytest.raises(ValueError, match=text):
             register(*arguments)
     with pytest.raises(ValueError, match=r"Missing: measure\(relevant_from\)\. structrank.register\(Undecided, MEASURE\)"):
-        register(dataclass(frozen=True)(type("Undecided", (criteria.Discounted,), {"name": "u", "discounts": len})))
+        register(dataclass(frozen=True)(type("Undecided", (criteria.Discounted,), {"name": "u"})))
     assert not criteria.registered()
 
 
@@ -459,14 +467,13 @@ def test_incomplete_criteria_are_rejected_before_training(fold):
         name: ClassVar[str] = "unjudged"
         oracles: ClassVar[dict] = {"po": len}
 
-        def loss(self, ranking, relevant):
-            return 0.0
-
     text = r"^Unjudged is not usable as a criterion.* Missing: measure\(relevant_from\)\. structrank.register\(Unjudged, MEAS"
     with pytest.raises(ValueError, match=text):
         StructRankSVM(Unjudged()).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
     with pytest.raises(ValueError, match=text):
         most_violated([0.1, 0.2], [0, 1], Unjudged())
+    with pytest.raises(ValueError, match=text):
+        Unjudged().loss([0, 1], [1, 0])
     with pytest.raises(ValueError, match=r"^Unjudged is a class; expected an object of it, such as Unjudged\(\)"):
         most_violated([0.1, 0.2], [0, 1], Unjudged)
     with pytest.raises(ValueError, match=r"^criterion=3 is not valid: expected one of 'auc', .*derived from structrank.crit"):
@@ -608,9 +615,6 @@ def test_registered_criteria_can_be_compared_by_name_with_any_n_jobs(fold):
         k: int = 5
         name: ClassVar[str] = "hits"
 
-        def discounts(self, n):
-            return (np.arange(n) < self.k).astype(float)
-
     @dataclass(frozen=True, repr=False)
     class PossibleHits(metrics.Discounted, metrics.Binary):
         short: ClassVar[str] = "hits"
@@ -628,7 +632,7 @@ def test_registered_criteria_can_be_compared_by_name_with_any_n_jobs(fold):
     assert tables[0].index.tolist() == ["AUC", "hits"]
     assert tables[0].columns.tolist() == [("made", "hits@3"), ("made", "map")]
     assert tables[0].equals(tables[1])
-    by_object = compare({"made": fold}, {"hits": StructRankSVM(Hits(10))}, "map", [0.1, 1.0]).to_frame()
+    by_object = compare({"made": fold}, {"hits": StructRankSVM(Hits(5))}, "map", [0.1, 1.0]).to_frame()
     assert by_object.loc["hits", ("made", "map")] == tables[0].loc["hits", ("made", "map")]
     assert health_path(fold.train, ["hits"], [1.0]).index.tolist() == [("hits", 1.0)]
 
@@ -700,9 +704,6 @@ class Precision(criteria.Discounted):
     k: int = 5
     name: ClassVar[str] = "precision"
 
-    def discounts(self, n):
-        return (np.arange(n) < self.k).astype(float)
-
 @dataclass(frozen=True, repr=False)
 class PossiblePrecision(metrics.Discounted, metrics.Binary):
     short: ClassVar[str] = "possible_p"
@@ -743,18 +744,18 @@ def run(folder, capsys):
 
 
 def test_a_module_named_by_import_is_used_by_every_command(run):
-    train = "train made/Fold1/train.txt --criterion precision --k 3 -o m"
+    train = "train made/Fold1/train.txt --criterion precision@3 -o m"
     code, _, message = run(train)
     assert code == 2
-    assert re.search(r"--criterion precision is not known; .* --import\.\n", message)
+    assert re.search(r"--criterion precision@3 is not known; .* --import\.\n", message)
     assert run(f"{train} --import my_criteria")[0] == 0
-    assert load_model("m").criterion == "precision"
+    assert load_model("m").criterion == "precision@3"
     assert sys.path.index(os.getcwd()) == len(sys.path) - 1, "files of the folder must not shadow libraries"
     facts = json.loads(run("evaluate made/Fold1/test.txt m --measures possible_p@3 --json --import my_criteria")[1])
     data = datasets.load_letor("made/Fold1/test.txt")
     expected = metrics.evaluate(data.y, load_model("m").predict(data.X), data.qid, "possible_p@3")["possible_p@3"]
     assert facts["measures"]["possible_p@3"]["mean"] == expected
-    assert "criterion='precision'" in run("inspect m --import my_criteria")[1]
+    assert "criterion='precision@3'" in run("inspect m --import my_criteria")[1]
     assert run("predict m made/Fold1/test.txt --import my_criteria")[1].startswith("qid\tdocid\tscore\trank\n")
 
 

@@ -165,8 +165,7 @@ def test_ranking_explains_loss_and_coefficients_through_the_public_objects(rng):
         phi = PartialOrder()
         expected = phi.coefficients(found.ranking, labels) - phi.ideal_coefficients(labels)
         assert found.coefficients == pytest.approx(expected, abs=1e-12)
-        loss = criterion.loss if isinstance(criterion, ERR) else criterion.graded_loss
-        assert found.loss == pytest.approx(loss(found.ranking, labels), abs=1e-12)
+        assert found.loss == pytest.approx(criterion.loss(found.ranking, labels, relevant_from=None), abs=1e-12)
 
 
 def test_k_beyond_the_limit_of_steps_is_refused_with_the_largest_k():

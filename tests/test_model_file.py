@@ -165,7 +165,7 @@ def test_files_of_version_1_load():
     model = load_model(DATA / "model-v1.structrank")
     frame = pd.DataFrame([[0.5, 0.25, 1.0], [0.0, 1.0, 0.75]], columns=["bm25", "pagerank", "length"])
     assert model.predict(frame) == pytest.approx([0.30424235195478133, 0.12337021175915207], rel=1e-14)
-    assert model.criterion == ["map", criteria.NDCG(k=None), criteria.MRR(k=None)]
+    assert model.parsed_criteria() == [criteria.MAP(), criteria.NDCG(k=None), criteria.MRR(k=None)]
     assert model.feature_map == ["po", feature_maps.Permutation((1.0, 0.5, 0.25), cut=3), feature_maps.PartialOrder()]
     assert model.C == [1.0, 2.0, 0.5]
     assert model.decay.tolist() == [1.0, 0.5]

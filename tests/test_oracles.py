@@ -360,6 +360,9 @@ def test_oracles_of_mrr_are_exact_for_other_discounts(feature_map):
         def discounts(self, n):
             return np.concatenate([[0.5, 0.2, 0.15], np.zeros(n)])[:n]
 
+        def loss(self, ranking, labels):
+            return 1 - self.discounts(len(labels))[np.argmax(labels[ranking])] / 0.5
+
     rng = np.random.default_rng(6)
     for _ in range(200):
         scores, labels = random_query(rng, int(rng.integers(2, 6)))

@@ -13,6 +13,7 @@ import polars
 import pytest
 import scipy.sparse
 import sklearn
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -375,9 +376,19 @@ INVALID_INPUT = {
     "nan qid": (wrong(qid=[0, 0, np.nan, 1, 1, 1]), r"qid contains nan at row 2"),
     "only relevant": (wrong(y=[1, 1, 1, 2, 3, 1]), r"no query has both relevant \(label >= 1\) and irrelevant"),
     "one grade": (wrong(y=[1] * 6, criterion="auc", relevant_from=None), r"no query has different labels"),
-    "criterion": (wrong(criterion="ndgc"), r"criterion='ndgc' is not known; choose one of: 'auc', 'map'"),
-    "criterion with a cut": (wrong(criterion="NDCG@5"), r"'NDCG@5' is not known; use criterion='ndcg', k=5"),
-    "criterion in capitals": (wrong(criterion="MAP"), r"criterion='MAP' is not known; use criterion='map'\."),
+    "criterion": (wrong(criterion="ndgc"), r"criterion='ndgc' is not known; choose one of: auc, map, ndcg\[@k\], ndcg-nc,"),
+    "criterion with a cutoff it lacks": (wrong(criterion="map@5"), r"criterion='map@5': map has no cutoff; write 'map'"),
+    "no criterion without a cutoff": (wrong(criterion="ndcg-nc@5"), r"criterion='ndcg-nc@5': ndcg-nc has no cutoff"),
+    "cutoff": (
+        wrong(criterion="ndcg@0"),
+        r"criterion='ndcg@0': the cutoff '0' is not valid; expected an integer of at least 1",
+    ),
+    "two cutoffs": (wrong(criterion="ndcg@5", k=10), r"k=10 contradicts criterion='ndcg@5', whose k is 5"),
+    "cutoff of an object": (
+        wrong(criterion=["map", NDCG(k=5)], k=None),
+        r"k=None contradicts criterion=NDCG\(k=5, discount='kdd08', gain='exp2'\), whose k is 5; set it in one place",
+    ),
+    "discount of an object": (wrong(criterion=NDCG(), discount="log2"), r"discount='log2' contradicts criterion=NDCG"),
     "no criterion": (wrong(criterion=[]), r"criterion is an empty list"),
     "map": (wrong(feature_map="pairs"), r"feature_map='pairs' is not known; choose one of: 'auto', 'po'"),
     "pair": (wrong(criterion="map", feature_map="mrr"), r"'map' with feature_map 'mrr' has no exact oracle.*mrr: mrr, po"),
@@ -562,6 +573,22 @@ def test_grid_search_routes_qid_and_never_splits_a_query(train):
             expected.append(fitted.score(train.X[held_out], train.y[held_out], qid=train.qid[held_out]))
     assert search.cv_results_["mean_test_score"][1] == pytest.approx(np.mean(expected))
     assert search.best_estimator_.score(train.X, train.y, qid=train.qid) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "same"),
+    [
+        ("ndcg@3", [{"criterion": "NDCG", "k": 3}, {"criterion": NDCG(k=3)}, {"criterion": NDCG(k=3), "k": 3}]),
+        (["map", "mrr@2"], [{"criterion": ["map", "mrr"], "k": 2}]),
+        ("dorm", [{"criterion": "dorm@10"}, {"criterion": "dorm", "k": 10, "discount": "kdd08", "gain": "exp2"}]),
+    ],
+)
+def test_a_criterion_is_the_same_by_name_by_parameters_and_as_an_object(train, name, same):
+    expected = clone(StructRankSVM(name)).fit(train.X, train.y, qid=train.qid)
+    for parameters in same:
+        model = clone(StructRankSVM(**parameters)).fit(train.X, train.y, qid=train.qid)
+        assert np.array_equal(model.coef_, expected.coef_)
+        assert model.parsed_criteria() == expected.parsed_criteria()
 
 
 def test_criteria_of_one_name_are_distinguished_by_their_settings(train):

@@ -162,8 +162,8 @@ def make(cls, settings):
     return cls(**{name: value for name, value in settings.items() if name in names})
 
 
-def check_extension(cls, base):
-    """Raise unless `cls` is a frozen dataclass derived from `base` that `make` can create from a few settings."""
+def check_extension(cls, base, always_given=()):
+    """Raise unless `cls` is a frozen dataclass derived from `base` whose fields, except those always given, have defaults."""
     if not isinstance(cls, type) or not issubclass(cls, base):
         found = f"the class {cls.__name__}" if isinstance(cls, type) else f"{cls!r}"
         raise ValueError(f"{found} is not valid: expected a class derived from {base.__module__}.{base.__name__}.")
@@ -171,7 +171,7 @@ def check_extension(cls, base):
     if parameters is None or not parameters.frozen:
         raise ValueError(f"{cls.__name__} is not a frozen dataclass; write @dataclass(frozen=True) above the class.")
     for field in dataclasses.fields(cls):
-        if field.default is field.default_factory is dataclasses.MISSING and field.name not in SETTINGS:
+        if field.default is field.default_factory is dataclasses.MISSING and field.name not in always_given:
             raise ValueError(f"{cls.__name__} has no default for {field.name!r}, which is needed to create it by name.")
 
 

@@ -16,18 +16,15 @@ DISCOUNTS = {"log2": _log2, "kdd08": _kdd08}
 GAINS = ("exp2", "linear", "binary")
 
 
-def discounts(name, n, k=None):
-    """Return D(0), ..., D(n - 1), 0 from rank k on.
+def discounts(name, n):
+    """Return D(0), ..., D(n - 1).
 
     Examples
     --------
-    >>> discounts("kdd08", 4, k=3).round(4)
-    array([1.    , 1.    , 0.6309, 0.    ])
+    >>> discounts("kdd08", 4).round(4)
+    array([1.    , 1.    , 0.6309, 0.5   ])
     """
-    values = DISCOUNTS[name](np.arange(n))
-    if k is not None:
-        values[k:] = 0.0
-    return values
+    return DISCOUNTS[name](np.arange(n))
 
 
 def reciprocal_ranks(n, k=None):

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 # Arguments after a name describe its calls; a tuple lists alternatives. Attributes that the base classes in `criteria` and
 # `metrics` provide are not listed.
 REQUIRED = {
-    "criterion": ("name", "loss(ranking, relevant)", "measure(relevant_from)", ("oracles", "graded_oracles")),
-    "discounted criterion": ("name", "discounts(n)", "measure(relevant_from)", ("oracles", "graded_oracles")),
+    "criterion": ("name", "measure(relevant_from)", ("oracles", "graded_oracles")),
+    "measure of a discounted criterion": ("discounts(n)",),
     "criterion of compiled oracles": ("discounts(n)", "credits(n)"),
     "criterion of compiled oracles for graded labels": ("discounts(n)", "gains(labels)"),
     "measure": ("short", "values(ranking)"),

@@ -33,10 +33,10 @@ def add_train(commands):
         "train a model and save it",
         """
           structrank train train.txt -o map.structrank
-          structrank train train.txt --criterion ndcg --k 5 -C 0.1 1 10 100 --validation vali.txt -o ndcg.structrank
+          structrank train train.txt --criterion ndcg@5 -C 0.1 1 10 100 --validation vali.txt -o ndcg.structrank
           structrank train clicks.csv --label relevance --qid query --docid url -C 0.1 1 10 -o clicks.structrank
           structrank train train.txt --criterion map --criterion ndcg-nc --slack shared -o combo.structrank
-          structrank train train.txt --import my_criteria --criterion precision --k 5 -o precision.structrank
+          structrank train train.txt --import my_criteria --criterion precision@5 -o precision.structrank
         """,
         _NAMES,
     )
@@ -46,7 +46,8 @@ def add_train(commands):
         "--criterion",
         action="append",
         metavar="NAME",
-        help="auc, map (default), ndcg, ndcg-nc, mrr, dorm, err (with --relevant-from none), or one that --import registers; "
+        help="auc, map (default), ndcg@10, ndcg-nc, mrr@10, dorm@10, err@10 (with --relevant-from none), or one that --import "
+        "registers; "
         "repeat to train on several",
     )
     parser.add_argument(
@@ -60,7 +61,7 @@ def add_train(commands):
     parser.add_argument(
         "--validation", default=None, metavar="FILE", help="choose C by the criterion's own measure on these data"
     )
-    parser.add_argument("--k", type=CUTOFF, help="rank cutoff of ndcg, mrr, dorm and err (default 10); none for no cutoff")
+    parser.add_argument("--k", type=CUTOFF, help="rank cutoff of criteria named without one (default 10); none for no cutoff")
     parser.add_argument(
         "--feature-map",
         action="append",

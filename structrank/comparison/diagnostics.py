@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from structrank import criteria, metrics
+from structrank import metrics
 from structrank._support import checks
 from structrank.comparison.trainers import as_trainers, paper_trainers
 from structrank.feature_maps import Permutation
@@ -237,8 +237,7 @@ def _as_trainers(trainers, relevant_from):
 
 def name_of(trainer):
     """Return the names of a trainer's criteria."""
-    listed = trainer.criterion if isinstance(trainer.criterion, (list, tuple)) else [trainer.criterion]
-    return " + ".join(criteria.parse(criterion, trainer.k, trainer.discount).name for criterion in listed)
+    return " + ".join(criterion.name for criterion in trainer.parsed_criteria())
 
 
 @contextlib.contextmanager

@@ -64,9 +64,9 @@ def compare(
         all folds are pooled per query, so they should not overlap.
     trainers : dict, list of names, or None
         Rows. None for `structrank.comparison.trainers.default_trainers`: the rows of the paper's Figures 1 and 9, and below a
-        rule rows that are not in the paper. A list of names (case is ignored) for some of these rows and for criteria given to
-        `structrank.register` (with k = 10); "paper" stands for all rows of the paper. Or a dict from names to objects with
-        ``fit(X, y, qid=...)`` and ``predict(X)``, which are copied, never trained. To add rows to the defaults:
+        rule rows that are not in the paper. A list of names (case is ignored) for some of these rows and for other criteria,
+        such as "ndcg@5"; "paper" stands for all rows of the paper. Or a dict from names to objects with ``fit(X, y, qid=...)``
+        and ``predict(X)``, which are copied, never trained. To add rows to the defaults:
         ``{**default_trainers(), "LightGBM": LightGBMRanker()}``, see `structrank.learners.trees`.
     measures : str, Measure, or a list of these
         Columns, see `structrank.metrics.evaluate`. Measures given by name follow the paper: binary gain, `discount` and

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import importlib.util
@@ -257,7 +258,7 @@ def as_trainers(trainers, relevant_from=1, discount="kdd08", Cs=None, random_sta
     else:
         make = _row_maker(relevant_from, discount)
         paper = paper_trainers(relevant_from, discount)
-        known = paper | default | {name: make(name) for name in criteria.registered()}
+        known = paper | default
         by_name = {name.lower(): name for name in known}
         for given in [trainers] if isinstance(trainers, str) or hasattr(trainers, "fit") else trainers:
             if hasattr(given, "fit"):
@@ -266,6 +267,11 @@ def as_trainers(trainers, relevant_from=1, discount="kdd08", Cs=None, random_sta
                 chosen |= {name: trainer for name, trainer in default.items() if name in paper}
                 continue
             name = by_name.get(str(given).lower(), given)
+            if name not in known:
+                with contextlib.suppress(ValueError):  # of names that are no criterion
+                    criteria.parse(name)
+                    name = name.lower()
+                    known[name] = make(name)
             checks.check_choice("trainer", name, ("paper", *known))
             chosen[name] = known[name]
     if not chosen:

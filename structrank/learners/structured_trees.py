@@ -53,20 +53,20 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
     ----------
     criterion : str, Criterion, or a list, default "ndcg"
         Delta, as for `StructRankSVM`; a list trains on several at once (COMBO).
-    k : int or None, default 10
-        Rank cutoff of "ndcg", "mrr", "dorm" and "err"; None for no cutoff.
+    k : int, None or "auto", default "auto"
+        Rank cutoff of the criteria whose names have none, as for `StructRankSVM`.
     feature_map : str, feature map, or a list, default "auto"
         phi: "po" (pairs), "mrr" (first relevant), "dorm" (permutation); "auto" is the criterion's default.
-    discount : {"kdd08", "log2"}, default "kdd08"
-        Discount of "ndcg", "ndcg-nc" and "dorm", see `structrank.criteria.NDCG`.
+    discount : {"auto", "kdd08", "log2"}, default "auto"
+        Discount of "ndcg", "ndcg-nc" and "dorm" given by name; "auto" is "kdd08".
     decay : str, array-like or callable, default "sqrt"
         Decay of the permutation map, see `structrank.feature_maps.Permutation`.
     slack : {"separate", "shared"}, default "separate"
         For several criteria: the sum of their risks, or per query the largest of their losses.
     relevant_from : float or None, default 1
         Lowest label that counts as relevant. None uses labels as grades: "auc", "ndcg", "dorm" and "err".
-    gain : {"exp2", "linear"} or array-like, default "exp2"
-        Gain of grades in "ndcg" and "dorm" with ``relevant_from=None``, as for `StructRankSVM`.
+    gain : {"auto", "exp2", "linear"} or array-like, default "auto"
+        Gain of grades in "ndcg" and "dorm" given by name, with ``relevant_from=None``, as for `StructRankSVM`.
     measure : str, Measure or None, default None
         Measure of `score` and of early stopping; None is the measure of the criterion, or of the first of several.
     n_estimators : int, default 100
@@ -136,13 +136,13 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
     def __init__(
         self,
         criterion: str | Criterion | Sequence[str | Criterion] = "ndcg",
-        k: int | None = 10,
+        k: int | str | None = "auto",
         feature_map: Any = "auto",
-        discount: str = "kdd08",
+        discount: str = "auto",
         decay: Any = "sqrt",
         slack: str = "separate",
         relevant_from: float | None = 1,
-        gain: Any = "exp2",
+        gain: Any = "auto",
         measure: str | Measure | None = None,
         n_estimators: int = 100,
         learning_rate: float = 0.1,

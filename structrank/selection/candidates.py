@@ -40,12 +40,12 @@ def binary_candidates(measure, relevant_from, discount):
     ['AUC', 'NDCG-NC', 'AUC + MAP + NDCG-NC', 'MAP', 'MAP, ramp']
     """
     own, name = matched_criterion(measure), measure.name.upper()
-    make = functools.partial(StructRankSVM, relevant_from=relevant_from, discount=discount)
+    make = functools.partial(StructRankSVM, relevant_from=relevant_from)
     others = {
         "AUC": make("auc"),
         "MAP": make("map"),
-        "NDCG-NC": make("ndcg-nc"),
-        "AUC + MAP + NDCG-NC": make(["auc", "map", "ndcg-nc"]),
+        "NDCG-NC": make("ndcg-nc", discount=discount),
+        "AUC + MAP + NDCG-NC": make(["auc", "map", "ndcg-nc"], discount=discount),
     }
     if not own.oracles:
         return others

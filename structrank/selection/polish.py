@@ -106,8 +106,10 @@ def polish(model, train, validation, measure, *, rounds=5, random_state=0):
     if not isinstance(model, StructRankSVM):
         raise ValueError(f"model={model!r} is not valid: expected a trained StructRankSVM.")
     check_is_fitted(model)
-    gain = {"gain": model.gain} if model.relevant_from is None else {"gain": "binary", "relevant_from": model.relevant_from}
-    measure = metrics.parse(measure, discount=model.discount, **gain)
+    ndcg = next((one for one in model.parsed_criteria() if isinstance(one, criteria.NDCG)), None)
+    ndcg = ndcg or criteria.parse("ndcg", discount=model.discount, gain=model.gain)
+    gain = {"gain": ndcg.gain} if model.relevant_from is None else {"gain": "binary", "relevant_from": model.relevant_from}
+    measure = metrics.parse(measure, discount=ndcg.discount, **gain)
     rounds = checks.check_number("rounds", rounds, at_least=1, integer=True)
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
     if not model.coef_.any():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from structrank import criteria
 from structrank._support import checks
-from structrank._support.discounts import DISCOUNTS
 from structrank.feature_maps import Permutation
 from structrank.training.shard import Part
 
@@ -26,15 +25,30 @@ class StructuredLoss:
 
     def parsed_criteria(self):
         """Return the criteria as objects, one for each name or object in `criterion`."""
-        listed = self.criterion if isinstance(self.criterion, (list, tuple)) else [self.criterion]
+        listed = self._listed_criteria()
         if not listed:
             raise ValueError("criterion is an empty list; expected at least one criterion.")
-        return [criteria.parse(criterion, self.k, self.discount, self.gain) for criterion in listed]
+        return [self._parse(criterion) for criterion in listed]
+
+    def _listed_criteria(self):
+        return list(self.criterion) if isinstance(self.criterion, (list, tuple)) else [self.criterion]
+
+    def _parse(self, criterion):
+        return criteria.parse(criterion, self.k, self.discount, self.gain)
+
+    def check_loaded(self):
+        """Raise unless the criteria of a loaded model are registered."""
+        super().check_loaded()
+        listed = self._listed_criteria()
+        if {str(self.k), str(self.discount), str(self.gain)} != {"auto"} and not all(isinstance(one, str) for one in listed):
+            # Earlier versions stored settings beside an object, which did not use them.
+            objects = [self._parse(one) if isinstance(one, str) else one for one in listed]
+            self.criterion = objects if len(objects) > 1 else objects[0]
+            self.k = self.discount = self.gain = "auto"
+        self.parsed_criteria()
 
     def _check_loss(self):
         """Raise if a parameter of the loss is not valid, whatever the data; return the criteria."""
-        checks.check_cut("k", self.k)
-        checks.check_choice("discount", self.discount, DISCOUNTS)
         Permutation(self.decay)
         checks.check_choice("slack", self.slack, ("separate", "shared"))
         if self.relevant_from is not None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from structrank import criteria
 from structrank._support import checks
-from structrank._support.discounts import DISCOUNTS
 from structrank.oracles import Queries
 
 if TYPE_CHECKING:
@@ -46,12 +45,12 @@ def most_violated(
     scores: ArrayLike,
     relevant: ArrayLike,
     criterion: str | Criterion = "map",
-    k: int | None = 10,
+    k: int | str | None = "auto",
     feature_map: Any = "auto",
-    discount: str = "kdd08",
+    discount: str = "auto",
     decay: Any = "sqrt",
     relevant_from: float | None = 1,
-    gain: Any = "exp2",
+    gain: Any = "auto",
 ) -> Violation:
     r"""Find the ranking y of one query that violates the margin most, exactly.
 
@@ -66,19 +65,21 @@ def most_violated(
     relevant : array-like of shape (n_docs,)
         Labels; documents with at least `relevant_from` are relevant.
     criterion : str or Criterion, default "map"
-        "auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm", "err", or a criterion registered with `structrank.register`.
-    k : int or None, default 10
-        Rank cutoff of "ndcg", "mrr", "dorm" and "err"; None for no cutoff.
+        "auc", "map", "ndcg@10", "ndcg-nc", "mrr@10", "dorm@10", "err@10", or a criterion registered with
+        `structrank.register`; as for `StructRankSVM`.
+    k : int, None or "auto", default "auto"
+        Rank cutoff of a criterion whose name has none; None for no cutoff, "auto" for the default of the criterion, 10.
     feature_map : str or feature map, default "auto"
         "po", "mrr", "dorm"; "auto" is the criterion's default.
-    discount : str, default "kdd08"
-        "kdd08" or "log2", for "ndcg", "ndcg-nc" and "dorm".
+    discount : {"auto", "kdd08", "log2"}, default "auto"
+        Of "ndcg", "ndcg-nc" and "dorm" given by name; "auto" is "kdd08".
     decay : str, array-like or callable, default "sqrt"
         Decay of the permutation map, see `structrank.feature_maps.Permutation`.
     relevant_from : number or None, default 1
         Lowest label that counts as relevant; None uses the labels as grades ("auc", "ndcg", "dorm" and "err").
-    gain : {"exp2", "linear"} or array-like, default "exp2"
-        Gain of grades in "ndcg" and "dorm": 2^label - 1, label, or a table of the gains of labels 0, 1, ....
+    gain : {"auto", "exp2", "linear"} or array-like, default "auto"
+        Gain of grades in "ndcg" and "dorm" given by name: 2^label - 1 ("auto"), label, or a table of the gains of labels 0, 1,
+        ....
 
     Returns
     -------
@@ -94,8 +95,6 @@ def most_violated(
     >>> v.ranking.tolist(), v.loss.__round__(4), v.value.__round__(4)
     ([0, 1, 2], 0.4131, 0.6798)
     """
-    checks.check_cut("k", k)
-    checks.check_choice("discount", discount, DISCOUNTS)
     criterion = criteria.parse(criterion, k, discount, gain)
     chosen_map, make_oracle = criteria.find_oracle(criterion, feature_map, relevant_from is None, decay)
     n_docs = checks.as_array(scores, "scores").size

@@ -118,8 +118,8 @@ def test_displays_draw_the_curves(fold):
     names = [f"weight {number}" for number in range(4)]
     assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == [*names, "weights as given"]
     display.plot("directions", n_shown=2)
-    assert display.lines_[1].get_xdata()[0] == 0
-    for line in display.lines_:
+    assert next(iter(display.lines_.values())).get_xdata()[0] == 0
+    for line in display.lines_.values():
         curve = display.result.curves[int(line.get_label().removeprefix("direction "))]
         np.testing.assert_array_equal(line.get_ydata()[1:], curve)
     sweep = SmoothnessDisplay.from_estimator(model, train.X, train.y, qid=train.qid, n_queries=[5, 50], n_shifts=11)

@@ -14,10 +14,11 @@ import scipy.special
 mpl.use("Agg")
 
 from structrank import cli, datasets, papers
+from structrank.comparison.plotting import TimeDisplay
 from structrank.learners import LambdaMART, McRank
 from structrank.papers import kdd08, www11
 from structrank.papers.exhibit import Exhibit, Result, number_formats, printed_table
-from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay
+from structrank.plots import BarsDisplay, LinesDisplay, PanelsDisplay
 
 PAGE = (pathlib.Path(__file__).parent.parent / "docs" / "reproduction.md").read_text()
 EXHIBITS = {f"{paper}.{name}": exhibit for paper, its in papers.exhibits().items() for name, exhibit in its.items()}
@@ -286,7 +287,7 @@ def test_a_single_line_needs_no_legend():
 
 def test_the_legend_of_time_panels_covers_no_value():
     times = pd.DataFrame({"oracle": [1.0, 2.0], "qp": [3.0, 4.0]}, index=["slow", "as slow"])
-    display = kdd08._TimePanel(times).plot()
+    display = TimeDisplay(times).plot()
     display.figure_.canvas.draw()
     legend = display.ax_.get_legend().get_window_extent()
     assert not any(legend.overlaps(text.get_window_extent()) for text in display.ax_.texts)

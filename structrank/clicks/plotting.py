@@ -1,55 +1,23 @@
-"""Plots of pair accuracy against the number of factors and against theta (Figures 3 and 4 of Cao et al., AAAI 2010).
-
-The displays have the same interface as the displays of `structrank.comparison.plotting`.
-"""
+"""Plots of pair accuracy against the number of factors and against theta (Figures 3 and 4 of Cao et al., AAAI 2010)."""
 
 from __future__ import annotations
 
 from structrank._support import checks
-from structrank._support.plotting import Display, plain, styles
 from structrank.clicks.evaluation import pair_accuracy
+from structrank.plots import LinesDisplay
 
 __all__ = ["FactorsDisplay", "ThetaDisplay"]
 
 
-class _AccuracyDisplay(Display):
-    """Plot of pair accuracy against a parameter; subclasses set its name, `_xlabel`.
-
-    Parameters
-    ----------
-    curves : dict from str to (x, accuracy)
-        Two sequences of equal length per line.
-    """
+class _AccuracyDisplay(LinesDisplay):
+    """Plot of pair accuracy against a parameter; subclasses set its name, `_xlabel`."""
 
     def __init__(self, curves):
-        self.curves = {}
+        checked = {}
         for name, (x, accuracy) in curves.items():
             x = checks.as_number_column(x, checks.count_rows(x, f"x of {name!r}"), "x", "numbers")
-            accuracy = checks.as_number_column(accuracy, x.shape[0], "accuracy", "numbers", against="x")
-            self.curves[name] = x, accuracy
-
-    def plot(self, *, ax=None):
-        """Draw the lines.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default None
-            Axes to draw on; None creates a new figure.
-
-        Returns
-        -------
-        self
-        """
-        ax = self._place(ax, figsize=(6.0, 4.0))
-        self.lines_ = {}
-        for (name, (x, accuracy)), style in zip(self.curves.items(), styles(), strict=False):
-            (self.lines_[name],) = ax.plot(x, accuracy, label=plain(name), **style)
-        ax.set_xlabel(self._xlabel)
-        ax.set_ylabel("pair accuracy")
-        ax.grid(alpha=0.3)
-        if len(self.lines_) > 1:
-            ax.legend()
-        return self
+            checked[name] = x, checks.as_number_column(accuracy, x.shape[0], "accuracy", "numbers", against="x")
+        super().__init__(checked, self._xlabel, "pair accuracy")
 
 
 class FactorsDisplay(_AccuracyDisplay):
@@ -59,13 +27,6 @@ class FactorsDisplay(_AccuracyDisplay):
     ----------
     curves : dict from str to (numbers of factors, accuracies)
         One line per name.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-    lines_ : dict
-        Lines drawn, by name.
 
     Examples
     --------
@@ -92,12 +53,8 @@ class FactorsDisplay(_AccuracyDisplay):
         factors : sequence of int, default (2, 5, 10, 20, 50)
         name : str, default "CoRank"
             Name of the line.
-        ax
-            As for `plot`.
-
-        Returns
-        -------
-        FactorsDisplay
+        ax : matplotlib Axes, default None
+            Axes to draw on; None creates a new figure.
         """
         from sklearn.base import clone
 
@@ -113,43 +70,13 @@ class ThetaDisplay(_AccuracyDisplay):
     ----------
     curves : dict from str to (thetas, accuracies)
         One line per name.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-    lines_ : dict
-        Lines drawn, by name.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> display = ThetaDisplay({"hybrid": ([0.0, 0.5, 1.0], [0.89, 0.94, 0.88])}).plot()
-    >>> display.ax_.get_xlabel()
-    'theta: 0 is collaborative ranking alone, 1 the random walk'
-    >>> matplotlib.pyplot.close(display.figure_)
     """
 
     _xlabel = "theta: 0 is collaborative ranking alone, 1 the random walk"
 
     @classmethod
     def from_estimator(cls, estimator, *, name="hybrid", ax=None):
-        """Draw the validation curve of a hybrid, with a vertical line at the theta it chose.
-
-        Parameters
-        ----------
-        estimator : HybridRanker
-            Fitted with ``theta=None``.
-        name : str, default "hybrid"
-            Name of the line.
-        ax
-            As for `plot`.
-
-        Returns
-        -------
-        ThetaDisplay
-        """
+        """Draw the validation curve of a `HybridRanker` fitted with ``theta=None``, with a vertical line at its theta."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(estimator, "curve_")

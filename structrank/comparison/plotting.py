@@ -1,8 +1,4 @@
-"""Figures of results, as Display classes in the manner of scikit-learn.
-
-A Display is created from data (``from_estimator``, ``from_table``, ...), stores them, and draws them with ``plot(ax=)``.
-Matplotlib is imported when a figure is drawn; ``pip install structrank[plot]`` installs it.
-"""
+"""Figures of comparisons; matplotlib is imported when something is drawn."""
 
 from __future__ import annotations
 
@@ -13,24 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structrank._support import checks
-from structrank._support.plotting import (
-    COLOURS,
-    HATCHES,
-    Display,
-    add_legend,
-    brief_seconds,
-    label_decades,
-    limit_decades,
-    plain,
-    styles,
-    time_label,
-    width_of,
-)
 from structrank.comparison.significance import SIGNIFICANT
+from structrank.plots import Display, add_legend, brief_seconds, legend_above, plain, width_of
 
 if TYPE_CHECKING:
-    from typing import Self
-
     import pandas as pd
 
     from structrank.comparison.table import CriterionTable
@@ -48,6 +30,10 @@ class PathDisplay(Display):
     ----------
     path : pandas.DataFrame
         As returned by `structrank.comparison.diagnostics.health_path`: index (trainer, C).
+    quantity : str, default "mean_slack"
+        A column of the path: "mean_slack" (Figure 4), "objective_ratio" (Figure 5; 1 means that nothing was learned), "norm" or
+        "relative_norm" (Figure 6), "iterations", "seconds", or a measure. The mean slack of several criteria with separate
+        slacks is a sum over these.
 
     Attributes
     ----------
@@ -55,10 +41,6 @@ class PathDisplay(Display):
     figure_ : matplotlib Figure
     lines_ : dict
         From trainers to the lines drawn.
-
-    See Also
-    --------
-    structrank.comparison.diagnostics.health_path : The data.
 
     Examples
     --------
@@ -83,22 +65,13 @@ class PathDisplay(Display):
     }
     _LOGARITHMIC = ("norm", "relative_norm", "iterations", "seconds")
 
-    def __init__(self, path: pd.DataFrame) -> None:
-        self.path = path
+    def __init__(self, path: pd.DataFrame, quantity: str = "mean_slack") -> None:
+        self.path, self.quantity = path, quantity
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        qid: Any = None,
-        Cs: Sequence[float] | None = None,
-        quantity: str = "mean_slack",
-        ax: Any = None,
-        legend: bool = True,
-    ) -> Self:
+        cls, estimator: Any, X: Any, y: Any, *, qid: Any = None, Cs: Sequence[float] | None = None, **settings: Any
+    ) -> PathDisplay:
         """Train for many C and draw.
 
         Parameters
@@ -109,23 +82,17 @@ class PathDisplay(Display):
             As for `StructRankSVM.fit`.
         Cs : sequence of float, default None
             None for 0.01, 0.1, ..., 1000.
-        quantity, ax, legend
+        **settings
             As for `plot`.
-
-        Returns
-        -------
-        PathDisplay
         """
         from structrank.comparison.diagnostics import health_path
         from structrank.datasets import Dataset
 
         given: dict[str, Any] = {} if Cs is None else {"Cs": Cs}
-        return cls(health_path(Dataset(X, y, qid), estimator, **given)).plot(quantity, ax=ax, legend=legend)
+        return cls(health_path(Dataset(X, y, qid), estimator, **given)).plot(**settings)
 
     @classmethod
-    def from_models(
-        cls, models: Any, *, name: str | None = None, quantity: str = "mean_slack", ax: Any = None, legend: bool = True
-    ) -> Self:
+    def from_models(cls, models: Any, *, name: str | None = None, **settings: Any) -> PathDisplay:
         """Draw models returned by `StructRankSVM.fit_path`.
 
         Parameters
@@ -134,12 +101,8 @@ class PathDisplay(Display):
             Fitted.
         name : str, default None
             Of a single list; None for the name of the criterion.
-        quantity, ax, legend
+        **settings
             As for `plot`.
-
-        Returns
-        -------
-        PathDisplay
         """
         import pandas as pd
 
@@ -148,17 +111,15 @@ class PathDisplay(Display):
         if not hasattr(models, "items"):
             models = {name_of(models[0]) if name is None else name: models}
         path = pd.concat({name: health_table(its) for name, its in models.items()}, names=["trainer"])
-        return cls(path).plot(quantity, ax=ax, legend=legend)
+        return cls(path).plot(**settings)
 
-    def plot(self, quantity: str = "mean_slack", *, ax: Any = None, legend: bool = True) -> Self:
+    def plot(self, quantity: str | None = None, *, ax: Any = None, legend: bool = True) -> PathDisplay:
         """Draw one quantity against C, a line for each trainer.
 
         Parameters
         ----------
-        quantity : str, default "mean_slack"
-            A column of the path: "mean_slack" (Figure 4), "objective_ratio" (Figure 5; 1 means that nothing was learned),
-            "norm" or "relative_norm" (Figure 6), "iterations", "seconds", or a measure. The mean slack of several criteria
-            with separate slacks is a sum over these.
+        quantity : str, default None
+            None for that of the display.
         ax : matplotlib Axes, default None
             Where to draw; None makes a new figure.
         legend : bool, default True
@@ -168,28 +129,23 @@ class PathDisplay(Display):
         -----
         Logarithmic axes show six decades. A norm below is rounding error around w = 0, the optimum of a vacuous bound; the
         legend names lines that leave the axes.
-
-        Returns
-        -------
-        self
         """
-        numeric = self.path.select_dtypes(["number"]).columns
-        checks.check_choice("quantity", quantity, tuple(numeric))
-        ax = self._place(ax, figsize=(7.5, 4.2))
-        self.lines_ = {}
-        for (trainer, rows), style in zip(self.path[quantity].groupby(level="trainer", sort=False), styles(), strict=False):
-            values = rows.droplevel("trainer").sort_index()
-            (self.lines_[trainer],) = ax.plot(values.index.to_numpy(), values.to_numpy(), label=plain(trainer), **style)
+        quantity = self.quantity if quantity is None else quantity
+        checks.check_choice("quantity", quantity, tuple(self.path.select_dtypes(["number"]).columns))
+        columns = self.path[quantity].groupby(level="trainer", sort=False)
+        sorted_rows = {trainer: rows.droplevel("trainer").sort_index() for trainer, rows in columns}
+        ax = self._lines(
+            ax,
+            {trainer: (rows.index.to_numpy(), rows.to_numpy()) for trainer, rows in sorted_rows.items()},
+            "C",
+            self._LABELS.get(quantity, quantity),
+            size=(7.5, 4.2),
+            logx=True,
+            logy=quantity in self._LOGARITHMIC,
+            highest=10.0 if quantity == "relative_norm" else None,
+        )
         if quantity == "objective_ratio":
             ax.axhline(1.0, color="0.3", linewidth=1, zorder=0)
-        ax.set_xscale("log")
-        if quantity in self._LOGARITHMIC:
-            ax.set_yscale("log")
-            limit_decades(ax, self.lines_.values(), highest=10.0 if quantity == "relative_norm" else None)
-            label_decades(ax.yaxis)
-        ax.set_xlabel("C")
-        ax.set_ylabel(self._LABELS.get(quantity, quantity))
-        ax.grid(alpha=0.3)
         if legend:
             add_legend(ax)
         return self
@@ -230,24 +186,13 @@ class CriterionTableDisplay(Display):
         self.table = table
 
     @classmethod
-    def from_table(
-        cls, table: CriterionTable, *, ax: Any = None, colorbar: bool = True, cmap: Any = "cividis", worst: float | None = None
-    ) -> Self:
-        """Draw a table.
+    def from_table(cls, table: CriterionTable, **settings: Any) -> CriterionTableDisplay:
+        """Draw a table; settings as for `plot`."""
+        return cls(table).plot(**settings)
 
-        Parameters
-        ----------
-        table : CriterionTable
-        ax, colorbar, cmap, worst
-            As for `plot`.
-
-        Returns
-        -------
-        CriterionTableDisplay
-        """
-        return cls(table).plot(ax=ax, colorbar=colorbar, cmap=cmap, worst=worst)
-
-    def plot(self, *, ax: Any = None, colorbar: bool = True, cmap: Any = "cividis", worst: float | None = None) -> Self:
+    def plot(
+        self, *, ax: Any = None, colorbar: bool = True, cmap: Any = "cividis", worst: float | None = None
+    ) -> CriterionTableDisplay:
         """Draw the means as numbers; the colour is the distance from the best of the column. Vacuous cells are hatched.
 
         Parameters
@@ -261,10 +206,6 @@ class CriterionTableDisplay(Display):
         worst : float, default None
             Distance from the best at which the lower end of the colours is reached; None for the largest distance of the
             table, at most 0.1.
-
-        Returns
-        -------
-        self
         """
         if worst is not None:
             checks.check_number("worst", worst, above=0)
@@ -272,7 +213,7 @@ class CriterionTableDisplay(Display):
         n_rows, n_columns = means.shape
         n_datasets = len(self.table.datasets)
         wide = max(1.05 * n_columns, n_datasets * width_of(self.table.datasets)) if n_datasets > 1 else 1.05 * n_columns
-        ax = self._place(ax, figsize=(max(5.0, 2.6 + wide), max(2.8, 1.6 + 0.36 * n_rows)))
+        ax = self._place(ax, (max(5.0, 2.6 + wide), max(2.8, 1.6 + 0.36 * n_rows)))
         best = np.fmax.reduce(means.to_numpy(), axis=0)
         distances = means.to_numpy() - best
         largest = -np.fmin.reduce(distances, axis=None)
@@ -356,10 +297,6 @@ class MapComparisonDisplay(Display):
     bars_ : dict
         From "mrr" and "po" to the bars drawn.
 
-    See Also
-    --------
-    structrank.papers.kdd08.figure7 : The data.
-
     Examples
     --------
     >>> import matplotlib, pandas as pd
@@ -373,38 +310,19 @@ class MapComparisonDisplay(Display):
     def __init__(self, comparison: pd.DataFrame) -> None:
         self.comparison = comparison
 
-    def plot(self, *, ax: Any = None, legend: bool = True) -> Self:
-        """Draw two bars for each data set, and a star where the two differ with p <= 0.05.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default None
-            Where to draw; None makes a new figure.
-        legend : bool, default True
-            Name the feature maps, above the axes.
-
-        Returns
-        -------
-        self
-        """
-        frame = self.comparison
-        places = np.arange(len(frame))
-        names = [plain(name).replace(", ", "\n") for name in frame.index]
-        wide = max(1.1, width_of(line for name in names for line in name.split("\n"))) * len(frame)
-        ax = self._place(ax, figsize=(max(4.0, 1.8 + wide), 3.6))
-        self.bars_ = {}
-        for name, side, colour, hatch in zip(("mrr", "po"), (-0.2, 0.2), COLOURS, HATCHES, strict=False):
-            self.bars_[name] = ax.bar(
-                places + side, frame[name], 0.4, color=colour, hatch=hatch, edgecolor="white", label=f"phi_{name}"
-            )
-        for place in places[frame["p"].to_numpy() <= SIGNIFICANT]:
-            ax.text(place, frame[["mrr", "po"]].iloc[place].max(), "*", ha="center", va="bottom", fontweight="bold")
+    def plot(self, *, ax: Any = None, legend: bool = True) -> MapComparisonDisplay:
+        """Draw two bars for each data set, and a star where the two differ with p <= 0.05; `legend` names the maps."""
+        shown, p = self.comparison[["mrr", "po"]], self.comparison["p"].to_numpy()
+        names = [plain(name).replace(", ", "\n") for name in shown.index]
+        width = max(1.1, width_of(line for name in names for line in name.split("\n"))) * len(shown)
+        ax = self._bars(ax, shown, names, ("phi_mrr", "phi_po"), size=(max(4.0, 1.8 + width), 3.6))
+        for place in np.flatnonzero(p <= SIGNIFICANT):
+            ax.text(place, shown.iloc[place].max(), "*", ha="center", va="bottom", fontweight="bold")
         ax.margins(y=0.1)  # the star of the highest bar stays inside
-        ax.set_xticks(places, names)
         ax.set_xlabel(f"data set   (* p <= {SIGNIFICANT:g})")
         ax.set_ylabel("test MRR")
         if legend:
-            ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False, borderaxespad=0.1)
+            legend_above(ax, 2)
         return self
 
 
@@ -423,10 +341,6 @@ class TimeDisplay(Display):
     bars_ : dict
         From "oracle" and "qp" to the bars drawn.
 
-    See Also
-    --------
-    structrank.comparison.diagnostics.time_breakdown : The data.
-
     Examples
     --------
     >>> import matplotlib
@@ -443,38 +357,18 @@ class TimeDisplay(Display):
     def __init__(self, times: pd.DataFrame) -> None:
         self.times = times
 
-    def plot(self, *, ax: Any = None, legend: bool = True) -> Self:
-        """Draw two bars for each trainer, the time in the oracle and in the QP, on a logarithmic axis.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default None
-            Where to draw; None makes a new figure.
-        legend : bool, default True
-            Name the parts, above the axes.
-
-        Returns
-        -------
-        self
-        """
-        frame = self.times
-        ax = self._place(ax, figsize=(6.0, 1.2 + 0.6 * len(frame)))
-        self.bars_, places = {}, np.arange(len(frame))
-        for part, side, colour, hatch in zip(("oracle", "qp"), (-0.2, 0.2), COLOURS, HATCHES, strict=False):
-            bars = ax.barh(
-                places + side, frame[part], 0.4, color=colour, hatch=hatch, edgecolor="white", label=time_label(part)
-            )
-            ax.bar_label(bars, [brief_seconds(seconds) for seconds in frame[part]], padding=2, fontsize="small")
-            self.bars_[part] = bars
-        ax.set_yticks(places, [plain(name) for name in frame.index])
-        if not ax.yaxis_inverted():
-            ax.invert_yaxis()  # the first trainer on top, as in the frame
-        spent = frame[["oracle", "qp"]].to_numpy()
+    def plot(self, *, ax: Any = None, legend: bool = True) -> TimeDisplay:
+        """Draw two bars for each trainer, the time in the oracle and in the QP, on a logarithmic axis; `legend` names both."""
+        shown = self.times[["oracle", "qp"]]
+        names, size = [plain(name) for name in shown.index], (6.0, 1.2 + 0.6 * len(shown))
+        ax = self._bars(ax, shown, names, ("oracle", "QP"), size=size, horizontal=True, text=brief_seconds)
+        ax.set_ylim(len(shown) + 0.2, -0.6)  # the first trainer on top, as in the frame, and the legend below the bars
+        spent = shown.to_numpy()
         if (spent > 0).any():  # bars would be invisible beside one of 100 times their length
             ax.set_xscale("log")
             ax.set_xlim(spent[spent > 0].min() / 3, 3 * spent.max())
         ax.set_xlabel("time in all passes (s)")
         ax.set_ylabel("trained on")
         if legend:
-            ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False, borderaxespad=0.1)
+            ax.legend(loc="lower right", ncols=2, frameon=False)
         return self

@@ -19,7 +19,7 @@ _HOME = {
     "local_optimality": "optimality",
     "smoothness": "weight_curves",
     **dict.fromkeys(("lambda_agreement", "lambda_contribution", "labels_at_top"), "diagnostics"),
-    **dict.fromkeys(("LambdaAgreementDisplay", "LambdaContributionDisplay", "TopLabelsDisplay"), "diagnostics"),
+    **dict.fromkeys(("LambdaAgreementDisplay", "LambdaContributionDisplay", "TopLabelsDisplay"), "plotting"),
     "LocalOptimalityDisplay": "plotting",
     "SmoothnessDisplay": "plotting",
     "TrainingDisplay": "plotting",

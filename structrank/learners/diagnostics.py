@@ -9,7 +9,6 @@ import numpy as np
 
 from structrank._kernels.lambdas import add_lambdas
 from structrank._support import checks
-from structrank._support.plotting import Display, styles, without_crowd
 from structrank.learners.mart import check_label_sources
 from structrank.learners.objectives import CrossEntropy, Graded
 from structrank.training.data import RankingData
@@ -22,14 +21,7 @@ if TYPE_CHECKING:
     from structrank.learners.mart import LambdaMART
     from structrank.metrics import Measure
 
-__all__ = [
-    "LambdaAgreementDisplay",
-    "LambdaContributionDisplay",
-    "TopLabelsDisplay",
-    "labels_at_top",
-    "lambda_agreement",
-    "lambda_contribution",
-]
+__all__ = ["labels_at_top", "lambda_agreement", "lambda_contribution"]
 
 
 def lambda_agreement(
@@ -231,135 +223,3 @@ def _lambdas(weighted_plans, scores):
     for plan, weight in weighted_plans:
         add_lambdas(scores, plan, weight, lambdas, curvatures)
     return lambdas
-
-
-class _SharesDisplay(Display):
-    """Plot of shares by round, one line per column; a subclass sets the axis label `_LABEL`."""
-
-    def __init__(self, shares):
-        self.shares = shares
-
-    def plot(self, *, ax=None):
-        """Draw the shares.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default None
-            Axes to draw on; None creates a figure.
-
-        Returns
-        -------
-        self
-        """
-        ax = self._place(ax, figsize=(6.0, 4.0))
-        self.lines_ = {}
-        for name, style in zip(self.shares, styles(), strict=False):
-            values = 100 * self.shares[name]
-            style = without_crowd(style, len(values))
-            (self.lines_[name],) = ax.plot(values.index.to_numpy(), values.to_numpy(), label=self._name(name), **style)
-        ax.set_xlabel("round")
-        ax.set_ylabel(self._LABEL)
-        ax.grid(alpha=0.3)
-        ax.legend()
-        return self
-
-
-class LambdaAgreementDisplay(_SharesDisplay):
-    """Agreement of the lambdas of the tiers by round: Figure 2 of the WWW 2011 paper.
-
-    Parameters
-    ----------
-    shares : pandas.DataFrame
-        Result of `lambda_agreement`.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-    lines_ : dict
-        Mapping from columns to the lines drawn.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> import pandas as pd
-    >>> display = LambdaAgreementDisplay(pd.DataFrame({"clicks, all pairs": [0.7, 0.72]}, index=[1, 2])).plot()
-    >>> display.ax_.get_ylabel()
-    'documents whose lambdas agree (%)'
-    >>> matplotlib.pyplot.close(display.figure_)
-    """
-
-    _LABEL = "documents whose lambdas agree (%)"
-
-    def _name(self, column):
-        return column
-
-    @classmethod
-    def from_estimator(cls, model, X, y, *, qid=None, labels=None, objective=None, every=1, ax=None):
-        """Compute and draw; parameters as for `lambda_agreement` and `plot`."""
-        return cls(lambda_agreement(model, X, y, qid, labels, objective, every)).plot(ax=ax)
-
-
-class LambdaContributionDisplay(_SharesDisplay):
-    """Share of each grade in the forces on highly relevant documents, by round: Figure 3(a) of the WWW 2011 paper.
-
-    Parameters
-    ----------
-    shares : pandas.DataFrame
-        Result of `lambda_contribution`.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-    lines_ : dict
-        Mapping from grades to the lines drawn.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> import pandas as pd
-    >>> display = LambdaContributionDisplay(pd.DataFrame({0.0: [0.7, 0.6], 1.0: [0.3, 0.4]}, index=[1, 2])).plot()
-    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    ['grade 0', 'grade 1']
-    >>> matplotlib.pyplot.close(display.figure_)
-    """
-
-    _LABEL = "share of the force (%)"
-
-    def _name(self, column):
-        return f"grade {column:g}"
-
-    @classmethod
-    def from_estimator(cls, model, X, y, *, qid=None, measure="ndcg", high=None, every=1, ax=None):
-        """Compute and draw; parameters as for `lambda_contribution` and `plot`."""
-        return cls(lambda_contribution(model, X, y, qid, measure, high, every)).plot(ax=ax)
-
-
-class TopLabelsDisplay(LambdaContributionDisplay):
-    """Share of each grade in the first ranks, by round: Figure 3(b) of the WWW 2011 paper.
-
-    Parameters
-    ----------
-    shares : pandas.DataFrame
-        Result of `labels_at_top`.
-
-    Examples
-    --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
-    >>> import pandas as pd
-    >>> display = TopLabelsDisplay(pd.DataFrame({0.0: [0.4, 0.1], 1.0: [0.6, 0.9]}, index=[1, 2])).plot()
-    >>> display.ax_.get_ylabel()
-    'share of the first ranks (%)'
-    >>> matplotlib.pyplot.close(display.figure_)
-    """
-
-    _LABEL = "share of the first ranks (%)"
-
-    @classmethod
-    def from_estimator(cls, model, X, y, *, qid=None, k=3, every=1, ax=None):
-        """Compute and draw; parameters as for `labels_at_top` and `plot`."""
-        return cls(labels_at_top(model, X, y, qid, k, every)).plot(ax=ax)

@@ -1,15 +1,23 @@
-"""Plots for the lambda family, as Display classes similar to `structrank.comparison.plotting`."""
+"""Figures of learners other than `StructRankSVM`; matplotlib is imported when something is drawn."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from structrank._support import checks
-from structrank._support.plotting import Display, add_legend, styles, without_crowd
+from structrank.learners.diagnostics import labels_at_top, lambda_agreement, lambda_contribution
 from structrank.learners.optimality import local_optimality
 from structrank.learners.weight_curves import smoothness
+from structrank.plots import Display, LinesDisplay, add_legend
 
-__all__ = ["LocalOptimalityDisplay", "SmoothnessDisplay", "TrainingDisplay"]
+__all__ = [
+    "LambdaAgreementDisplay",
+    "LambdaContributionDisplay",
+    "LocalOptimalityDisplay",
+    "SmoothnessDisplay",
+    "TopLabelsDisplay",
+    "TrainingDisplay",
+]
 
 
 class LocalOptimalityDisplay(Display):
@@ -24,7 +32,8 @@ class LocalOptimalityDisplay(Display):
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
-    lines_ : list of matplotlib Line2D
+    lines_ : dict
+        Lines drawn, by number of the direction or weight.
 
     Examples
     --------
@@ -45,19 +54,7 @@ class LocalOptimalityDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator, X, y, *, qid=None, measure=None, kind="directions", n_shown=4, ax=None, **settings):
-        """Test a fitted ranker and draw.
-
-        Parameters
-        ----------
-        estimator, X, y, qid, measure, settings
-            As for `local_optimality`.
-        kind, n_shown, ax
-            As for `plot`.
-
-        Returns
-        -------
-        LocalOptimalityDisplay
-        """
+        """Test a fitted ranker by `local_optimality` and draw; parameters as for it and for `plot`."""
         settings.setdefault("each_weight", kind == "weights")
         return cls(local_optimality(estimator, X, y, qid, measure, **settings)).plot(kind, n_shown=n_shown, ax=ax)
 
@@ -72,34 +69,23 @@ class LocalOptimalityDisplay(Display):
             Number of curves: the directions with the highest values, or the first weights.
         ax : matplotlib Axes, default None
             Axes to draw on; None creates a figure.
-
-        Returns
-        -------
-        self
         """
         checks.check_choice("kind", kind, ("directions", "weights"))
         checks.check_number("n_shown", n_shown, at_least=1, integer=True)
         result = self.result
-        if kind == "weights" and result.weight_curves is None:
-            raise ValueError("the result has no curves of single weights; call local_optimality with each_weight=True.")
-        ax = self._place(ax, figsize=(6.0, 3.6))
         if kind == "directions":
             shown = np.argsort(-result.curves.max(axis=1), kind="stable")[:n_shown]
-            along = np.concatenate([[0.0], result.steps])
-            curves = np.column_stack([np.full(shown.size, result.value), result.curves[shown]])
+            steps, curves, middle = result.steps, result.curves[shown], 0
+        elif result.weight_curves is None:
+            raise ValueError("the result has no curves of single weights; call local_optimality with each_weight=True.")
         else:
             shown = np.arange(min(n_shown, result.weight_curves.shape[0]))
-            middle = result.steps.size
-            along = np.insert(result.weight_steps, middle, 0.0)
-            curves = np.insert(result.weight_curves[shown], middle, result.value, axis=1)
-        self.lines_ = []
-        noun = {"directions": "direction", "weights": "weight"}[kind]
-        for number, curve, style in zip(shown, curves, styles(), strict=False):
-            self.lines_ += ax.plot(along, curve, label=f"{noun} {number}", **without_crowd(style, along.size))
+            steps, curves, middle = result.weight_steps, result.weight_curves[shown], result.steps.size
+        steps, curves = np.insert(steps, middle, 0.0), np.insert(curves, middle, result.value, axis=1)
+        curves = {int(number): (steps, curve) for number, curve in zip(shown, curves, strict=True)}
+        label = f"{kind[:-1]} {{}}".format
+        ax = self._lines(ax, curves, "step / |w|", f"mean {result.measure.name}", size=(6.0, 3.6), label=label)
         ax.axhline(result.value, color="0.3", linestyle=":", linewidth=1, label="weights as given")
-        ax.set_xlabel("step / |w|")
-        ax.set_ylabel(f"mean {result.measure.name}")
-        ax.grid(alpha=0.3)
         add_legend(ax)
         return self
 
@@ -116,7 +102,8 @@ class SmoothnessDisplay(Display):
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
-    lines_ : list of matplotlib Line2D
+    lines_ : dict
+        Lines drawn, by number of the weight.
 
     Examples
     --------
@@ -137,19 +124,7 @@ class SmoothnessDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator, X, y, *, qid=None, measure=None, ax=None, **settings):
-        """Compute the smoothness of a fitted ranker and draw.
-
-        Parameters
-        ----------
-        estimator, X, y, qid, measure, settings
-            As for `structrank.learners.smoothness`.
-        ax : matplotlib Axes, default None
-            Axes to draw on; None creates a figure.
-
-        Returns
-        -------
-        SmoothnessDisplay
-        """
+        """Compute `structrank.learners.smoothness` of a fitted ranker and draw; parameters as for it and for `plot`."""
         return cls(smoothness(estimator, X, y, qid, measure, **settings)).plot(ax=ax)
 
     def plot(self, n_queries=None, *, ax=None):
@@ -161,24 +136,17 @@ class SmoothnessDisplay(Display):
             Size of the sample of queries to show; None for the largest.
         ax : matplotlib Axes, default None
             Axes to draw on; None creates a figure.
-
-        Returns
-        -------
-        self
         """
-        curves = self.result.curves
-        n_queries = max(curves) if n_queries is None else n_queries
-        if n_queries not in curves:
-            raise ValueError(f"n_queries={n_queries!r} is not one of the samples: {', '.join(map(str, curves))}.")
-        ax = self._place(ax, figsize=(6.0, 3.6))
-        self.lines_ = []
-        for weight, curve, style in zip(self.result.weights, curves[n_queries], styles(), strict=False):
-            style = without_crowd(style, curve.size)
-            self.lines_ += ax.plot(100 * self.result.shifts, curve, label=f"weight {weight}", **style)
-        ax.set_xlabel("change of the weight (%)")
-        ax.set_ylabel(f"mean {self.result.measure.name}")
+        result = self.result
+        n_queries = max(result.curves) if n_queries is None else n_queries
+        if n_queries not in result.curves:
+            raise ValueError(f"n_queries={n_queries!r} is not one of the samples: {', '.join(map(str, result.curves))}.")
+        curves = {
+            weight: (100 * result.shifts, curve) for weight, curve in zip(result.weights, result.curves[n_queries], strict=True)
+        }
+        ylabel = f"mean {result.measure.name}"
+        ax = self._lines(ax, curves, "change of the weight (%)", ylabel, size=(6.0, 3.6), label="weight {}".format)
         ax.set_title(f"{n_queries} queries" if n_queries > 1 else "1 query", fontsize="medium")
-        ax.grid(alpha=0.3)
         add_legend(ax)
         return self
 
@@ -189,16 +157,16 @@ class TrainingDisplay(Display):
     Parameters
     ----------
     history : History
-        ``history_`` of a learner of `structrank.learners`.
-    measure : Measure or str
-        Measure of the learner.
+        `history_` of a learner.
+    measure : str
+        Its name, for the axis.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : dict
-        Mapping from names to the lines drawn.
+        Lines drawn, by name.
 
     Examples
     --------
@@ -219,47 +187,73 @@ class TrainingDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator, *, ax=None):
-        """Draw the history of a fitted learner.
-
-        Parameters
-        ----------
-        estimator : learner
-            Fitted.
-        ax : matplotlib Axes, default None
-            Axes to draw on; None creates a figure.
-
-        Returns
-        -------
-        TrainingDisplay
-        """
+        """Draw the history of a fitted learner on matplotlib axes; None creates a figure."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(estimator, "history_")
         return cls(estimator.history_, estimator.parsed_measure().name).plot(ax=ax)
 
     def plot(self, *, ax=None):
-        """Draw the history.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default None
-            Axes to draw on; None creates a figure.
-
-        Returns
-        -------
-        self
-        """
+        """Draw on matplotlib axes; None creates a figure."""
         if not len(self.history):
             raise ValueError("history is empty; there is nothing to draw.")
-        frame = self.history.to_frame()
-        ax = self._place(ax, figsize=(5.0, 3.6))
-        self.lines_ = {}
-        for name, style in zip(("train", "validation"), styles(), strict=False):
-            if frame[name].notna().any():
-                (self.lines_[name],) = ax.plot(frame.index, frame[name], label=name, **without_crowd(style, len(frame)))
+        frame = self.history.to_frame()[["train", "validation"]].dropna(how="all", axis=1)
+        curves = {name: (frame.index, frame[name]) for name in frame}
+        ax = self._lines(ax, curves, "round", f"mean {self.measure}", size=(5.0, 3.6))
         ax.locator_params(axis="x", integer=True)
-        ax.set_xlabel("round")
-        ax.set_ylabel(f"mean {self.measure}")
-        ax.grid(alpha=0.3)
-        ax.legend()
+        add_legend(ax)
         return self
+
+
+class LambdaAgreementDisplay(LinesDisplay):
+    """Agreement of the lambdas of the tiers by round: Figure 2 of the WWW 2011 paper.
+
+    Parameters
+    ----------
+    shares : pandas.DataFrame
+        Result of `lambda_agreement`.
+    """
+
+    def __init__(self, shares):
+        super().__init__(100 * shares, "round", "documents whose lambdas agree (%)")
+
+    @classmethod
+    def from_estimator(cls, model, X, y, *, qid=None, labels=None, objective=None, every=1, ax=None):
+        """Compute and draw; parameters as for `lambda_agreement` and `plot`."""
+        return cls(lambda_agreement(model, X, y, qid, labels, objective, every)).plot(ax=ax)
+
+
+class LambdaContributionDisplay(LinesDisplay):
+    """Share of each grade in the forces on highly relevant documents, by round: Figure 3(a) of the WWW 2011 paper.
+
+    Parameters
+    ----------
+    shares : pandas.DataFrame
+        Result of `lambda_contribution`.
+    """
+
+    def __init__(self, shares):
+        super().__init__(100 * shares, "round", "share of the force (%)", label="grade {:g}".format)
+
+    @classmethod
+    def from_estimator(cls, model, X, y, *, qid=None, measure="ndcg", high=None, every=1, ax=None):
+        """Compute and draw; parameters as for `lambda_contribution` and `plot`."""
+        return cls(lambda_contribution(model, X, y, qid, measure, high, every)).plot(ax=ax)
+
+
+class TopLabelsDisplay(LinesDisplay):
+    """Share of each grade in the first ranks, by round: Figure 3(b) of the WWW 2011 paper.
+
+    Parameters
+    ----------
+    shares : pandas.DataFrame
+        Result of `labels_at_top`.
+    """
+
+    def __init__(self, shares):
+        super().__init__(100 * shares, "round", "share of the first ranks (%)", label="grade {:g}".format)
+
+    @classmethod
+    def from_estimator(cls, model, X, y, *, qid=None, k=3, every=1, ax=None):
+        """Compute and draw; parameters as for `labels_at_top` and `plot`."""
+        return cls(labels_at_top(model, X, y, qid, k, every)).plot(ax=ax)

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse
 
 from structrank._support import checks
-from structrank._support.plotting import COLOURS, Display, plain
 from structrank._support.text import printable
 from structrank.models.exports.linear import linear_function, split_pipeline
+from structrank.plots import COLOURS, Display, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -273,19 +273,7 @@ class ExplanationDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator, X, *, pair=None, scaler=None, feature_names=None, n_features=10, ax=None):
-        """Explain and draw.
-
-        Parameters
-        ----------
-        estimator, X, pair, scaler, feature_names
-            As for `explain`.
-        n_features, ax
-            As for `plot`.
-
-        Returns
-        -------
-        ExplanationDisplay
-        """
+        """Explain and draw; parameters as for `explain` and `plot`."""
         explanation = explain(estimator, X, pair=pair, scaler=scaler, feature_names=feature_names)
         return cls(explanation).plot(n_features=n_features, ax=ax)
 
@@ -298,10 +286,6 @@ class ExplanationDisplay(Display):
             Number of features to show, most important first; the others are summed.
         ax : matplotlib Axes, default None
             Axes to draw on; None creates a new figure.
-
-        Returns
-        -------
-        self
         """
         checks.check_number("n_features", n_features, at_least=1, integer=True)
         order = self.explanation._by_importance()
@@ -319,7 +303,7 @@ class ExplanationDisplay(Display):
         return self
 
     def _plot_pair(self, added, ax):
-        ax = self._place(ax, figsize=(6.0, 1.2 + 0.3 * len(self.shown_)))
+        ax = self._place(ax, (6.0, 1.2 + 0.3 * len(self.shown_)))
         places = np.arange(len(self.shown_))
         colours = [COLOURS[0] if value >= 0 else COLOURS[1] for value in added[0]]
         ax.barh(places, added[0], color=colours)
@@ -334,7 +318,7 @@ class ExplanationDisplay(Display):
         # A contribution that all documents share does not change their order.
         apart = added - added.mean(axis=0)
         order = self.explanation._best_first()
-        ax = self._place(ax, figsize=(1.5 + 0.5 * len(self.shown_), 1.5 + 0.25 * min(order.size, 40)))
+        ax = self._place(ax, (1.5 + 0.5 * len(self.shown_), 1.5 + 0.25 * min(order.size, 40)))
         # Colours span the contributions of single features; the sum of all others may lie outside.
         largest = np.abs(apart[:, :n_single]).max() or 1.0
         image = ax.imshow(apart[order], cmap="PuOr_r", vmin=-largest, vmax=largest, aspect="auto")

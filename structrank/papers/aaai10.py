@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from structrank import datasets
-from structrank._support.plotting import Display
 from structrank.clicks import (
     ClickLog,
     CollaborativeRanker,
@@ -26,8 +25,8 @@ from structrank.clicks import (
 )
 from structrank.clicks.hybrid import THETAS
 from structrank.papers.exhibit import Result, exhibit, printed_table
-from structrank.papers.plotting import BarsDisplay, PanelsDisplay
 from structrank.papers.stand_ins import sentences
+from structrank.plots import BarsDisplay, HeatMapDisplay, PanelsDisplay
 
 __all__ = ["figure2", "figure3", "figure4", "table1"]
 
@@ -120,29 +119,10 @@ def figure2(data=None):
         outcomes[f"By {kind} the most similar queries are {expected}"] = {"the example": (found == expected, f"found {found}")}
     findings = sentences(outcomes)
     panels = {
-        f"{kind} matrix": _MatrixDisplay(ours[[name for name in ours if name in matrix]])
+        f"{kind} matrix": HeatMapDisplay(ours[[name for name in ours if name in matrix]])
         for kind, matrix in (("click", clicks), ("preference", preferences))
     }
     return Result(ours, PanelsDisplay(panels), "the example of the paper", printed=_FIGURE2, findings=findings)
-
-
-class _MatrixDisplay(Display):
-    """Entries of a matrix, filled where they are not 0."""
-
-    def __init__(self, frame):
-        self.frame = frame
-
-    def plot(self, ax=None):
-        """Draw the matrix on matplotlib axes; None creates a figure."""
-        ax = self._place(ax, figsize=(4.0, 2.6))
-        rows, columns = self.frame.shape
-        ax.pcolormesh(self.frame.to_numpy(), cmap="Blues", vmin=0, vmax=1.5, edgecolors="0.6", linewidth=1)
-        ax.set_xticks(np.arange(columns) + 0.5, list(self.frame))
-        ax.set_yticks(np.arange(rows) + 0.5, [f"query {query}" for query in self.frame.index])
-        for (row, column), value in np.ndenumerate(self.frame.to_numpy()):
-            ax.text(column + 0.5, row + 0.5, f"{value}", ha="center", va="center", color="white" if value else "black")
-        ax.invert_yaxis()
-        return self
 
 
 def _most_similar(matrix):

@@ -20,7 +20,7 @@ from structrank.comparison.trainers import default_trainers
 from structrank.datasets.containers import Dataset, Fold
 from structrank.learners import LambdaRank, McRank, RankNet
 from structrank.papers.exhibit import Result, exhibit, printed_table
-from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay
+from structrank.plots import BarsDisplay, LinesDisplay, PanelsDisplay
 from structrank.svm import StructRankSVM
 from structrank.training.violation import most_violated
 
@@ -274,7 +274,7 @@ def _health(data, clean, quantity):
     paths = {name: health_path(part, list(_HEALTH_ROWS)) for name, part in parts.items()}
     ours = pd.concat({name: path[quantity].unstack("trainer")[list(_HEALTH_ROWS)] for name, path in paths.items()}, axis=1)
     findings = [sentence for name, path in paths.items() for sentence in _adapted(name, path, quantity)]
-    panels = {name: _PathPanel(path, quantity) for name, path in paths.items()}
+    panels = {name: PathDisplay(path, quantity) for name, path in paths.items()}
     return Result(ours, PanelsDisplay(panels), _described(parts), findings=findings)
 
 
@@ -298,17 +298,6 @@ def _adapted(name, path, quantity):
             "convex bound is vacuous."
         )
     return sentences
-
-
-class _PathPanel(PathDisplay):
-    """A `PathDisplay` of one quantity."""
-
-    def __init__(self, path, quantity):
-        super().__init__(path)
-        self.quantity = quantity
-
-    def plot(self, ax=None):
-        return super().plot(self.quantity, ax=ax)
 
 
 @_health_exhibit(
@@ -523,18 +512,8 @@ def figure8(data=None, *, clean=True):
         findings.append(f"Growth: {listed}.")
     findings.append("The paper: DORM takes 15 times as long as NDCG on TD2004.")
     printed = _FIGURE8.loc[[name in parts for name in _FIGURE8.index.get_level_values(0)]]
-    panels = {name: _TimePanel(frame) for name, frame in times.items()}
+    panels = {name: TimeDisplay(frame) for name, frame in times.items()}
     return Result(ours, PanelsDisplay(panels), _described(parts), printed=None if printed.empty else printed, findings=findings)
-
-
-class _TimePanel(TimeDisplay):
-    """A `TimeDisplay` with its legend inside the axes, below the bars, as the title is above."""
-
-    def plot(self, ax=None):
-        super().plot(ax=ax, legend=False)
-        self.ax_.set_ylim(len(self.times) + 0.2, -0.6)
-        self.ax_.legend(loc="lower right", ncols=2, frameon=False)
-        return self
 
 
 # ---- Figure 9: the train-vs-test criterion table

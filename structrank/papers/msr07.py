@@ -12,8 +12,8 @@ import pandas as pd
 from structrank.datasets.containers import Fold
 from structrank.learners import LambdaRank, RankNet, SmoothnessDisplay, SPSARanker, smoothness
 from structrank.papers.exhibit import Result, exhibit, printed_table
-from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay
 from structrank.papers.stand_ins import artificial, described, first_folds, noisy, sentences, some_queries
+from structrank.plots import BarsDisplay, LinesDisplay, PanelsDisplay
 
 __all__ = ["figure1", "figure2", "figure3", "figure4", "figure5", "table1"]
 

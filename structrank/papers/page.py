@@ -11,8 +11,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from structrank._support.files import replace_file
-from structrank._support.plotting import pyplot
 from structrank.papers.exhibit import number_formats
+from structrank.plots import pyplot
 
 if TYPE_CHECKING:
     from structrank._support.typing import Path

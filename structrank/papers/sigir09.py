@@ -14,8 +14,8 @@ from structrank.comparison import significance
 from structrank.datasets.containers import Fold
 from structrank.learners import LambdaRank, LocalOptimalityDisplay, local_optimality
 from structrank.papers.exhibit import Result, exhibit, printed_table
-from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay
 from structrank.papers.stand_ins import artificial, described, first_folds, noisy, sentences, some_queries
+from structrank.plots import BarsDisplay, LinesDisplay, PanelsDisplay
 
 __all__ = ["figure1", "figure2", "figure3", "figure4", "figure5", "figure6", "restarts", "table1", "table2", "table3", "table4"]
 

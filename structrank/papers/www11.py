@@ -31,7 +31,7 @@ from structrank.learners import (
     lambda_contribution,
 )
 from structrank.papers.exhibit import Result, exhibit, printed_table
-from structrank.papers.plotting import BarsDisplay, LinesDisplay, PanelsDisplay
+from structrank.plots import BarsDisplay, LinesDisplay, PanelsDisplay
 
 __all__ = ["figure1", "figure2", "figure3a", "figure3b", "figure4", "figure5", "figure6", "figure7", "table1", "table2"]
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from structrank._support import checks
-from structrank._support.plotting import COLOURS, HATCHES, Display, limit_decades, styles, time_label, without_crowd
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
+from structrank.plots import COLOURS, HATCHES, Display, legend_above
 
 
 class HistoryDisplay(Display):
@@ -36,7 +33,7 @@ class HistoryDisplay(Display):
 
     See Also
     --------
-    PathDisplay : Runs for several values of C.
+    structrank.comparison.plotting.PathDisplay : Runs for several values of C.
 
     Examples
     --------
@@ -55,27 +52,15 @@ class HistoryDisplay(Display):
         self.history, self.tol, self.rounds = history, tol, rounds
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, kind: str = "bounds", x: str = "iteration", ax: Any = None) -> Self:
-        """Draw the history of a fitted model.
-
-        Parameters
-        ----------
-        estimator : StructRankSVM
-            Fitted.
-        kind, x, ax
-            As for `plot`.
-
-        Returns
-        -------
-        HistoryDisplay
-        """
+    def from_estimator(cls, estimator: Any, *, kind: str = "bounds", x: str = "iteration", ax: Any = None) -> HistoryDisplay:
+        """Draw the history of a fitted `StructRankSVM`; other parameters as for `plot`."""
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(estimator, "history_")
         tol = float(np.mean(estimator.C)) * estimator.tol
         return cls(estimator.history_, tol, estimator.rounds_).plot(kind, x=x, ax=ax)
 
-    def plot(self, kind: str = "bounds", *, x: str = "iteration", ax: Any = None) -> Self:
+    def plot(self, kind: str = "bounds", *, x: str = "iteration", ax: Any = None) -> HistoryDisplay:
         """Draw.
 
         Parameters
@@ -93,22 +78,17 @@ class HistoryDisplay(Display):
         checks.check_choice("kind", kind, ("bounds", "gap", "seconds"))
         checks.check_choice("x", x, ("iteration", "seconds"))
         if len(self.rounds):
-            return self._plot_rounds(kind, x, ax)
-        if not len(self.history):
+            ax = self._plot_rounds(kind, x, ax)
+        elif not len(self.history):
             raise ValueError("history has no iterations; there is nothing to draw.")
-        frame = self.history.to_frame()
-        spent = frame.filter(regex="^seconds_")
-        along = frame.index.to_numpy() if x == "iteration" else spent.sum(axis=1).cumsum().to_numpy()
-        ax = self._place(ax, figsize=(6.0, 4.0))
-        getattr(self, f"_plot_{kind}")(ax, along, frame)
-        ax.set_xlabel("iteration" if x == "iteration" else "time in training (s)")
-        if x == "iteration":
-            ax.locator_params(axis="x", integer=True)
-        return self._finish(ax)
-
-    def _finish(self, ax):
-        ax.grid(alpha=0.3)
-        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3, frameon=False, borderaxespad=0.1)
+        else:
+            frame = self.history.to_frame()
+            along = frame.index if x == "iteration" else frame.filter(regex="^seconds_").sum(axis=1).cumsum()
+            xlabel = "iteration" if x == "iteration" else "time in training (s)"
+            ax = (self._plot_seconds if kind == "seconds" else self._plot_values)(kind, ax, along.to_numpy(), frame, xlabel)
+            if x == "iteration":
+                ax.locator_params(axis="x", integer=True)
+        legend_above(ax, 3)
         return self
 
     def _plot_rounds(self, kind, x, ax):
@@ -118,42 +98,32 @@ class HistoryDisplay(Display):
                     f"{name}={value!r} is not known for a model trained on the ramp bound, whose history has only the last of "
                     f"{len(self.rounds) - 1} convex problems; use {name}={known!r}."
                 )
-        ax = self._place(ax, figsize=(6.0, 4.0))
-        numbers, self.lines_ = range(len(self.rounds)), {}
-        for (name, column), style in zip((("ramp bound", "risk"), ("training loss", "loss")), styles(), strict=False):
-            values = [getattr(each, column) for each in self.rounds]
-            (self.lines_[name],) = ax.plot(numbers, values, label=name, **style)
-        names = ["start", *(f"{number}" for number in numbers[1:])]
+        numbers = range(len(self.rounds))
+        columns = {"ramp bound": "risk", "training loss": "loss"}
+        curves = {name: (numbers, [getattr(each, column) for each in self.rounds]) for name, column in columns.items()}
+        ax = self._lines(ax, curves, "round", "mean over training queries")
+        names = ["start", *map(str, numbers[1:])]
         ax.set_xticks(numbers, [f"{name}\nC = {each.C:g}" for name, each in zip(names, self.rounds, strict=True)])
-        ax.set_xlabel("round")
-        ax.set_ylabel("mean over training queries")
-        return self._finish(ax)
+        return ax
 
-    def _plot_bounds(self, ax, along, frame):
-        self.lines_ = {}
-        for (name, column), style in zip((("objective", "objective"), ("lower bound", "bound")), styles(), strict=False):
-            (self.lines_[name],) = ax.plot(along, frame[column], label=name, **without_crowd(style, len(along)))
-        ax.set_ylabel("objective  ½|w|² + C·R(w)")
-
-    def _plot_gap(self, ax, along, frame):
-        self.lines_ = {}
-        for name, style in zip(("gap", "violation"), styles(), strict=False):
-            values = frame[name].where(frame[name] > 0)
-            (self.lines_[name],) = ax.plot(along, values, label=name, **without_crowd(style, len(along)))
+    def _plot_values(self, kind, ax, along, frame, xlabel):
+        if kind == "bounds":
+            curves = {"objective": (along, frame["objective"]), "lower bound": (along, frame["bound"])}
+            return self._lines(ax, curves, xlabel, "objective  ½|w|² + C·R(w)")
+        curves = {name: (along, frame[name].where(frame[name] > 0)) for name in ("gap", "violation")}
+        ax = self._lines(ax, curves, xlabel, "gap and violation", logy=True, lowest=self.tol)
         if self.tol is not None:
             self.lines_["tol"] = ax.axhline(self.tol, color="0.3", linestyle=":", label=f"C tol = {self.tol:g}")
-        ax.set_yscale("log")
-        limit_decades(ax, [self.lines_["gap"], self.lines_["violation"]], lowest=self.tol)
-        ax.set_ylabel("gap and violation")
+        return ax
 
-    def _plot_seconds(self, ax, along, frame):
+    def _plot_seconds(self, _, ax, along, frame, xlabel):
         names = [column.removeprefix("seconds_") for column in frame if column.startswith("seconds_")]
         names.sort(key="qp".__eq__)  # the QP on top of the passes over the data
+        ax = self._lines(ax, {}, xlabel, "time so far (s)")
         summed = [frame[f"seconds_{name}"].cumsum() for name in names]
-        areas = ax.stackplot(
-            along, summed, labels=[time_label(name) for name in names], colors=COLOURS[: len(names)], edgecolor="white"
-        )
+        labels = ["QP" if name == "qp" else name for name in names]
+        areas = ax.stackplot(along, summed, labels=labels, colors=COLOURS[: len(names)], edgecolor="white")
         for area, hatch in zip(areas, HATCHES, strict=False):
             area.set_hatch(hatch)
         self.lines_ = dict(zip(names, areas, strict=True))
-        ax.set_ylabel("time so far (s)")
+        return ax

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from structrank._support.saveable import saveable
+
 
 @dataclass(frozen=True)
 class Plane:
@@ -29,6 +31,7 @@ class Plane:
     seconds: float = 0.0
 
 
+@saveable
 @dataclass(frozen=True)
 class Certificate:
     """Bounds on the optimum.
@@ -55,6 +58,7 @@ class Certificate:
         return self.gap / self.primal if self.primal > 0 else 0.0
 
 
+@saveable
 @dataclass(frozen=True)
 class Iteration:
     """One line of the history.

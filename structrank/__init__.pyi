@@ -1,4 +1,4 @@
-"""The public names, for type checkers and editors: at run time they load when first used."""
+"""The public names: for type checkers, editors and `_support/lazy.py`, which loads them when they are first used."""
 
 from structrank import clicks as clicks
 from structrank import criteria as criteria
@@ -7,6 +7,7 @@ from structrank import feature_maps as feature_maps
 from structrank import learners as learners
 from structrank import metrics as metrics
 from structrank import papers as papers
+from structrank import selection as selection
 from structrank import solvers as solvers
 from structrank._support.checks import StructRankWarning as StructRankWarning
 from structrank.comparison.experiment import compare as compare

@@ -15,6 +15,7 @@ import numpy as np
 from structrank._kernels import feature_maps as kernels
 from structrank._kernels.oracles import call, make_block
 from structrank._support import checks, requirements
+from structrank._support.saveable import saveable
 
 
 def _ranks(ranking):
@@ -23,6 +24,7 @@ def _ranks(ranking):
     return ranks
 
 
+@saveable
 @dataclass(frozen=True)
 class PartialOrder:
     r"""phi_po: mean over the pairs of a relevant and an irrelevant document.
@@ -72,6 +74,7 @@ class PartialOrder:
         return _on_interleavings(kernels.partial_order)
 
 
+@saveable
 @dataclass(frozen=True)
 class FirstRelevant:
     r"""phi_mrr: the first relevant document g0 of the ranking against the irrelevant documents before it, not scaled.
@@ -111,6 +114,7 @@ class FirstRelevant:
 _DECAYS = {"sqrt": lambda ranks: 1.0 / np.sqrt(1.0 + ranks), "log": lambda ranks: 1.0 / np.log2(2.0 + ranks)}
 
 
+@saveable
 @dataclass(frozen=True)
 class Permutation:
     r"""phi_dorm: every document weighted by a decay of its rank, counted from 0.

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structrank._support import checks
 from structrank._support.progress import ProgressLine, Reporter
+from structrank._support.saveable import saveable
 from structrank.datasets.shards import Shards, column_names
 from structrank.feature_maps import Permutation
 from structrank.models.linear import LinearMethods
@@ -53,6 +54,7 @@ _LOG = logging.getLogger(__name__)
 _NO_CUT = 2**31
 
 
+@saveable
 class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
     r"""Linear ranker trained by a structured SVM on a measure of the whole ranking.
 

@@ -1,18 +1,15 @@
 """Tests of the readers against plain Python for any block size, and of the messages about malformed lines."""
 
-import ast
 import bz2
 import gzip
 import json
 import lzma
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import polars
 import pytest
 
-import structrank.clicks
 from structrank import StructRankWarning
 from structrank._kernels import click_logs as kernels
 from structrank.clicks._text_logs import _TYPES
@@ -449,14 +446,6 @@ def test_invalid_frames_raise():
         read_frame(frame.assign(url=[["x"], ["y"]]))
     with pytest.raises(ValueError, match="frame has no sessions"):
         read_frame(frame[:0])
-
-
-def test_lazy_names_equal_the_imports_for_type_checkers():
-    tree = ast.parse(Path(structrank.clicks.__file__).read_text())
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and "structrank.clicks." in node.module]
-    homes = {node.names[0].asname: node.module.removeprefix("structrank.clicks.") for node in nodes}
-    assert homes == structrank.clicks._HOME
-    assert set(homes) <= set(dir(structrank.clicks))
 
 
 # --- inputs made to be slow -------------------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ from sklearn.linear_model import LinearRegression
 
 import structrank
 from structrank import StructRankSVM, criteria, datasets, feature_maps, load_model
+from structrank._support.lazy import import_public
+from structrank._support.saveable import SAVEABLE
 from structrank.models import files
 from structrank.models.trusted import trusted_types
 
@@ -413,7 +415,8 @@ def test_the_size_of_a_large_file_is_nearly_that_of_its_arrays(path):
 # ---- Every learner
 
 
-LEARNERS = [name for name in files._HOMES if hasattr(files._class_named(name), "fit")]
+import_public()
+LEARNERS = [name for name, cls in SAVEABLE.items() if hasattr(cls, "fit")]
 QUICK = {
     **{name: {"n_estimators": 3} for name in ("LightGBMRanker", "XGBoostRanker", "LambdaMART", "McRank", "StructRankTrees")},
     "RankNet": {"max_epochs": 2},
@@ -434,10 +437,10 @@ def clicks():
 def learner(request, train, clicks):
     """A trained model of each class, and what it can score."""
     name = request.param
-    model = files._class_named(name)(**QUICK.get(name, {}))
+    model = SAVEABLE[name](**QUICK.get(name, {}))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", structrank.StructRankWarning)
-        if files._HOMES[name].startswith("structrank.clicks"):
+        if SAVEABLE[name].__module__.startswith("structrank.clicks"):
             pairs = structrank.clicks.preference_pairs(clicks)
             model.fit(pairs if name == "CollaborativeRanker" else clicks)
             return model, (clicks.queries.values[pairs.query], clicks.urls.values[pairs.winner])

@@ -1,25 +1,42 @@
-"""Names that load when first used, so that importing a package is quick."""
+"""Names that load when first used, so that importing a package is quick: its stub, ``__init__.pyi``, lists them."""
 
 import importlib
+import os
+
+_HOMES: dict[str, dict[str, str]] = {}
 
 
-def names_of(package, homes):
-    """Return ``__getattr__`` and ``__dir__`` of a package.
+def lazy(package, file):
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package, for the imports in its stub.
 
-    Parameters
-    ----------
-    package : dict
-        ``globals()`` of the package.
-    homes : dict
-        From names to the modules of the package that they live in; a module itself has the home None.
+    Examples
+    --------
+    >>> from structrank import papers
+    >>> load, _, names = lazy("structrank.papers", papers.__file__)
+    >>> names[-1], load("kdd08").__name__
+    ('www11', 'structrank.papers.kdd08')
     """
+    with open(os.path.splitext(file)[0] + ".pyi", encoding="utf-8") as stub:
+        imports = [line.split() for line in stub if line.startswith("from ") and " as " in line]
+    homes = _HOMES[package] = {words[3]: words[1] for words in imports}
 
     def load(name):
         if name not in homes:
-            raise AttributeError(f"module {package['__name__']!r} has no attribute {name!r}")
-        home = homes[name]
-        module = importlib.import_module(f"{package['__name__']}.{home or name}")
-        package[name] = value = getattr(module, name) if home else module
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if homes[name] == package:
+            return importlib.import_module(f"{package}.{name}")
+        value = getattr(importlib.import_module(homes[name]), name)
+        setattr(importlib.import_module(package), name, value)
         return value
 
-    return load, lambda: sorted({*package, *homes})
+    return load, lambda: sorted({*vars(importlib.import_module(package)), *homes}), list(homes)
+
+
+def import_public(name=None):
+    """Import the home of a public name of structrank or of one of its packages, if there is one; None imports all."""
+    packages = (f"structrank.{public}" for public, home in _HOMES["structrank"].items() if home == "structrank")
+    for package in ("structrank", *packages):
+        module = importlib.import_module(package)
+        for public in _HOMES.get(package, ()):
+            if name in (None, public):
+                getattr(module, public)

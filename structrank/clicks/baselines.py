@@ -10,6 +10,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
+from structrank._support.saveable import saveable
 from structrank.clicks.counts import ClickCounts
 from structrank.clicks.ids import check_loaded_ids, dense_pairs
 from structrank.clicks.log import ClickLog
@@ -67,6 +68,7 @@ def _entries(matrix, rows, columns):
     return np.asarray(matrix[rows, columns]).ravel()
 
 
+@saveable
 class ClickThroughRate(_CountRatio):
     """Score by clicks / impressions of the url for the query.
 
@@ -88,6 +90,7 @@ class ClickThroughRate(_CountRatio):
         return counts.clicks
 
 
+@saveable
 class MeanPosition(_CountRatio):
     """Score by minus the mean position, from 1, at which the url was shown for the query: the order in the log.
 

@@ -9,12 +9,14 @@ import numpy as np
 import scipy.sparse
 
 from structrank._kernels import click_logs as kernels
+from structrank._support.saveable import saveable
 from structrank.clicks.ids import Ids, settled, shared_ids
 
 _MIN_BUFFERED = 2**21  # entries that are buffered before they are summed
 _SESSIONS_AT_ONCE = 2**17  # bounds the temporary arrays
 
 
+@saveable
 @dataclass(frozen=True, eq=False, repr=False)
 class ClickCounts:
     """Sums over all sessions, by query (rows) and url (columns).

@@ -12,6 +12,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from structrank._support import checks
+from structrank._support.saveable import saveable
 from structrank.clicks.collaborative import CollaborativeRanker, check_pairs
 from structrank.clicks.counts import ClickCounts
 from structrank.clicks.evaluation import pair_accuracy
@@ -33,6 +34,7 @@ _SELECTION_PAIRS = 20_000  # pairs that suffice to compare values of theta
 _POOLED = 10  # weight of the pooled variance in the variance of a query, in urls
 
 
+@saveable
 @dataclass(frozen=True, eq=False)
 class QueryScale:
     """Mean and standard deviation of a model's scores over the urls shown for each query.
@@ -72,6 +74,7 @@ class QueryScale:
         return (scores - self.mean[query]) / self.sd[query]
 
 
+@saveable
 class HybridRanker(ClickRanker):
     r"""Score (query, url) by a combination of latent factors and a random walk.
 

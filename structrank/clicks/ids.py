@@ -10,8 +10,10 @@ import numpy as np
 
 from structrank._kernels import click_logs as kernels
 from structrank._support import checks
+from structrank._support.saveable import saveable
 
 
+@saveable
 @dataclass(frozen=True, eq=False, repr=False)
 class Ids:
     """Distinct ids. The dense integer of an id is its index in `values`.

@@ -17,6 +17,7 @@ import scipy.stats
 from structrank._kernels import clicks as kernels
 from structrank._support import checks
 from structrank._support.checks import n_threads
+from structrank._support.saveable import saveable
 from structrank.clicks.counts import ClickCounts
 from structrank.clicks.ids import check_loaded_ids
 from structrank.clicks.log import ClickLog
@@ -27,6 +28,7 @@ _MOST_STEPS = 10_000  # a walk visits the whole graph in each step; the papers t
 _MAX_LOST = 0.01  # truncated fraction of a walk above which `predict` warns
 
 
+@saveable
 @dataclass(frozen=True, eq=False)
 class ClickGraph:
     """Bipartite graph of queries and clicked urls; the weight of an edge is its number of clicks.
@@ -87,6 +89,7 @@ class ClickGraph:
         return (wide[0], wide[1], self.clicks, self.query_clicks, wide[2], wide[3], by_url.data, self.url_clicks)
 
 
+@saveable
 class RandomWalkRanker(ClickRanker):
     r"""Score (query, url) by a random walk on the click graph (Craswell and Szummer, SIGIR 2007).
 

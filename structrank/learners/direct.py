@@ -8,6 +8,7 @@ import numpy as np
 
 from structrank import metrics
 from structrank._support import checks
+from structrank._support.saveable import saveable
 from structrank.learners.cross_entropy import equally_weighted_pairs, mean_cross_entropy
 from structrank.learners.networks import Network, moments
 from structrank.learners.training import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 _METHODS = ("spsa:2", "spsa:4", "spsa:8", "fdsa")
 
 
+@saveable
 class SPSARanker(LinearMethods, MeasureRanker):
     r"""Linear ranker trained on a measure directly, by stochastic approximation of its gradient.
 

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._kernels.lambdas import add_lambdas, scale_by_deviation
 from structrank._support import checks
+from structrank._support.saveable import saveable
 from structrank.learners.boosting import BoostedRanker, Course
 from structrank.learners.objectives import parse_objective
 from structrank.training.data import score_rows
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["LambdaMART"]
 
 
+@saveable
 class LambdaMART(BoostedRanker):
     r"""Boosted trees that are trained on lambdas, for a measure or for several at once.
 

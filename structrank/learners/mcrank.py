@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from structrank._support import checks
+from structrank._support.saveable import saveable
 from structrank.learners.boosting import BoostedRanker
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ __all__ = ["McRank"]
 _MAX_GRADES = 64  # each grade costs one tree per round
 
 
+@saveable
 class McRank(BoostedRanker):
     r"""Boosted trees that learn the probability of each grade; documents are ranked by their expected grade.
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from structrank import metrics
 from structrank._support import checks
+from structrank._support.saveable import saveable
 from structrank.learners.plans import make_plan, parse_target
 from structrank.learners.schedules import Exponential, Linear, parse_schedule
 
@@ -94,6 +95,7 @@ class Objective:
         return all(term.cost == "cross-entropy" for term in self.terms(1))
 
 
+@saveable
 @dataclass(frozen=True)
 class CrossEntropy(Objective):
     """RankNet's cost of a pair, weighted by the change of a measure when the pair is swapped: lambda^(L) of the paper.
@@ -122,6 +124,7 @@ class CrossEntropy(Objective):
         return [Term(parse_target(self.measure), "cross-entropy", 0.0, np.ones(n_rounds))]
 
 
+@saveable
 @dataclass(frozen=True)
 class Sigmoid(Objective):
     """Bounded cost, with small gradients for pairs far apart in score: lambda^(S) of the paper (equations 13 to 16).
@@ -154,6 +157,7 @@ class Sigmoid(Objective):
         return [Term(parse_target(self.measure), "sigmoid", float(self.centre), np.ones(n_rounds))]
 
 
+@saveable
 @dataclass(frozen=True)
 class Tier:
     """A measure of lower priority, with its own labels.
@@ -186,6 +190,7 @@ class Tier:
             raise ValueError(f"weight={self.weight!r} is not valid: expected a number between 0 and 1, both excluded.")
 
 
+@saveable
 @dataclass(frozen=True)
 class Graded(Objective):
     r"""Several measures in order of priority, each with its own labels: the graded measure of the paper (section 4).
@@ -239,6 +244,7 @@ class Graded(Objective):
         return found
 
 
+@saveable
 @dataclass(frozen=True)
 class IterationDependent(Objective):
     r"""Transition from one objective early in training to another late in training (section 5 of the paper).

@@ -10,6 +10,7 @@ from structrank import metrics
 from structrank._kernels import lambdas as lambda_kernels
 from structrank._kernels import networks as kernels
 from structrank._support import checks
+from structrank._support.saveable import saveable
 from structrank.learners.cross_entropy import equally_weighted_pairs, mean_cross_entropy
 from structrank.learners.networks import Network, blocks, dense_rows, moments
 from structrank.learners.optimality import TINY, moves_around
@@ -135,6 +136,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         return metrics.parse(self.measure)
 
 
+@saveable
 class RankNet(_GradientRanker):
     r"""Ranker trained on the cross entropy of pairs (Burges et al., Learning to rank using gradient descent, ICML 2005).
 
@@ -229,6 +231,7 @@ class RankNet(_GradientRanker):
         return mean_cross_entropy(scores, plan) / plan.scales.shape[0]
 
 
+@saveable
 class LambdaRank(_GradientRanker):
     r"""Ranker trained on lambdas: gradients weighted by the change of a measure when two documents are swapped.
 

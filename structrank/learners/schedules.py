@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from structrank._support import checks
+from structrank._support.saveable import saveable
 
 __all__ = ["Exponential", "Linear", "parse_schedule"]
 
@@ -27,6 +28,7 @@ class _Schedule:
         return np.minimum(np.cumsum(np.concatenate([[self.start], steps]))[:n_rounds], 1.0)
 
 
+@saveable
 @dataclass(frozen=True)
 class Linear(_Schedule):
     """``w_m = w_{m-1} + rate``, at most 1.
@@ -51,6 +53,7 @@ class Linear(_Schedule):
         return np.full(rounds.shape[0], float(self.rate))
 
 
+@saveable
 @dataclass(frozen=True)
 class Exponential(_Schedule):
     """``w_m = w_{m-1} + exp(-rate / m)``, at most 1: slow at first, then accelerating.

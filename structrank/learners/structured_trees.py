@@ -11,6 +11,7 @@ import scipy.sparse
 
 from structrank._support import checks
 from structrank._support.checks import n_threads
+from structrank._support.saveable import saveable
 from structrank.learners.boosting import BoostedRanker, Course, as_lightgbm
 from structrank.solvers.line_search import minimise_along_ray
 from structrank.training.data import RankingData
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["StructRankTrees"]
 
 
+@saveable
 class StructRankTrees(StructuredLoss, BoostedRanker):
     r"""Boosted trees trained on the structured hinge loss of a measure of the whole ranking.
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structrank import criteria
 from structrank._support import checks
+from structrank._support.saveable import saveable
 from structrank.learners.training import MeasureRanker, as_validation, shares
 from structrank.learners.tree_texts import check_lightgbm_text, check_xgboost_text
 from structrank.models import exports
@@ -208,6 +209,7 @@ class _Part:
         return np.repeat(np.arange(self.sizes.shape[0]), self.sizes)
 
 
+@saveable
 class LightGBMRanker(LightGBMMethods, TreeRanker):
     """Boosted trees of LightGBM, trained by its lambdarank.
 
@@ -278,6 +280,7 @@ class LightGBMRanker(LightGBMMethods, TreeRanker):
         return model.predict(X, num_threads=self._settings()["n_jobs"])
 
 
+@saveable
 class XGBoostRanker(TreeRanker):
     """Boosted trees of XGBoost, trained by its LambdaMART (``objective="rank:ndcg"``).
 

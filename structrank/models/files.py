@@ -8,8 +8,8 @@ A file consists of
 - the SHA-256 digest of the above, 32 bytes.
 
 None, numbers, text and lists are stored in the header as they are, all other values as ``{kind: content}``, such as
-``{"array": 0}`` or ``{"MRR": {"k": 10}}``. Reading creates only objects of the classes in `_HOMES`, of criteria and measures
-registered with `structrank.register`, and of classes registered with `register`.
+``{"array": 0}`` or ``{"MRR": {"k": 10}}``. Reading creates only objects of the classes of the package that are `saveable`, of
+criteria and measures registered with `structrank.register`, and of classes registered with `register`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
-import importlib
 import importlib.metadata
 import json
 import math
@@ -34,6 +33,8 @@ import structrank
 from structrank import criteria, metrics
 from structrank._support.checks import check_sparse
 from structrank._support.files import replace_file
+from structrank._support.lazy import import_public
+from structrank._support.saveable import SAVEABLE
 from structrank.models.records import RECORDS, check_record
 
 if TYPE_CHECKING:
@@ -51,33 +52,6 @@ _DTYPES = {np.dtype(letter).newbyteorder("<").str: np.dtype(letter) for letter i
 _NOT_FINITE = ("nan", "inf", "-inf")
 _PACKAGES = ("numpy", "scipy", "numba", "osqp", "scikit-learn")
 
-# The classes allowed in a file besides criteria and measures, and their modules. A learner has get_params, attributes that
-# end in "_", and check_loaded; all others are dataclasses, except History. Add new classes of the package here.
-_HOMES = {
-    "StructRankSVM": "structrank.svm",
-    **dict.fromkeys(("LightGBMRanker", "XGBoostRanker"), "structrank.learners.trees"),
-    "LambdaMART": "structrank.learners.mart",
-    "McRank": "structrank.learners.mcrank",
-    "StructRankTrees": "structrank.learners.structured_trees",
-    "Round": "structrank.learners.training",
-    **dict.fromkeys(("CrossEntropy", "Sigmoid", "Tier", "Graded", "IterationDependent"), "structrank.learners.objectives"),
-    **dict.fromkeys(("Exponential", "Linear"), "structrank.learners.schedules"),
-    **dict.fromkeys(("RankNet", "LambdaRank"), "structrank.learners.rankers"),
-    "SPSARanker": "structrank.learners.direct",
-    **dict.fromkeys(("PartialOrder", "FirstRelevant", "Permutation"), "structrank.feature_maps"),
-    **dict.fromkeys(("Certificate", "Iteration"), "structrank.solvers.results"),
-    "Health": "structrank.training.health",
-    "RampRound": "structrank.training.ramp",
-    **dict.fromkeys(("Selection", "Trial"), "structrank.selection.matching"),
-    "Polish": "structrank.selection.polish",
-    "History": "structrank.training.history",
-    **dict.fromkeys(("CollaborativeRanker", "Epoch"), "structrank.clicks.collaborative"),
-    **dict.fromkeys(("RandomWalkRanker", "ClickGraph"), "structrank.clicks.walks"),
-    **dict.fromkeys(("ClickThroughRate", "MeanPosition"), "structrank.clicks.baselines"),
-    "ClickCounts": "structrank.clicks.counts",
-    **dict.fromkeys(("HybridRanker", "QueryScale"), "structrank.clicks.hybrid"),
-    "Ids": "structrank.clicks.ids",
-}
 _registered: dict[str, type] = {}
 _Class = TypeVar("_Class", bound=type)
 
@@ -106,7 +80,8 @@ def register(cls: _Class) -> _Class:
     ...     pass
     """
     name = cls.__name__
-    if name in _HOMES or name in _criteria_and_measures():
+    import_public(name)
+    if name in known() and name not in _registered:
         raise ValueError(f"{name} is the name of a class of structrank; choose another name.")
     if not dataclasses.is_dataclass(cls) and not hasattr(cls, "get_params"):
         raise ValueError(f"{name} is neither a dataclass nor a learner with get_params; only these can be saved.")
@@ -280,32 +255,28 @@ def _is_fitted_name(name):
     return name.isidentifier() and name.endswith("_") and not name.startswith("_")
 
 
-def _criteria_and_measures():
-    """Return the registered classes by their names in files; names of measures have a prefix, as criteria may share them."""
+def known():
+    """Return the classes that have been imported, by their names in files; those of measures have a prefix."""
     found = {cls.__name__: cls for cls, _ in criteria.CRITERIA.values()}
-    return found | {f"metrics.{cls.__name__}": cls for cls in metrics.MEASURES.values()}
+    return _registered | found | {f"metrics.{cls.__name__}": cls for cls in metrics.MEASURES.values()} | SAVEABLE
 
 
 def _class_named(name):
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    try:
-        return (_criteria_and_measures() | _registered)[name]
-    except KeyError:
+    if name not in known():
+        import_public(name)
+    if name not in known():
         name = name.rpartition(".")[2]
         raise ValueError(
             f"the class {name} is not known here; import the module that registers it: a criterion and its "
             f"measure with structrank.register(CRITERION, MEASURE), others with structrank.models.files.register({name})"
-        ) from None
+        )
+    return known()[name]
 
 
 def _name_of(value):
     """Return the name of this class in files; None if its objects cannot be saved."""
     cls = type(value)
-    if cls.__name__ in _HOMES and _class_named(cls.__name__) is cls:
-        return cls.__name__
-    known = _criteria_and_measures() | _registered
-    return next((name for name in (cls.__name__, f"metrics.{cls.__name__}") if known.get(name) is cls), None)
+    return next((name for name in (cls.__name__, f"metrics.{cls.__name__}") if known().get(name) is cls), None)
 
 
 def _encode(value, where, arrays):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import scipy.sparse
 
+from structrank._support.lazy import import_public
 from structrank.models import files
 
 
@@ -19,6 +20,5 @@ def trusted_types() -> list[str]:
     >>> "structrank.svm.StructRankSVM" in trusted_types()
     True
     """
-    added = [*files._criteria_and_measures().values(), *files._registered.values(), scipy.sparse.csr_matrix]
-    names = {f"{cls.__module__}.{cls.__qualname__}" for cls in added}
-    return sorted(names | {f"{module}.{name}" for name, module in files._HOMES.items()})
+    import_public()
+    return sorted(f"{cls.__module__}.{cls.__qualname__}" for cls in {*files.known().values(), scipy.sparse.csr_matrix})

@@ -6,12 +6,12 @@ which of them come out, on which data.
 
 import importlib
 
-from structrank._support.lazy import names_of
+from structrank._support.lazy import lazy
 
 _PAPERS = ("kdd08", "www11", "sigir09", "msr07", "aaai10")
 
+__getattr__, __dir__, _ = lazy(__name__, __file__)
 __all__ = [*_PAPERS, "exhibits"]
-__getattr__, __dir__ = names_of(globals(), dict.fromkeys(_PAPERS))
 
 
 def exhibits():

@@ -36,8 +36,8 @@ _HERE = (
     'Default here: three generated logs, with clicks by position ("position"), with users that stop after a click ("cascade"), '
     'and with urls that rank high for all queries ("hubs").'
 )
-_QUICK = {"n_queries": 300, "n_urls": 600, "n_topics": 6, "n_sessions": 3000}
-_FULL = {"n_queries": 10_000, "n_urls": 20_000, "n_topics": 200, "n_sessions": 100_000}
+_QUICK: dict[str, Any] = {"n_queries": 300, "n_urls": 600, "n_topics": 6, "n_sessions": 3000}
+_FULL: dict[str, Any] = {"n_queries": 10_000, "n_urls": 20_000, "n_topics": 200, "n_sessions": 100_000}
 _KINDS: dict[str, dict[str, Any]] = {"position": {}, "cascade": {"model": "cascade", "bias": 2.0}, "hubs": {"hubs": 0.2}}
 _REDUCED = f"Generated logs of {_QUICK['n_sessions']} sessions instead of {_FULL['n_sessions']}, for fewer queries."
 _SPLIT = (

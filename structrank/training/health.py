@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from structrank._support.saveable import saveable
 from structrank.solvers.vectors import dot
 
 # Share of the objective of w = 0 from which on nothing, or little, was learned: 1 - eps of the module's docstring.
@@ -36,6 +37,7 @@ _DOMINANT_FROM = 2 / 3
 _STIFF_FROM = 0.95
 
 
+@saveable
 @dataclass(frozen=True)
 class Health:
     """How well w adapted to the data.

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from structrank._support.saveable import saveable
+
 if TYPE_CHECKING:
     import pandas as pd
 
 
+@saveable
 class History(Sequence):
     """The iterations of a training run, in order; `structrank.solvers.Iteration` each.
 

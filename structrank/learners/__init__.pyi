@@ -1,0 +1,30 @@
+"""The public names: for type checkers, editors and `_support/lazy.py`, which loads them when they are first used."""
+
+from structrank.learners.diagnostics import labels_at_top as labels_at_top
+from structrank.learners.diagnostics import lambda_agreement as lambda_agreement
+from structrank.learners.diagnostics import lambda_contribution as lambda_contribution
+from structrank.learners.direct import SPSARanker as SPSARanker
+from structrank.learners.gradients import lambda_gradients as lambda_gradients
+from structrank.learners.gradients import swap_gains as swap_gains
+from structrank.learners.mart import LambdaMART as LambdaMART
+from structrank.learners.mcrank import McRank as McRank
+from structrank.learners.objectives import CrossEntropy as CrossEntropy
+from structrank.learners.objectives import Graded as Graded
+from structrank.learners.objectives import IterationDependent as IterationDependent
+from structrank.learners.objectives import Sigmoid as Sigmoid
+from structrank.learners.objectives import Tier as Tier
+from structrank.learners.optimality import local_optimality as local_optimality
+from structrank.learners.plotting import LambdaAgreementDisplay as LambdaAgreementDisplay
+from structrank.learners.plotting import LambdaContributionDisplay as LambdaContributionDisplay
+from structrank.learners.plotting import LocalOptimalityDisplay as LocalOptimalityDisplay
+from structrank.learners.plotting import SmoothnessDisplay as SmoothnessDisplay
+from structrank.learners.plotting import TopLabelsDisplay as TopLabelsDisplay
+from structrank.learners.plotting import TrainingDisplay as TrainingDisplay
+from structrank.learners.rankers import LambdaRank as LambdaRank
+from structrank.learners.rankers import RankNet as RankNet
+from structrank.learners.schedules import Exponential as Exponential
+from structrank.learners.schedules import Linear as Linear
+from structrank.learners.structured_trees import StructRankTrees as StructRankTrees
+from structrank.learners.trees import LightGBMRanker as LightGBMRanker
+from structrank.learners.trees import XGBoostRanker as XGBoostRanker
+from structrank.learners.weight_curves import smoothness as smoothness

@@ -11,7 +11,7 @@ import matplotlib.pyplot
 import pandas as pd
 import pytest
 
-from structrank import StructRankSVM, StructRankWarning, compare, datasets
+from structrank import StructRankSVM, StructRankWarning, compare, datasets, load_model
 from structrank._support.progress import ProgressLine
 from structrank.cli.output import print_lines, printable_results, say
 from structrank.clicks.report import LogReport
@@ -114,7 +114,7 @@ def test_names_cannot_change_other_outputs(tmp_path):
     assert (tmp_path / "run.txt").read_text() == "1 Q0 1 1 0.5 structrank\n1 Q0 2 2 0.25 structrank\n"
     path = str(tmp_path / "m\x1b\x9b\n")
     Path(path).write_text("\xff 1:a")
-    readers = (imports.read_ranklib, imports.read_svmrank, functools.partial(runs.read_scores, data=data))
+    readers = (imports.read_ranklib, imports.read_svmrank, functools.partial(runs.read_scores, data=data), load_model)
     for read in readers:
         with pytest.raises(ValueError, match=re.escape(r"m\x1b\x9b\n")) as caught:
             read(path)

@@ -35,6 +35,7 @@ from structrank._support.checks import check_sparse
 from structrank._support.files import replace_file
 from structrank._support.lazy import import_public
 from structrank._support.saveable import SAVEABLE
+from structrank._support.text import printable
 from structrank.models.records import RECORDS, check_record
 
 if TYPE_CHECKING:
@@ -153,7 +154,8 @@ def load_model(path: Path) -> Any:
     """
     header, values = _read(path)
     if isinstance(header, dict) and "kind" in header:
-        raise ValueError(f"{path} holds a {header['kind']}, not a model; repeat the call that started training to resume it.")
+        text = f"{path} holds a {header['kind']}, not a model; repeat the call that started training to resume it."
+        raise ValueError(printable(text))
     with errors_named(path, header):
         arrays = _split(values, header["arrays"])
         return _decode_learner(_class_named(header["class"]), header, arrays, must_be_fitted=True)
@@ -181,7 +183,7 @@ def load_values(kind, path):
         found = header.get("kind") or header.get("class")
         content = dict(_decode(header["values"], _split(values, header["arrays"]))) if found == kind else None
     if content is None:
-        raise ValueError(f"{path} is not a {kind}; it holds {found}.")
+        raise ValueError(printable(f"{path} is not a {kind}; it holds {found}."))
     return content
 
 
@@ -242,10 +244,11 @@ def errors_named(path, header):
         problem = f"{error} is missing" if isinstance(error, KeyError) else error or type(error).__name__
         versions = header.get("versions") if isinstance(header, dict) else None
         written = versions.get("structrank") if isinstance(versions, dict) else None
-        raise ValueError(
+        text = (
             f"{path} is a model file whose content structrank {structrank.__version__} does not understand: "
             f"{problem}. It was written by structrank {written or 'of unknown version'}."
-        ) from error
+        )
+        raise ValueError(printable(text)) from error
 
 
 # ---- Values
@@ -408,6 +411,7 @@ def _split(values, listed):
 def _read(path):
     """Return the header and the bytes of the arrays, after all checks."""
     with open(path, "rb") as file:
+        path = printable(str(path))
         start = file.read(_LONGEST_FIRST_LINE)
         if not start.startswith(_MAGIC):
             _raise_foreign(path, start)

@@ -95,10 +95,6 @@ _FIGURE2 = printed_table("""
 def figure2(data=None):
     """Compute Figure 2: both matrices of the example.
 
-    Returns
-    -------
-    Result
-
     Examples
     --------
     >>> from structrank import papers
@@ -156,17 +152,6 @@ _TABLE1 = printed_table("""
 def table1(data=None, *, quick=True):
     """Compute Table 1: pair accuracy by model.
 
-    Parameters
-    ----------
-    data : dict, default None
-        From names to a `structrank.clicks.ClickLog`.
-    quick : bool, default True
-        Smaller generated logs.
-
-    Returns
-    -------
-    Result
-
     Examples
     --------
     >>> from structrank import datasets, papers
@@ -214,16 +199,6 @@ def table1(data=None, *, quick=True):
 def figure3(data=None, *, quick=True, factors=(1, 2, 5, 10, 20, 50)):
     """Compute Figure 3: pair accuracy by the number of factors.
 
-    Parameters
-    ----------
-    data, quick
-        As for `table1`.
-    factors : sequence of int, default (1, 2, 5, 10, 20, 50)
-
-    Returns
-    -------
-    Result
-
     Examples
     --------
     >>> from structrank import datasets, papers
@@ -257,17 +232,6 @@ def figure3(data=None, *, quick=True, factors=(1, 2, 5, 10, 20, 50)):
 )
 def figure4(data=None, *, quick=True, thetas=THETAS):
     """Compute Figure 4: pair accuracy of the hybrid by theta.
-
-    Parameters
-    ----------
-    data, quick
-        As for `table1`.
-    thetas : sequence of float, default 0, 0.05, ..., 1
-        Includes 0 and 1.
-
-    Returns
-    -------
-    Result
 
     Examples
     --------

@@ -22,6 +22,20 @@ if TYPE_CHECKING:
 __all__ = ["Exhibit", "Result", "exhibit", "number_formats", "printed_table"]
 
 _MOST_ROWS = 25
+# The arguments of exhibits, apart from `data` and `quick`.
+_ARGUMENTS = {
+    **dict.fromkeys(("Cs", "n_jobs", "results", "verbose"), "As for `structrank.compare`."),
+    "clean": "Prepare the data as the paper does (section 4.1).",
+    "disagreement": "Standard deviation of the judges' feature weights around 1, the weight for users; at 0, clicks follow the "
+    "relevance that is graded.",
+    "factors": "Numbers of factors.",
+    "k": "Rank cutoff, in training and in testing; None for no cutoff.",
+    "n_directions": "Number of random directions.",
+    "n_runs": "Number of runs, with different directions and initial weights.",
+    "n_seeds": "Number of seeds, of the initial weights and of generated data.",
+    "random_state": "Seed of the synthetic data, or of the clicks on data given.",
+    "thetas": "Values of theta, with 0 and 1.",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +177,20 @@ class Exhibit:
 
     def __post_init__(self):
         functools.update_wrapper(self, self.function)
+        text, heading, examples = inspect.getdoc(self.function).partition("\nExamples\n")
+        texts = {"data": self._about_data(), "quick": f"Less than the paper: {self.reduced}"} | _ARGUMENTS
+        lines = [text.rstrip(), "", "Parameters", "----------"]
+        for name, parameter in inspect.signature(self.function).parameters.items():
+            lines += [f"{name} : default {parameter.default!r}", f"    {texts[name]}"]
+        self.__doc__ = "\n".join([*lines, "", "Returns", "-------", "Result", heading + examples])
+
+    def _about_data(self):
+        if self.read is None:
+            return "Not used."
+        kind = (
+            "`structrank.datasets.Fold`, or a list of them" if self.read is load_letor_folds else "`structrank.clicks.ClickLog`"
+        )
+        return f"From names to a {kind}; None for embedded or generated data."
 
     @property
     def paper(self) -> str:

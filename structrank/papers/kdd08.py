@@ -125,23 +125,7 @@ _FIGURE1 = printed_table(
     reason="SoftRank is not implemented here.",
 )
 def figure1(data=None, *, quick=True, clean=True, n_jobs=None):
-    """Compute Figure 1: test NDCG@10 of each algorithm on each data set.
-
-    Parameters
-    ----------
-    data : dict, default None
-        From names to a `structrank.datasets.Fold` or a list of them.
-    quick : bool, default True
-        One value of C and few rounds.
-    clean : bool, default True
-        Prepare the data as the paper does (section 4.1).
-    n_jobs : int, default None
-        As for `structrank.compare`.
-
-    Returns
-    -------
-    Result
-    """
+    """Compute Figure 1: test NDCG@10 of each algorithm on each data set."""
     folds = _folds(data, clean)
     networks = {ranker.__name__: ranker(**({"max_epochs": 20} if quick else {})) for ranker in (RankNet, LambdaRank)}
     rows = _rows(_FIGURE1.index) | networks
@@ -208,15 +192,6 @@ def _seconds(function):
 def figure2(data=None):
     """Check the oracle of Figure 2, NDCG@10 with phi_po, and time it.
 
-    Parameters
-    ----------
-    data : None
-        Not used: lists are random.
-
-    Returns
-    -------
-    Result
-
     Examples
     --------
     >>> from structrank import papers
@@ -236,15 +211,6 @@ def figure2(data=None):
 )
 def figure3(data=None):
     """Check the oracle of Figure 3, MRR@10 with phi_mrr, and time it.
-
-    Parameters
-    ----------
-    data : None
-        Not used: lists are random.
-
-    Returns
-    -------
-    Result
 
     Examples
     --------
@@ -309,17 +275,6 @@ def _adapted(name, path, quantity):
 def figure4(data=None, *, clean=True):
     """Compute Figure 4, the mean slack by C.
 
-    Parameters
-    ----------
-    data : dict, default None
-        From names to a `structrank.datasets.Fold` or a list of them, of which the first counts.
-    clean : bool, default True
-        Prepare the data as the paper does (section 4.1).
-
-    Returns
-    -------
-    Result
-
     Examples
     --------
     >>> from structrank import datasets, papers
@@ -338,19 +293,7 @@ def figure4(data=None, *, clean=True):
     reported="DORM, AUC and MRR adapt best; MAP and NDCG stay close to w = 0, but not quite at it.",
 )
 def figure5(data=None, *, clean=True):
-    """Compute Figure 5, the objective over that at w = 0.
-
-    Parameters
-    ----------
-    data : dict, default None
-        As for `figure4`.
-    clean : bool, default True
-        Prepare the data as the paper does (section 4.1).
-
-    Returns
-    -------
-    Result
-    """
+    """Compute Figure 5, the objective over that at w = 0."""
     return _health(data, clean, "objective_ratio")
 
 
@@ -361,19 +304,7 @@ def figure5(data=None, *, clean=True):
     reported="The length grows with C for all criteria, for MAP and NDCG too.",
 )
 def figure6(data=None, *, clean=True):
-    """Compute Figure 6, the norm of w over that at the largest C.
-
-    Parameters
-    ----------
-    data : dict, default None
-        As for `figure4`.
-    clean : bool, default True
-        Prepare the data as the paper does (section 4.1).
-
-    Returns
-    -------
-    Result
-    """
+    """Compute Figure 6, the norm of w over that at the largest C."""
     return _health(data, clean, "relative_norm")
 
 
@@ -395,23 +326,9 @@ _FIGURE7 = pd.DataFrame({"mrr": [0.795, 0.628, 0.629, 0.670, 0.643]}, index=_DAT
 def figure7(data=None, *, k=10, Cs=None, clean=True, n_jobs=None):
     """Compute Figure 7, test MRR with phi_mrr and with phi_po.
 
-    Parameters
-    ----------
-    data : dict, default None
-        From names to a `structrank.datasets.Fold` or a list of them.
-    k : int or None, default 10
-        Rank cutoff of MRR, in training and in testing; None for no cutoff.
-    clean : bool, default True
-        Prepare the data as the paper does (section 4.1).
-    Cs, n_jobs
-        As for `structrank.compare`.
-
-    Returns
-    -------
-    Result
-        With ``ours`` by data set: ``mrr`` and ``po`` (test MRR with that map), ``difference`` (mrr - po), ``p`` (paired
-        randomisation test over queries, two-sided), ``queries`` (that the means are over), ``vacuous_mrr`` and ``vacuous_po``
-        (share of the folds whose chosen model is vacuous).
+    Rows of ``ours`` by data set: ``mrr`` and ``po`` (test MRR with that map), ``difference`` (mrr - po), ``p`` (paired
+    randomisation test over queries, two-sided), ``queries`` (that the means are over), ``vacuous_mrr`` and ``vacuous_po``
+    (share of the folds whose chosen model is vacuous).
 
     Examples
     --------
@@ -479,19 +396,7 @@ _FIGURE8 = pd.DataFrame(
     "is our argmax for DORM, exact and of less than cubic time; DORM (Hungarian) solves assignment problems as the paper does.",
 )
 def figure8(data=None, *, clean=True):
-    """Compute Figure 8, the time of DORM and NDCG.
-
-    Parameters
-    ----------
-    data : dict, default None
-        From names to a `structrank.datasets.Fold` or a list of them, of which the first counts.
-    clean : bool, default True
-        Prepare the data as the paper does (section 4.1).
-
-    Returns
-    -------
-    Result
-    """
+    """Compute Figure 8, the time of DORM and NDCG."""
     parts = _training_parts(data, clean)
     times = {name: time_breakdown(part, repeats=3) for name, part in parts.items()}
     ours = pd.concat(times, names=["data set"])
@@ -559,19 +464,6 @@ _OWN = {"mrr@10": ("MRR (phi_mrr)", "MRR (phi_po)"), "ndcg@10": ("NDCG",), "map"
 def figure9(data=None, *, Cs=None, clean=True, n_jobs=None, results=None, verbose=0):
     """Compute Figure 9, the train-vs-test criterion table.
 
-    Parameters
-    ----------
-    data : dict, default None
-        From names to a `structrank.datasets.Fold` or a list of them; "ohsumed", "td2003" and "td2004" are the paper's.
-    clean : bool, default True
-        Prepare the data as the paper does (section 4.1).
-    Cs, n_jobs, results, verbose
-        As for `structrank.compare`.
-
-    Returns
-    -------
-    Result
-
     Examples
     --------
     >>> from structrank import datasets, papers
@@ -634,19 +526,7 @@ _FIGURE10 = printed_table(
     "compiled. Ratios are comparable, seconds are not.",
 )
 def figure10(data=None, *, clean=True):
-    """Compute Figure 10, the time of McRank, NDCG and MRR in seconds.
-
-    Parameters
-    ----------
-    data : dict, default None
-        From names to a `structrank.datasets.Fold` or a list of them, of which the first counts.
-    clean : bool, default True
-        Prepare the data as the paper does (section 4.1).
-
-    Returns
-    -------
-    Result
-    """
+    """Compute Figure 10, the time of McRank, NDCG and MRR in seconds."""
     parts = _training_parts(data, clean)
     rows = {}
     for name, part in parts.items():

@@ -63,19 +63,6 @@ def _data(data: Any, quick: bool, name: str, random_state: int = 0) -> dict[str,
 def figure1(data=None, *, quick=True, n_runs=10):
     """Compute Figure 1: the cost by number of evaluations.
 
-    Parameters
-    ----------
-    data : dict, default None
-        From names to a `structrank.datasets.Fold` or a list of them, of which the first is used.
-    quick : bool, default True
-        Less data and fewer evaluations.
-    n_runs : int, default 10
-        Runs with different directions and initial weights.
-
-    Returns
-    -------
-    Result
-
     Examples
     --------
     >>> from structrank import datasets, papers
@@ -173,17 +160,6 @@ def _curve_table(swept, n_queries):
 def figure2(data=None, *, quick=True):
     """Compute Figure 2: smoothness by number of queries.
 
-    Parameters
-    ----------
-    data : dict, default None
-        From names to a `structrank.datasets.Fold` or a list of them, of which the first is used.
-    quick : bool, default True
-        Less data and fewer epochs.
-
-    Returns
-    -------
-    Result
-
     Examples
     --------
     >>> from structrank import datasets, papers
@@ -251,14 +227,14 @@ _HIDDEN = {
 
 @exhibit(title="Figure 3: NDCG by one weight of the output, artificial data", **_HIDDEN, data=f"{_ARTIFICIAL}. {_SAME}")
 def figure3(data=None, *, quick=True):
-    """Compute Figure 3: smoothness of a two-layer network; arguments as for `figure2`."""
+    """Compute Figure 3: smoothness of a two-layer network."""
     result, tables = _hidden(data, quick, "artificial", 1.0)
     return replace(result, findings=_smooth_findings(tables))
 
 
 @exhibit(title="Figure 4: NDCG by one weight of the output, Web data", **_HIDDEN, data=f"{_WEB}. {_NOISY}")
 def figure4(data=None, *, quick=True):
-    """Compute Figure 4, as Figure 3 for the Web data; arguments as for `figure2`."""
+    """Compute Figure 4, as Figure 3 for the Web data."""
     result, tables = _hidden(data, quick, "noisy", 1.0)
     return replace(result, findings=_smooth_findings(tables))
 
@@ -272,7 +248,7 @@ def figure4(data=None, *, quick=True):
     reduced=_REDUCED,
 )
 def figure5(data=None, *, quick=True):
-    """Compute Figure 5: Figure 4 at a small scale; arguments as for `figure2`."""
+    """Compute Figure 5: Figure 4 at a small scale."""
     result, tables = _hidden(data, quick, "noisy", _SPAN_OF_FIGURE_5)
     cases = {}
     for title, table in tables.items():
@@ -307,21 +283,7 @@ _TABLE1 = printed_table("""
     "gradient from two random directions.",
 )
 def table1(data=None, *, quick=True, n_seeds=5):
-    """Compute Table 1: NDCG@10 by training method.
-
-    Parameters
-    ----------
-    data : dict, default None
-        From names to a `structrank.datasets.Fold` or a list of them, of which the first is used.
-    quick : bool, default True
-        Less data and fewer epochs.
-    n_seeds : int, default 5
-        Number of seeds, of the initial weights and of generated data.
-
-    Returns
-    -------
-    Result
-    """
+    """Compute Table 1: NDCG@10 by training method."""
     runs = defaultdict(list)
     for seed in range(n_seeds):
         folds = _data(data, quick, "noisy", seed)

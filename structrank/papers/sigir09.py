@@ -158,19 +158,6 @@ _TABLES_1_2 = {
 def table1(data=None, *, quick=True, n_seeds=3):
     """Compute Table 1: validation MAP by construction.
 
-    Parameters
-    ----------
-    data : dict, default None
-        From names to a `structrank.datasets.Fold` or a list of them, of which the first is used.
-    quick : bool, default True
-        Less data and fewer epochs.
-    n_seeds : int, default 3
-        Number of seeds, of the initial weights and of generated data.
-
-    Returns
-    -------
-    Result
-
     Examples
     --------
     >>> from structrank import datasets, papers
@@ -183,7 +170,7 @@ def table1(data=None, *, quick=True, n_seeds=3):
 
 @exhibit(title="Table 2: constructions of lambdas for MRR", **_TABLES_1_2)
 def table2(data=None, *, quick=True, n_seeds=3):
-    """Compute Table 2: validation MRR by construction; arguments as for `table1`."""
+    """Compute Table 2: validation MRR by construction."""
     return _constructions("mrr", data, quick, n_seeds)
 
 
@@ -242,19 +229,6 @@ def _around_about(name):
 def figure1(data=None, *, quick=True, n_directions=459):
     """Compute Figure 1: the training NDCG around the weights that LambdaRank learns for it.
 
-    Parameters
-    ----------
-    data : dict, default None
-        From names to a `structrank.datasets.Fold` or a list of them, of which the first is used.
-    quick : bool, default True
-        Less data and fewer epochs.
-    n_directions : int, default 459
-        Random directions.
-
-    Returns
-    -------
-    Result
-
     Examples
     --------
     >>> from structrank import datasets, papers
@@ -268,19 +242,19 @@ def figure1(data=None, *, quick=True, n_directions=459):
 
 @exhibit(title="Figure 2: mean NDCG@10 around the learned weights", **_around_about("mean NDCG@10"))
 def figure2(data=None, *, quick=True, n_directions=459):
-    """Compute Figure 2, as Figure 1 for NDCG@10; arguments as for `figure1`."""
+    """Compute Figure 2, as Figure 1 for NDCG@10."""
     return _around("ndcg@10", data, quick, n_directions)
 
 
 @exhibit(title="Figure 3: MAP around the learned weights", **_around_about("MAP"))
 def figure3(data=None, *, quick=True, n_directions=459):
-    """Compute Figure 3, as Figure 1 for MAP; arguments as for `figure1`."""
+    """Compute Figure 3, as Figure 1 for MAP."""
     return _around("map", data, quick, n_directions)
 
 
 @exhibit(title="Figure 4: MRR around the learned weights", **_around_about("MRR"))
 def figure4(data=None, *, quick=True, n_directions=459):
-    """Compute Figure 4, as Figure 1 for MRR; arguments as for `figure1`."""
+    """Compute Figure 4, as Figure 1 for MRR."""
     return _around("mrr", data, quick, n_directions)
 
 
@@ -293,7 +267,7 @@ def figure4(data=None, *, quick=True, n_directions=459):
     reduced=_reduced(_FIGURE, "figures").partition("; ")[2].capitalize(),
 )
 def figure6(data=None, *, quick=True, n_directions=459):
-    """Compute Figure 6: the training NDCG around random weights; arguments as for `figure1`."""
+    """Compute Figure 6: the training NDCG around random weights."""
     folds = _data(data, _FIGURE if quick else _FULL, ("noisy", "artificial"))
     found = {}
     for title, fold in folds.items():
@@ -386,7 +360,7 @@ _TABLES_3_4 = {
     printed=printed_table(f"trained for  ndcg@10  mrr\n{_GAIN}  .02  .02"),
 )
 def table3(data=None, *, quick=True):
-    """Compute Table 3, on 10/22 of the training queries of Table 4; arguments as for `table1`."""
+    """Compute Table 3, on 10/22 of the training queries of Table 4."""
     return _matched(data, quick, _SMALL)
 
 
@@ -398,7 +372,7 @@ def table3(data=None, *, quick=True):
     printed=printed_table(f"trained for  ndcg@10  mrr\n{_GAIN}  .004  .011"),
 )
 def table4(data=None, *, quick=True):
-    """Compute Table 4, on all training queries; arguments as for `table1`."""
+    """Compute Table 4, on all training queries."""
     return _matched(data, quick, 1.0)
 
 
@@ -414,7 +388,7 @@ def table4(data=None, *, quick=True):
     "paper does not state the sizes of its training sets.",
 )
 def figure5(data=None, *, quick=True):
-    """Compute Figure 5: the test MRR by number of effective pairs; arguments as for `table1`."""
+    """Compute Figure 5: the test MRR by number of effective pairs."""
     folds = _data(data, _TABLE if quick else _FULL, ("artificial",))
     rows, panels, cases = {}, {}, {}
     for title, fold in folds.items():
@@ -465,7 +439,7 @@ def _at_equal_pairs(curves):
     "component along the gradient that is large enough to lead up.",
 )
 def restarts(data=None, *, quick=True, n_directions=459):
-    """Compute the restart experiment of the section on local optima; arguments as for `figure1`."""
+    """Compute the restart experiment of the section on local optima."""
     folds = _data(data, _RESTARTS if quick else _FULL, ("noisy",))
     rows, curves = {}, {}
     for title, fold in folds.items():

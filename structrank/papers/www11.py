@@ -176,15 +176,6 @@ _REDUCED = "1000 queries instead of 5000, 150 rounds instead of 1000, two learni
 def figure1(data=None):
     """Compute NDCG@3 and CNDCG@3 before and after the swap of Figure 1.
 
-    Parameters
-    ----------
-    data : None
-        Not used.
-
-    Returns
-    -------
-    Result
-
     Examples
     --------
     >>> from structrank import papers
@@ -234,21 +225,7 @@ def _plain_model(data, quick, random_state):
     printed=pd.DataFrame({"share": [0.70, 0.85]}, index=["clicks, all pairs", "clicks, pairs equal above"]),
 )
 def figure2(data=None, *, quick=True, random_state=0):
-    """Compute Figure 2, the agreement of the lambdas of grades and clicks.
-
-    Parameters
-    ----------
-    data : dict, default None
-        From a name to a `structrank.datasets.Fold` with grades, or a list of them, of which the first counts.
-    quick : bool, default True
-        Fewer queries and rounds.
-    random_state : int, default 0
-        Seed of the synthetic data, or of the clicks on data given.
-
-    Returns
-    -------
-    Result
-    """
+    """Compute Figure 2, the agreement of the lambdas of grades and clicks."""
     train, _, model, text = _plain_model(data, quick, random_state)
     part = train.documents
     shares = lambda_agreement(model, part.X, part.y, part.qid, {"clicks": train.clicks["="]}, every=5)
@@ -267,21 +244,7 @@ def figure2(data=None, *, quick=True, random_state=0):
     reported="Grades 0 and 1 account for more than 70 % throughout.",
 )
 def figure3a(data=None, *, quick=True, random_state=0):
-    """Compute Figure 3(a), the shares of the grades in the lambdas of highly relevant documents.
-
-    Parameters
-    ----------
-    data : dict, default None
-        As for `figure2`.
-    quick : bool, default True
-        Fewer queries and rounds.
-    random_state : int, default 0
-        Seed of the synthetic data, or of the clicks on data given.
-
-    Returns
-    -------
-    Result
-    """
+    """Compute Figure 3(a), the shares of the grades in the lambdas of highly relevant documents."""
     train, _, model, text = _plain_model(data, quick, random_state)
     part = train.documents
     shares = lambda_contribution(model, part.X, part.y, part.qid, every=5)
@@ -297,21 +260,7 @@ def figure3a(data=None, *, quick=True, random_state=0):
     reported="After a few rounds grade 0 has less than 5 %, grade 1 less than 20 %, grades 3 and 4 more than 40 %.",
 )
 def figure3b(data=None, *, quick=True, random_state=0):
-    """Compute Figure 3(b), the shares of the grades in the first three ranks.
-
-    Parameters
-    ----------
-    data : dict, default None
-        As for `figure2`.
-    quick : bool, default True
-        Fewer queries and rounds.
-    random_state : int, default 0
-        Seed of the synthetic data, or of the clicks on data given.
-
-    Returns
-    -------
-    Result
-    """
+    """Compute Figure 3(b), the shares of the grades in the first three ranks."""
     train, _, model, text = _plain_model(data, quick, random_state)
     part = train.documents
     shares = labels_at_top(model, part.X, part.y, part.qid, every=5)
@@ -333,20 +282,8 @@ def figure3b(data=None, *, quick=True, random_state=0):
 def figure4(data=None, *, quick=True, random_state=0):
     """Compute Figure 4, NDCG@3 and the share of ranks that change in a round.
 
-    Parameters
-    ----------
-    data : dict, default None
-        As for `figure2`.
-    quick : bool, default True
-        Fewer queries and rounds.
-    random_state : int, default 0
-        Seed of the synthetic data, or of the clicks on data given.
-
-    Returns
-    -------
-    Result
-        With ``ours`` by round: ``train`` and ``validation`` (NDCG@3), ``all ranks`` and ``first 3 ranks`` (share that
-        changes).
+    Rows of ``ours`` by round: ``train`` and ``validation`` (NDCG@3), ``all ranks`` and ``first 3 ranks`` (share that
+    changes).
     """
     (train, validation, _), text = _parts(data, quick, random_state)
     model = train.fit(_mart(quick=quick), validation=validation)
@@ -399,15 +336,6 @@ def _rank_changes(model, part, k=3):
 def figure5(data=None):
     """Compute Figure 5, the derivatives of both costs by score difference.
 
-    Parameters
-    ----------
-    data : None
-        Not used.
-
-    Returns
-    -------
-    Result
-
     Examples
     --------
     >>> from structrank import papers
@@ -446,15 +374,6 @@ def figure5(data=None):
 )
 def figure6(data=None):
     """Compute Figure 6, the weights of both kinds of schedules.
-
-    Parameters
-    ----------
-    data : None
-        Not used.
-
-    Returns
-    -------
-    Result
 
     Examples
     --------
@@ -504,24 +423,7 @@ _CLICKS = {"=": "of the same query (=)", "~": "of similar queries too (~)"}
     "that is graded (disagreement=0), for 0 and 1 of 5.",
 )
 def table1(data=None, *, quick=True, random_state=0, disagreement=0.5):
-    """Compute Table 1: NDCG and CNDCG of LambdaMART with and without click lambdas.
-
-    Parameters
-    ----------
-    data : dict, default None
-        As for `figure2`; click labels are simulated, of one kind.
-    quick : bool, default True
-        Fewer queries, rounds and settings.
-    random_state : int, default 0
-        Seed of the synthetic data, or of the clicks on data given.
-    disagreement : float, default 0.5
-        Standard deviation of the judges' feature weights around 1, the weight for users. At 0, clicks follow the relevance
-        that is graded.
-
-    Returns
-    -------
-    Result
-    """
+    """Compute Table 1: NDCG and CNDCG of LambdaMART with and without click lambdas."""
     (train, validation, test), text = _parts(data, quick, random_state, disagreement)
     weights = (0.1, 0.3, 0.5) if quick else (0.01, 0.1, 0.2, 0.3, 0.4, 0.5)
     baseline = _trained(train, validation, [{}], quick)
@@ -622,21 +524,7 @@ def _trained(train, validation, settings, quick, kind=None):
     reason=_REASON,
 )
 def table2(data=None, *, quick=True, random_state=0):
-    """Compute Table 2: NDCG of LambdaMART with objectives that depend on the round.
-
-    Parameters
-    ----------
-    data : dict, default None
-        As for `figure2`.
-    quick : bool, default True
-        Fewer queries, rounds and settings.
-    random_state : int, default 0
-        Seed of the synthetic data, or of the clicks on data given.
-
-    Returns
-    -------
-    Result
-    """
+    """Compute Table 2: NDCG of LambdaMART with objectives that depend on the round."""
     (train, validation, test), text = _parts(data, quick, random_state)
     names = [f"ndcg@{k}" for k in _CUTS]
     models = {name: _trained(train, validation, settings, quick) for name, settings in _methods(quick).items()}
@@ -663,19 +551,7 @@ def table2(data=None, *, quick=True, random_state=0):
 def figure7(data=None, *, quick=True, random_state=0):
     """Compute Figure 7: NDCG@1, @3 and @10 by share of the training queries.
 
-    Parameters
-    ----------
-    data : dict, default None
-        As for `figure2`.
-    quick : bool, default True
-        Fewer queries, rounds and settings.
-    random_state : int, default 0
-        Seed of the synthetic data, or of the clicks on data given.
-
-    Returns
-    -------
-    Result
-        With ``ours`` by share in percent, and columns (measure, method).
+    Rows of ``ours`` by share in percent, and columns (measure, method).
     """
     (train, validation, test), text = _parts(data, quick, random_state)
     names = ["ndcg@1", "ndcg@3", "ndcg@10"]

@@ -318,7 +318,9 @@ def test_the_content_security_policy_allows_only_the_scripts_of_the_page(page):
     (script,) = [text for attributes, text in page.scripts if attributes.get("type") != "application/json"]
     ((_, style),) = page.styles
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
-    assert policy == (f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'")
+    assert policy == (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{hashes[0]}'; base-uri 'none'; script-src 'sha256-{hashes[1]}'"
+    )
     assert "innerHTML" not in script
     assert "insertAdjacent" not in script
     assert "document.write" not in script

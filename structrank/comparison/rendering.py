@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
+from structrank._support import html as write
 from structrank._support.text import as_csv_text, as_html, printable
 from structrank.comparison.significance import SIGNIFICANT
 
@@ -70,24 +71,16 @@ def latex(table):
 def html(table):
     """Return an HTML table with its legend and notes."""
     width = len(table.measures)
-    titles = "".join(f'<th colspan="{width}">{as_html(_title(table, dataset))}</th>' for dataset in table.datasets)
-    heads = "".join(f"<th>{as_html(measure)}</th>" for _, measure in table.columns)
-    lines = [
-        '<div class="structrank-table">',
-        '<table style="border-collapse: collapse">',
-        f"<caption>{as_html(_CAPTION)}</caption>",
-    ]
-    lines += [f"<thead><tr><th></th>{titles}</tr>", f"<tr><th>trained on</th>{heads}</tr></thead>", "<tbody>"]
-    rule = ' style="border-top: 2px solid"'
+    titles = [f'<th colspan="{width}">{as_html(_title(table, dataset))}</th>' for dataset in table.datasets]
+    heads = [["<th></th>", *titles], ["<th>trained on</th>", *(f"<th>{as_html(measure)}</th>" for _, measure in table.columns)]]
+    body = []
     for number, (name, texts) in enumerate(_rows(table, "<b>%s</b>", "<u>%s</u>", "%s<sup>%s</sup>", as_html)):
-        style = rule if number == table.n_above else ""
-        lines.append(f"<tr{style}><th>{as_html(name)}</th>{''.join(f'<td>{text}</td>' for text in texts)}</tr>")
-    lines += ["</tbody>", "</table>"]
-    for heading, items in (("", legend(table, "bold:", "underlined:", "<:", "v:")), ("Notes on training", short_notes(table))):
-        if items:
-            items = "".join(f"<li>{as_html(item)}</li>" for item in items)
-            lines.append(f"<p>{heading}</p><ul>{items}</ul>" if heading else f"<ul>{items}</ul>")
-    return "\n".join([*lines, "</div>", ""])
+        style = ' style="border-top: 2px solid"' if number == table.n_above else ""
+        body.append(f"<tr{style}><th>{as_html(name)}</th>{''.join(f'<td>{text}</td>' for text in texts)}</tr>\n")
+    shown = write.table(heads, body, ' style="border-collapse: collapse"', _CAPTION)
+    notes = f"<p>Notes on training</p>{write.items(short_notes(table))}" if table.notes else ""
+    below = write.items(legend(table, "bold:", "underlined:", "<:", "v:"))
+    return f'<div class="structrank-table">\n{shown}\n{below}{notes}\n</div>\n'
 
 
 def legend(table, best, second, below, vacuous):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-import importlib.resources
 import io
 from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
-from structrank._support.files import replace_file
+from structrank._support import html
 from structrank.papers.exhibit import number_formats
 from structrank.plots import pyplot
 
@@ -53,40 +51,20 @@ def write_page(results: Iterable[Result], path: Path, left_out: Iterable[str] = 
     '<!doctype html>'
     """
     results = list(results)
-    style = importlib.resources.files("structrank.comparison.report").joinpath("report.css").read_text(encoding="utf-8")
-    style += _STYLE
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     links = "\n".join(f'<a href="#{_anchor(result)}">{escape(_heading(result))}</a>' for result in results)
-    missing = "".join(f"<p>{escape(text)}</p>" for text in left_out)
-    sections = "\n".join(_section(result) for result in results)
-    page = f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'sha256-{digest}'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="StructRank">
-<title>StructRank: the papers</title>
-<style>{style}</style>
-</head>
-<body>
-<header>
+    body = f"""<header>
 <p class="quiet">StructRank</p>
 <h1>Tables and figures of the papers</h1>
 <p>Computed here, beside the printed numbers where the data are the paper's.</p>
-{missing}
+{"".join(f"<p>{escape(text)}</p>" for text in left_out)}
 <nav aria-label="Exhibits">
 {links}
 </nav>
 </header>
 <main>
-{sections}
-</main>
-</body>
-</html>
-"""
-    replace_file(path, page.encode("utf-8", "xmlcharrefreplace"), "the page")
+{chr(10).join(map(_section, results))}
+</main>"""
+    html.write_page(path, "the page", "StructRank: the papers", body, _STYLE)
 
 
 def _anchor(result):
@@ -98,14 +76,11 @@ def _heading(result):
 
 
 def _section(result):
-    title = escape(f"{result.exhibit.paper}, {result.exhibit.title}")
-    pairs = "".join(f"<div><dt>{escape(heading)}</dt><dd>{escape(text)}</dd></div>" for heading, text in result.texts().items())
+    title = f"{result.exhibit.paper}, {result.exhibit.title}"
     tables = "".join(
-        f'<h3>{escape(heading)}</h3><div class="scroll" role="region" tabindex="0" aria-label="{escape(heading)}">'
-        f"{_table(frame)}</div>"
-        for heading, frame in result.excerpts().items()
+        f"<h3>{escape(heading)}</h3>{html.scroll(heading, _table(frame))}" for heading, frame in result.excerpts().items()
     )
-    parts = f'<h2>{title}</h2><dl class="pairs">{pairs}</dl>{_figure(result, title)}{tables}'
+    parts = f"<h2>{escape(title)}</h2>{html.pairs(result.texts())}{_figure(result, title)}{tables}"
     return f'<section id="{_anchor(result)}">{parts}</section>'
 
 
@@ -119,7 +94,7 @@ def _figure(result, title):
     figure, file = result.plot().figure_, io.BytesIO()
     figure.savefig(file, format="png", dpi=_DOTS_PER_INCH)
     pyplot().close(figure)
-    image = f'<img alt="{title}" src="data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}">'
+    image = f'<img alt="{escape(title)}" src="data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}">'
     if figure.get_figwidth() > _WIDE:
-        image = f'<div class="scroll" role="region" tabindex="0" aria-label="{title}">{image}</div>'
+        image = html.scroll(title, image)
     return f"<figure>{image}</figure>"

@@ -1,7 +1,6 @@
 """The self-contained HTML report of a criterion table.
 
-`contents` collects the data, `page` renders HTML, and ``report.html``, ``report.css`` and ``report.js`` are shared by all
-reports.
+`contents` collects the data, `page` renders HTML, and ``report.html`` and ``report.js`` are shared by all reports.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from structrank._support.files import replace_file
+from structrank._support import html
 
 __all__ = ["write_report"]
 
@@ -54,9 +53,9 @@ def write_report(
     from structrank.comparison.report.page import render
 
     path = _check_path(path)
-    page = render(gather(table, datasets, settings))
-    # Names may contain halves of surrogate pairs (undecodable bytes), which UTF-8 cannot encode.
-    replace_file(path, page.encode("utf-8", "xmlcharrefreplace"), "the report")
+    title = f"StructRank report: {', '.join(table.datasets)}"
+    body = render(gather(table, datasets, settings))
+    html.write_page(path, "the report", title, body, script=html.resource("report.js", __name__))
 
 
 def _check_path(path):

@@ -5,17 +5,15 @@ Names, ids and notes come from the data: they are escaped here, and set as text 
 
 from __future__ import annotations
 
-import base64
 import collections
 import datetime
-import hashlib
-import importlib.resources
 import itertools
 import json
 import math
 import string
 from html import escape
 
+from structrank._support import html
 from structrank.comparison.rendering import VACUOUS, explanations, short_notes
 from structrank.comparison.report.contents import N_TOP
 from structrank.comparison.significance import SIGNIFICANT
@@ -23,10 +21,11 @@ from structrank.comparison.significance import SIGNIFICANT
 _UNDEFINED = "\N{EN DASH}"
 # How many different labels the summary of the data counts one by one.
 _MOST_LABELS = 8
+_SORTABLE = ' class="sortable"'
 
 
 def render(contents):
-    """Return the page.
+    """Return the body of the page.
 
     Parameters
     ----------
@@ -36,14 +35,8 @@ def render(contents):
     -------
     str
     """
-    style, script = _file("report.css"), _file("report.js")
     table = contents.table
-    return string.Template(_file("report.html")).substitute(
-        style=style,
-        script=script,
-        # The only style and script that a browser may accept; everything else, and the network, is refused.
-        policy=f"default-src 'none'; style-src '{_sha256(style)}'; script-src '{_sha256(script)}'; base-uri 'none'",
-        title=escape(", ".join(table.datasets)),
+    return string.Template(html.resource("report.html", "structrank.comparison.report")).substitute(
         summary=escape(_summary(table)),
         criterion_table=_criterion_table(table),
         legend=_legend(table),
@@ -52,17 +45,9 @@ def render(contents):
         limits=_limits(contents),
         data_summary=_data_summary(contents),
         settings=_settings(contents),
-        versions=_pairs(contents.versions),
+        versions=html.pairs(contents.versions),
         data=_as_json(contents.data),
     )
-
-
-def _file(name):
-    return importlib.resources.files("structrank.comparison.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _sha256(text):
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 def _as_json(data):
@@ -72,10 +57,6 @@ def _as_json(data):
 
 
 # ---- Parts of HTML
-
-
-def _rows(rows):
-    return "\n".join(f"<tr>{''.join(cells)}</tr>" for cells in rows)
 
 
 def _head(text, number=False, sortable=False):
@@ -98,16 +79,6 @@ def _cell(text, value=None, style=""):
 def _count(number, noun):
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
-
-
-def _scroll(label, inside):
-    """Put wide content into a box that scrolls, so that the page does not."""
-    return f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(label)}">{inside}</div>'
-
-
-def _pairs(texts):
-    items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(text or 'none')}</dd></div>" for name, text in texts.items())
-    return f'<dl class="pairs">{items}</dl>'
 
 
 # ---- Sections
@@ -143,14 +114,10 @@ def _criterion_table(table):
             text = _UNDEFINED if math.isnan(mean) else f"{mean:.3f}"
             cells.append(_cell(text, mean, " ".join(filter(None, styles))))
         body.append(cells)
-    rows = _rows(body).split("\n")
-    if table.n_above < len(rows):  # sorting moves the rule with its row
-        rows[table.n_above] = rows[table.n_above].replace("<tr>", '<tr class="rule">', 1)
-    inside = (
-        f'<table class="sortable" id="criterion-table"><thead><tr><td></td>{groups}</tr><tr>{"".join(heads)}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table>"
-    )
-    return _scroll("Criterion table", inside)
+    if table.n_above < len(body):  # sorting moves the rule with its row
+        body[table.n_above] = f'<tr class="rule">{"".join(body[table.n_above])}</tr>'
+    inside = html.table([["<td></td>", groups], heads], body, f'{_SORTABLE} id="criterion-table"')
+    return html.scroll("Criterion table", inside)
 
 
 def _legend(table):
@@ -183,19 +150,17 @@ def _tests(table):
         shown = [_UNDEFINED if math.isnan(number) else text for number, text in zip(numbers, shown, strict=True)]
         cells = [_cell(str(text)) for text in (*place, record["best"])]
         body.append(cells + [_cell(text, number) for text, number in zip(shown, numbers, strict=True)])
-    inside = f'<table class="sortable"><thead><tr>{"".join(heads)}</tr></thead><tbody>{_rows(body)}</tbody></table>'
     return (
         "<details><summary>Paired tests against the best, in full</summary><p>Two-sided p-values, paired by query, and "
         "corrected for the number of rows of the column by Holm's method. The best row is chosen on the same queries, so "
         "p-values are optimistic about differences from it.</p>"
-        f"{_scroll('Paired tests', inside)}</details>"
+        f"{html.scroll('Paired tests', html.table([heads], body, _SORTABLE))}</details>"
     )
 
 
 def _notes(table):
     if not table.notes:
         return ""
-    short = "".join(f"<li>{escape(note)}</li>" for note in short_notes(table))
     full = "".join(
         f"<li><b>{escape(trainer)}</b>, {escape(dataset)}, fold {fold + 1}: {escape(text)}</li>"
         for (trainer, dataset, fold), texts in table.notes.items()
@@ -203,7 +168,7 @@ def _notes(table):
     )
     return (
         f'<section class="callout" id="notes" aria-labelledby="notes-head"><h3 id="notes-head">Notes on training</h3>'
-        f"<ul>{short}</ul><details><summary>All notes in full</summary><ul>{full}</ul></details></section>"
+        f"{html.items(short_notes(table))}<details><summary>All notes in full</summary><ul>{full}</ul></details></section>"
     )
 
 
@@ -280,7 +245,7 @@ def _parts_table(name, parts):
         counts += [sum(part["labels"].get(label, 0) for label in rest)] if rest else []
         cells = [_cell("all" if part["fold"] is None else str(part["fold"] + 1)), _cell(part["part"])]
         body.append(cells + [_cell(f"{count:,}", count) for count in counts])
-    return _scroll(f"Data of {name}", f"<table><thead><tr>{''.join(heads)}</tr></thead><tbody>{_rows(body)}</tbody></table>")
+    return html.scroll(f"Data of {name}", html.table([heads], body))
 
 
 def _settings(contents):
@@ -291,7 +256,7 @@ def _settings(contents):
     if chosen:
         texts["C chosen"] = ", ".join(f"{C:g}" for C in chosen)
     texts["seed of the tests"] = str(table.random_state)
-    inside = _pairs(texts)
+    inside = html.pairs(texts)
     if contents.trainer_settings:
-        inside += f"<h3>Trainers</h3>{_pairs(contents.trainer_settings)}"
+        inside += f"<h3>Trainers</h3>{html.pairs(contents.trainer_settings)}"
     return inside

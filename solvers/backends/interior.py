@@ -161,7 +161,7 @@ def _solve_chosen(slopes, weights, scale, accuracy, chosen, gap, v, alpha, gradi
     columns = np.empty((v.shape[0], primal.shape[0]))
     columns[:, :n] = rows.T
     off_sum = weights - dual[n:] - np.add.reduceat(dual[:n], first[:-1])
-    n_steps = _newton_steps(columns, first, accuracy, v, primal, dual, off_sum, *_make_workspace(columns, off_sum))
+    n_steps = _newton_steps(columns, first, accuracy, v, primal, dual, off_sum, _make_workspace(columns, off_sum))
     return dual[:n], n_steps
 
 
@@ -179,30 +179,13 @@ def _make_workspace(columns, off_sum):
 
 
 @kernel(error_model="numpy")
-def _newton_steps(
-    columns,
-    first,
-    accuracy,
-    v,
-    primal,
-    dual,
-    off_sum,
-    off_v,
-    d_v,
-    d_primal,
-    d_dual,
-    d_slacks,
-    matrix,
-    stiff_columns,
-    stiffness,
-    rhs,
-    own,
-):
+def _newton_steps(columns, first, accuracy, v, primal, dual, off_sum, workspace):
     """Take predictor and corrector steps until the products of the pairs are small; changes v, primal and dual.
 
-    `off_sum`, and `off_v`, are the residuals of the two linear equations. The arguments from `off_v` on are workspaces. The
-    matrix is the product of the columns, of planes and of slacks, with the same columns times their stiffness.
+    `off_sum`, and `off_v`, are the residuals of the two linear equations. The matrix in the workspace is the product
+    of the columns, of planes and of slacks, with the same columns times their stiffness.
     """
+    off_v, d_v, d_primal, d_dual, d_slacks, matrix, stiff_columns, stiffness, rhs, own = workspace
     n_slacks, n_features = off_sum.shape[0], v.shape[0]
     n = primal.shape[0] - n_slacks
     for i in range(n_features):

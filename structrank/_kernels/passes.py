@@ -14,16 +14,14 @@ from structrank._support.compile import kernel
 
 
 @kernel
-def collect(
-    coefficients, losses, values, order, starts, shared, part_weights, factors, slots, first_query, by_row, offset, value
-):
+def collect(found, order, starts, shared, part_weights, factors, slots, first_query, by_row, offset, value):
     """Add the offsets and values of a block of queries to their slots, and their coefficients to those of the rows.
 
     Parameters
     ----------
-    coefficients : (n_parts, n_docs) array
-        In sorted order. They are subtracted, as a plane's slope is phi(y*) - phi(y).
-    losses, values : (n_parts, n_queries) arrays
+    found : tuple
+        ``coefficients``, (n_parts, n_docs), in sorted order: they are subtracted, as a plane's slope is phi(y*) - phi(y); and
+        ``losses`` and ``values``, (n_parts, n_queries).
     order : (n_docs,) array of int
         Position within its query of the document at each sorted position.
     starts : (n_queries + 1,) array
@@ -35,6 +33,7 @@ def collect(
 
     The other parameters are those of `sweep`.
     """
+    coefficients, losses, values = found
     n_parts = losses.shape[0]
     for kind in range(by_row.shape[0]):
         for i in range(starts[-1]):
@@ -139,8 +138,8 @@ def sweep(matrix, queries, graded, oracles, shared, part_weights, blocks, w, at_
         call_sort_queries(sort, (raw, here, some_first, places, untied[first:stop], sorted_scores, for_sort, for_pairs))
         if graded is None:
             for part in range(settings.shape[0]):
-                found = coefficients[part], losses[part], values[part]
-                some = Block(settings[part], tables[part], sorted_scores, here, some_first, ranking, *found)
+                results = coefficients[part], losses[part], values[part]
+                some = Block(settings[part], tables[part], sorted_scores, here, some_first, ranking, *results)
                 for step in range(steps.shape[1]):
                     if steps[part, step] != 0:
                         run(steps[part, step], (some,))
@@ -150,14 +149,15 @@ def sweep(matrix, queries, graded, oracles, shared, part_weights, blocks, w, at_
                     sorted_grades[i] = grades[first + here[q] + places[i]]
             for part in range(settings.shape[0]):
                 labels = sorted_grades, grade_starts[low : high + 1], gains[part]
-                found = coefficients[part], losses[part], values[part]
+                results = coefficients[part], losses[part], values[part]
                 some_graded = GradedBlock(
-                    settings[part], tables[part], sorted_scores, here, *labels, ranking, *found, *lattices[part]
+                    settings[part], tables[part], sorted_scores, here, *labels, ranking, *results, *lattices[part]
                 )
                 for step in range(steps.shape[1]):
                     if steps[part, step] != 0:
                         run_graded(steps[part, step], (some_graded,))
-        collect(coefficients, losses, values, places, here, shared, part_weights, factors, slots, low, by_row, offset, value)
+        found = coefficients, losses, values
+        collect(found, places, here, shared, part_weights, factors, slots, low, by_row, offset, value)
         for kind in range(slots.shape[0]):  # parts that share their slots share one read of X
             add_slopes(X, csr, base, rows, first, by_row[kind], here, slots[kind], low, for_slopes, slope)
     return finite

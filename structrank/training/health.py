@@ -19,14 +19,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from structrank._support.saveable import saveable
+from structrank.solvers.cutting_plane import C_FACTOR
 from structrank.solvers.vectors import dot
 
 # Share of the objective of w = 0 from which on nothing, or little, was learned: 1 - eps of the module's docstring.
 _NOTHING_FROM = 0.999
 # C* |R'(0)|^2 / R(0).
 _LARGEST_SIZE = 1e6
-# C* is reached from size 1 by this factor: planes of one C help with the next.
-_FACTOR = 10.0
 # Passes for each of these values of C; without a decision by then, nothing is called vacuous.
 _PASSES = 30
 # With a smaller C |R'(0)|^2 / R(0), the gradient at 0 is one of rounding: documents of a query are identical, or nearly so.
@@ -211,7 +210,7 @@ def is_vacuous(driver, C):
             return False
         if largest <= C:
             return True
-        C = min(_FACTOR * C, largest)
+        C = min(C_FACTOR * C, largest)  # from size 1 on: planes of one C help with the next
 
 
 def _sole_part(risk, w):

@@ -12,7 +12,7 @@ from structrank import criteria
 from structrank.feature_maps import Permutation
 from structrank.solvers import CuttingPlanes
 from structrank.solvers.backends import COMPILED
-from structrank.solvers.cutting_plane import ONE_SLACK_PASSES
+from structrank.solvers.cutting_plane import LARGE_SIZE, ONE_SLACK_PASSES
 from structrank.training.checkpoint import KeptPasses
 from structrank.training.health import Health, HealthCheck
 from structrank.training.ramp import train_ramp
@@ -22,8 +22,6 @@ from structrank.training.shard import Objective, Part
 _RAMP_FACTOR = 10.0
 # The ramp starts from the w of a convex criterion. Only the direction matters, so a loose tolerance is enough.
 _START_TOL = 0.01
-# With C |R'(0)|^2 below this times R(0), |w| is too small for the ramp to be tight.
-_LEAST_SIZE = 10.0
 # Squares of larger slopes, which QPs contain, leave the range of float64.
 _STEEPEST = 1e100
 
@@ -132,7 +130,7 @@ class Training:
         return [(criteria.AUC(), "po"), (criteria.DORM(cut.k, **settings), Permutation(cut=cut.k))]
 
     def _start(self, C):
-        """Return a w to start the ramp from, and C, raised for a small |w|.
+        """Return a w to start the ramp from, and C, raised where it is not large: the ramp is tight for a large |w|.
 
         With grades the starter of least training loss; otherwise the first that is not vacuous, or the first of all.
         """
@@ -140,7 +138,7 @@ class Training:
         for starter in self._starters:
             zero = starter.points[0]
             square = float(zero.slope @ zero.slope)
-            enough_C = max(C, _LEAST_SIZE * zero.risk / square) if square > 0.0 else C
+            enough_C = max(C, LARGE_SIZE * zero.risk / square) if square > 0.0 else C
             result = starter.run(enough_C, self.max_iter)
             if result.reason == "interrupted":  # the ramp has nothing to return yet
                 raise KeyboardInterrupt

@@ -419,9 +419,9 @@ class Shard:
             labels = None if self._labels is None else self._labels[first:stop]
             queries = oracles.Queries.sort(raw, starts, self._n_good[low:high], order, labels)
             found = [oracle(queries) for oracle in made]
-            stacked = [np.stack([getattr(one, name) for one in found]) for name in ("coefficients", "losses", "values")]
+            stacked = tuple(np.stack([getattr(one, name) for one in found]) for name in ("coefficients", "losses", "values"))
             by_row = np.empty((slots.shape[0], stop - first))
-            passes.collect(*stacked, order, starts, shared, weights, self._factors, slots, low, by_row, *sums)
+            passes.collect(stacked, order, starts, shared, weights, self._factors, slots, low, by_row, *sums)
             workspace = linear.make_workspace(stop - first)
             for kind in range(slots.shape[0]):
                 linear.add_slopes(*matrix, first, by_row[kind], starts, slots[kind], low, workspace, slope)

@@ -121,6 +121,8 @@ class CuttingPlanes:
         try:
             for current_C in run.continuation():
                 run.descend(current_C)
+                if run.reason:
+                    break
         except KeyboardInterrupt:
             if not run.history:
                 raise

@@ -17,6 +17,7 @@ from structrank import feature_maps, metrics
 from structrank import oracles as exact
 from structrank._support import checks, requirements
 from structrank._support.discounts import reciprocal_ranks
+from structrank.datasets.queries import group_by_query
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -79,10 +80,8 @@ class Criterion:
         if self.measure is None:
             _check(self)  # raises
         labels = np.asarray(labels, dtype=np.float64)
-        ideal, n = np.sort(labels)[::-1], labels.shape[0]
-        both = np.concatenate([labels[np.asarray(ranking)], ideal])
-        of_both = metrics.Ranking(both, np.arange(2.0 * n), np.tile(ideal, 2), np.array([0, n, 2 * n]))
-        reached, best = self.measure(relevant_from).values(of_both)
+        evaluator = metrics.Evaluator(self.measure(relevant_from), labels, group_by_query(0, labels.shape[0]))
+        reached, best = (evaluator.per_query(-np.argsort(best_first))[0] for best_first in (ranking, np.argsort(-labels)))
         return float(1.0 - reached / best)
 
     def check_grades(self, labels: np.ndarray) -> None:

@@ -1,5 +1,7 @@
 """Data sets in shards: parts of whole queries that are read one after another, for data larger than memory."""
 
+import contextlib
+import errno
 import json
 import os
 import tokenize
@@ -46,6 +48,11 @@ def write_shards(
     docs_per_shard : int, default=131072
         Maximum number of documents per shard; a longer query forms a shard of its own.
 
+    Raises
+    ------
+    OSError
+        With the file that cannot be written, as on a full disk; all files written before are deleted.
+
     Examples
     --------
     >>> import tempfile
@@ -62,22 +69,37 @@ def write_shards(
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / _INDEX).exists() or any(folder.glob("X-*.npy")):
         raise ValueError(f"folder={str(folder)!r} already holds shards; name another folder, or delete the shards first.")
-    # The index comes first: if writing is interrupted, opening the folder names the missing files.
     listed: list[dict[str, Any]] = [{"number": f"{i:05d}", "n_docs": len(shard.y)} for i, shard in enumerate(shards)]
     index = {"format": _FORMAT, "n_features": shards.n_features, "weighted": sample_weight is not None, "shards": listed}
     if shards.columns is not None:
         index["columns"] = shards.columns
-    (folder / _INDEX).write_text(json.dumps(index), "utf-8")
-    for entry, shard, ids in zip(listed, shards, columns, strict=True):
-        arrays = {"X": shard.X, "y": shard.y, "qid": ids}
-        if sample_weight is not None:
-            arrays["weight"] = shard.sample_weight
-        paths = {kind: folder / f"{kind}-{entry['number']}.npy" for kind in arrays}
-        for kind, array in arrays.items():
-            np.save(paths[kind], array, allow_pickle=False)
-        entry["crc32"] = {kind: _checksum(path) for kind, path in paths.items()}
-    index["crc32"] = _checksum_of_index(index)
-    replace_file(folder / _INDEX, json.dumps(index).encode(), "the list of shards")
+    written = [folder / _INDEX]
+    try:
+        # The index comes first: if writing is interrupted, opening the folder names the missing files.
+        (folder / _INDEX).write_text(json.dumps(index), "utf-8")
+        for entry, shard, ids in zip(listed, shards, columns, strict=True):
+            arrays = {"X": shard.X, "y": shard.y, "qid": ids}
+            if sample_weight is not None:
+                arrays["weight"] = shard.sample_weight
+            entry["crc32"] = {}
+            for kind, array in arrays.items():
+                path = folder / f"{kind}-{entry['number']}.npy"
+                written.append(path)
+                np.save(path, array, allow_pickle=False)
+                entry["crc32"][kind] = _checksum(path)
+        index["crc32"] = _checksum_of_index(index)
+        replace_file(folder / _INDEX, json.dumps(index).encode(), "the list of shards")
+    except OSError as error:
+        for path in written:
+            with contextlib.suppress(OSError):
+                path.unlink()
+        n_bytes = shards.n_docs * shards.n_features * shards[0].X.itemsize
+        raise OSError(
+            error.errno or errno.ENOSPC,  # numpy reports a short write without its cause
+            f"cannot write the shards: {error.strerror or error}; all shards written so far are deleted. They need over "
+            f"{n_bytes / 1e6:,.0f} MB: free as much, or name a folder on another disk",
+            error.filename or str(written[-1]),
+        ) from None
     return open_shards(folder)
 
 

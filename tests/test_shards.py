@@ -271,6 +271,26 @@ def test_a_flipped_bit_is_reported_when_the_file_is_read(rows, tmp_path, kind):
     assert getattr(open_shards(tmp_path, verify=False)[1], {"weight": "sample_weight"}.get(kind, kind)) is not None
 
 
+@pytest.mark.parametrize("cause", [OSError(28, "No space left on device"), OSError("800 requested and 16 written")])
+def test_a_full_disk_is_reported_with_the_file_and_leaves_no_shards(tmp_path, monkeypatch, cause):
+    (tmp_path / "notes.txt").touch()
+
+    def save(path, array, save=np.save, **options):
+        save(path, array[: len(array) // 2], **options)
+        if path.name == "y-00001.npy":
+            raise cause
+
+    arrays = np.eye(8), [0, 1] * 4, np.repeat([1, 2], 4)
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "save", save)
+        with pytest.raises(OSError, match=r"(No space left|16 written).* deleted. They need over 0 MB: free as much") as error:
+            datasets.write_shards(tmp_path, *arrays, docs_per_shard=4)
+    assert error.value.filename == str(tmp_path / "y-00001.npy")
+    assert os.listdir(tmp_path) == ["notes.txt"]
+    assert datasets.write_shards(tmp_path, *arrays, docs_per_shard=4).n_docs == 8
+
+
+@pytest.mark.filterwarnings("ignore:Data type alias 'a':DeprecationWarning")  # which a damaged header may name
 def test_every_damaged_byte_of_a_header_is_reported(rows, tmp_path):
     write_shards(tmp_path, **rows, docs_per_shard=40)
     path = tmp_path / "y-00001.npy"

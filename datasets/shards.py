@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from structrank._support.checks import check_sparse
+from structrank._support.checks import as_array, check_column_names, check_sparse
 from structrank._support.files import replace_file
 
 _INDEX = "shards.json"
 _FORMAT = "structrank shards 1"
 _NUMBERS = "fiub"
+_NESTED = "list", "large_list", "fixed_size_list", "struct", "map"  # types of parquet columns
 DOCS_PER_SHARD = 2**17
 _COLUMNS_AT_ONCE, _ROWS_AT_ONCE = 8, 1024
 _verified: dict[str, tuple] = {}  # checksum, size and time of change of files that were compared with their checksum
@@ -64,6 +65,7 @@ def write_shards(
     if scipy.sparse.issparse(X):
         raise ValueError("X is sparse; shards are dense .npy files. Train on the matrix itself, or on X.toarray().")
     shards = cut_shards(X, y, qid, sample_weight, docs_per_shard)
+    check_column_names(shards.columns)
     columns = [_storable(shard.qid) for shard in shards]
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -164,7 +166,7 @@ def cut_shards(X: Any, y: Any, qid: Any, sample_weight: Any = None, docs_per_sha
         check_sparse(X)
         X = X.tocsr()
     else:
-        X = _as_numbers(_as_array(X), "X")
+        X = _as_numbers(np.asarray(as_array(X, "X")), "X")
     _check_matrix(X, "X")
     n_docs = X.shape[0]
     y, qid = _as_numbers(_as_column(y, n_docs, "y"), "y"), _as_column(_as_ids(qid), n_docs, "qid")
@@ -474,6 +476,11 @@ class ParquetShard(_Shard):
     def check(self):
         """Raise unless the file holds documents with numbers as features."""
         schema = self._file().schema_arrow
+        found = str(schema.field(self.qid_column).type)
+        if found.startswith(_NESTED):
+            raise ValueError(
+                f"{self.path}: column {self.qid_column!r} has type {found}; expected ids that are texts or numbers."
+            )
         for name in self.columns:
             found = str(schema.field(name).type)
             if not found.startswith(("int", "uint", "float", "halffloat", "double", "bool")):
@@ -546,6 +553,7 @@ def _open_parquet(path, columns):
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} is not a parquet file: {error}.") from None
     names = schema.names
+    check_column_names(names, str(path))
     for kind, name in columns.items():
         if name not in names and not (kind == "sample_weight" and name is None):
             raise ValueError(f"{path} has no column {name!r} ({kind}=); it has {', '.join(map(repr, names))}.")
@@ -586,10 +594,6 @@ def _group(qid):
     return order, np.cumsum(np.bincount(codes, weights=run_sizes).astype(np.int64))
 
 
-def _as_array(values):
-    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
-
-
 def _as_numbers(values, name):
     """Convert an object array, such as from a frame with columns of several types, to numbers."""
     if values.dtype.kind != "O":
@@ -611,7 +615,7 @@ def _as_ids(qid):
 
 
 def _as_column(values, n_docs, name):
-    column = _as_array(values)
+    column = np.asarray(as_array(values, name))
     if column.shape != (n_docs,):
         raise ValueError(f"{name} has shape {column.shape}; expected {(n_docs,)}, one entry per row of X.")
     return column
@@ -627,6 +631,9 @@ def _check_matrix(X, name):
 def _storable(qid):
     """Return ids in a type that .npy files hold without pickle."""
     if qid.dtype.kind == "O" and all(isinstance(value, str) for value in qid):
+        cut = next((value for value in qid if value.endswith("\0")), None)  # by numpy
+        if cut is not None:
+            raise ValueError(f"qid contains {cut!r}; .npy files cannot hold texts that end with a null character.")
         return qid.astype(str)
     if qid.dtype.kind not in "iufbUS":
         raise ValueError(f"qid has dtype {qid.dtype}; expected numbers or texts, which .npy files can hold.")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from structrank._support.checks import as_table
+from structrank._support.checks import as_table, check_column_names
 from structrank.datasets._delimited import COMPRESSED, DelimitedFile
 from structrank.datasets._row_store import QueryIds, text_array
 from structrank.datasets.containers import Dataset, Fold
@@ -111,7 +111,7 @@ def load_table(
         raise ValueError(f"null={null!r} is not valid: expected 'error', 'min' or 'zero'.")
     name, table = _open(source)
     columns = table.columns
-    _check_names(columns, name)
+    check_column_names(columns, name)
     _check_columns(columns, {"label": label, "qid": qid, "docid": docid}, name)
     drop = [drop] if isinstance(drop, str) else list(drop)
     for column in drop:
@@ -129,7 +129,7 @@ def load_table(
         features = _other_columns(columns, {*taken, *drop}, name)
     else:
         features = _checked_features(features, columns, taken, name)
-    ids, values, wrong = table.read([*id_columns.values()], labelled + features)
+    ids, values, wrong = table.read([*id_columns.values()], [*labelled, *features])
     places = {column: f"{name}, column {column!r} ({option}=)" for option, column in {**id_columns, "label": label}.items()}
     if label in wrong:
         row, found = wrong[label]
@@ -228,7 +228,7 @@ def _read_parquet(name):
         raise
     except (ValueError, TypeError, LookupError, AttributeError, OSError, pyarrow.ArrowException) as error:  # forged metadata
         raise ValueError(f"{name} cannot be read as a table: {str(error).strip()}") from None
-    _check_names(columns, name)
+    check_column_names(columns, name)
     return frame
 
 
@@ -279,12 +279,6 @@ def _nearest(number):
         return float(number)
     except OverflowError:
         return np.inf
-
-
-def _check_names(columns, name):
-    twice = next((column for place, column in enumerate(columns) if column in columns[:place]), None)
-    if twice is not None:
-        raise ValueError(f"{name} has two columns {twice!r}; expected different names.")
 
 
 def _check_columns(columns, asked, name):
@@ -344,10 +338,10 @@ def _document_ids(ids, place):
 def _kind_of_ids(ids, place):
     """Return what all ids are; raise if some are missing, or if ids that differ could become equal."""
     _check_complete(np.array([value is None or (isinstance(value, str) and not value) for value in ids]), place)
-    rows: dict[type, int] = {}
+    rows = {}
     for row, value in enumerate(ids):
         rows.setdefault(type(value), row)
-    kinds: dict[str, int] = {}
+    kinds = {}
     for row in rows.values():
         kind = next((kind for kind, classes in _ID_KINDS.items() if isinstance(ids[row], classes)), None)
         if kind is None:

@@ -271,6 +271,22 @@ def test_a_flipped_bit_is_reported_when_the_file_is_read(rows, tmp_path, kind):
     assert getattr(open_shards(tmp_path, verify=False)[1], {"weight": "sample_weight"}.get(kind, kind)) is not None
 
 
+def test_query_ids_and_columns_that_would_merge_are_rejected(tmp_path):
+    X, y = np.eye(2), [0, 1]
+    with pytest.raises(ValueError, match=r"qid contains 'a\\x00'; .npy files cannot hold texts that end with a null character"):
+        write_shards(tmp_path / "a", X, y, ["a\0", "a"])
+    with pytest.raises(ValueError, match="X has 2 columns named 'a'"):
+        write_shards(tmp_path / "a", pd.DataFrame(X, columns=["a", "a"]), y, [1, 1])
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "d.parquet"
+    parquet.write_table(pyarrow.table([[1], [1], [1], [1]], names=["qid", "label", "x", "label"]), path)
+    with pytest.raises(ValueError, match=r"d.parquet has 2 columns named 'label' \(columns 1, 3\)"):
+        open_shards(path)
+    parquet.write_table(pyarrow.table({"qid": [[1]], "label": [1], "x": [1]}), path)
+    with pytest.raises(ValueError, match=r"d.parquet: column 'qid' has type list<.*; expected ids that are texts or numbers"):
+        open_shards(path)
+
+
 @pytest.mark.parametrize("cause", [OSError(28, "No space left on device"), OSError("800 requested and 16 written")])
 def test_a_full_disk_is_reported_with_the_file_and_leaves_no_shards(tmp_path, monkeypatch, cause):
     (tmp_path / "notes.txt").touch()

@@ -87,7 +87,7 @@ def check_magnitudes(name, values, least, most):
         raise ValueError(f"{name} has {values[wrong][0]}; expected magnitudes from {least:g} to {most:g}")
 
 
-def check_column_names(names):
+def check_column_names(names, owner="X"):
     """Raise if column names repeat, or some are strings and others are not: scikit-learn rejects both, after training."""
     if names is None:
         return
@@ -96,15 +96,15 @@ def check_column_names(names):
     if repeated:
         places = [str(place) for place, name in enumerate(names) if name == repeated[0]]
         raise ValueError(
-            f"X has {len(places)} columns named {repeated[0]!r} (columns {', '.join(places)}); expected different names. "
+            f"{owner} has {len(places)} columns named {repeated[0]!r} (columns {', '.join(places)}); expected different names. "
             "Rename or drop them first."
         )
     texts = [name for name in names if isinstance(name, str)]
     if texts and len(texts) < len(names):
         other = next(name for name in names if not isinstance(name, str))
         raise TypeError(
-            f"X has the column names {texts[0]!r} and {other!r}, a text and a {type(other).__name__}; expected all to be texts "
-            "(X.columns = X.columns.astype(str)), or none."
+            f"{owner} has the column names {texts[0]!r} and {other!r}, a text and a {type(other).__name__}; expected all to "
+            "be texts (X.columns = X.columns.astype(str)), or none."
         )
 
 

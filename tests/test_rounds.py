@@ -139,6 +139,20 @@ def test_ctrl_c_before_the_first_round_has_ended_raises(learner, monkeypatch):
         fit(learner)
 
 
+@pytest.mark.filterwarnings("ignore:Training was interrupted")
+@pytest.mark.parametrize("combine", ["sum", "prior"])
+def test_theta_of_the_hybrid_is_never_chosen_from_interrupted_factors(combine, ends, tmp_path):
+    log = clicks.ClickLog.from_sessions(SESSIONS)
+    hybrid = clicks.HybridRanker(CollaborativeRanker(factors=3, max_iter=4), combine=combine, folds=3)
+    expected = clone(hybrid).fit(log)
+    ends.at = {2: KeyboardInterrupt()}
+    with pytest.raises(KeyboardInterrupt):
+        clone(hybrid).fit(log, checkpoint=tmp_path)
+    resumed = clone(hybrid).fit(log, checkpoint=tmp_path)
+    assert (resumed.theta_, resumed.curve_) == (expected.theta_, expected.curve_)
+    assert_same_model(resumed.collaborative_, expected.collaborative_)
+
+
 @pytest.mark.parametrize("name", [name for name in ONE_OF_EACH if name != "factors"])
 def test_a_callback_sees_each_round_and_stops_training(name, tmp_path):
     learner, seen = needs_lightgbm(ONE_OF_EACH[name]), []

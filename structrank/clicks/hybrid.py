@@ -21,6 +21,7 @@ from structrank.clicks.preferences import RULES, Preferences, preference_pairs
 from structrank.clicks.ranker import ClickRanker
 from structrank.clicks.stream import READERS, click_counts
 from structrank.clicks.walks import RandomWalkRanker
+from structrank.models.ranker import check_finished
 from structrank.training.checkpoint import CheckpointFolder, KeptState
 
 if TYPE_CHECKING:
@@ -326,7 +327,8 @@ def _selection_sample(held_out, impressions, random_state):
 
 def _try_sums(combine, thetas, factors, walks, known, held_out, sample, shown):
     """Return the accuracy on the sample for each walk and theta, and the passes of the factors for each theta."""
-    preferred = _of_pairs(_Scored.factors(combine, factors._fit(known, held_out), shown), sample)
+    check_finished(factors._fit(known, held_out))
+    preferred = _of_pairs(_Scored.factors(combine, factors, shown), sample)
     clicked = [_of_pairs(walk, sample) for walk in walks]
     accuracy = [[pair_accuracy(sample, _mixed(combine, theta, preferred, each)) for theta in thetas] for each in clicked]
     return accuracy, factors.n_iter_
@@ -338,7 +340,7 @@ def _try_priors(combine, thetas, factors, walks, known, held_out, sample, shown)
     (walk,) = walks
     clicked = _of_pairs(walk, sample)
     for theta in thetas:
-        factors._fit(known, held_out, walk.margins(theta))
+        check_finished(factors._fit(known, held_out, walk.margins(theta)))
         accuracy.append(pair_accuracy(sample, _mixed(combine, theta, _of_pairs(factors._scores, sample), clicked)))
         passes.append(factors.n_iter_)
     return [accuracy], passes

@@ -148,10 +148,9 @@ class Rounds:
         return {**own, "trained": self._trained.state()}
 
     def _text(self, entry):
-        _, *values = vars(entry).items()
-        shown = [
-            f"{name.replace('_', ' ')} {value:.4f}" if isinstance(value, float) else f"{name.replace('_', ' ')} {value}"
-            for name, value in values
-            if name != "seconds" and not math.isnan(value)
-        ]
-        return "  ".join([f"{self._word} {len(self.entries)}", *shown, f"{self.seconds:.1f} s"])
+        texts = [f"{self._word} {len(self.entries)}"]
+        for name, value in list(vars(entry).items())[1:]:
+            if name != "seconds" and not math.isnan(value):
+                shown = f"{value:.4f}" if isinstance(value, float) else value
+                texts.append(f"{name.replace('_', ' ')} {shown}")
+        return "  ".join([*texts, f"{self.seconds:.1f} s"])

@@ -385,9 +385,9 @@ def _decode(value, arrays):
 
 
 def _history(entries):
-    kinds = {type(entry) for entry in entries}
-    if not kinds <= {_class_named("Iteration")} and not kinds <= {_class_named("Round")}:
-        raise ValueError(f"History holds {', '.join(sorted(kind.__name__ for kind in kinds))}; expected one kind of entry")
+    kinds = {type(entry).__name__ for entry in entries}
+    if len(kinds) > 1 or not kinds <= {"Iteration", "Round", "Epoch"}:
+        raise ValueError(f"History holds {', '.join(sorted(kinds))}; expected one kind of entry")
     return _class_named("History")(entries)
 
 

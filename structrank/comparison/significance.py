@@ -142,13 +142,12 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """
-    p_values = _numbers(p_values, "p_values")
-    if not ((p_values >= 0) & (p_values <= 1)).all():
-        raise ValueError(f"p_values={p_values.tolist()!r} is not valid: expected a list of numbers from 0 to 1.")
-    order = np.argsort(p_values, kind="stable")
-    factors = np.arange(p_values.size, 0, -1)
-    corrected = np.empty_like(p_values)
-    corrected[order] = np.minimum(1.0, np.maximum.accumulate(factors * p_values[order]))
+    given = _numbers(p_values, "p_values")
+    if not ((given >= 0) & (given <= 1)).all():
+        raise ValueError(f"p_values={given.tolist()!r} is not valid: expected a list of numbers from 0 to 1.")
+    order = np.argsort(given, kind="stable")
+    corrected = np.empty_like(given)
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(np.arange(given.size, 0, -1) * given[order]))
     return corrected
 
 

@@ -495,7 +495,8 @@ def test_a_model_and_data_are_accepted_in_both_orders(run, command):
 
 def test_an_impossible_criterion_names_the_option_to_set(run, tmp_path):
     _, _, err = run(f"train train.txt --relevant-from none -o {tmp_path}/m")
-    assert "Set --relevant-from 1, or another lowest label that counts as relevant" in err
+    assert "Set relevant_from=1, or another lowest label that counts as relevant" in err
+    assert err.endswith("[relevant_from is --relevant-from]\n")
 
 
 def test_train_for_scales_columns(result, run, tmp_path):
@@ -503,7 +504,7 @@ def test_train_for_scales_columns(result, run, tmp_path):
     X = rng.normal(size=(200, 2)) * [1e6, 1.0]
     write_letor(tmp_path / "far.txt", datasets.Dataset(X, (X[:, 1] > 0.5).astype(int), np.repeat(np.arange(20), 10)))
     _, out, _ = run(f"train-for map {tmp_path}/far.txt -C 1 -o {tmp_path}/m")
-    assert "Set --scale-columns std, or scale the features first." in " ".join(out.split())
+    assert "Set scale='std', or scale the features first." in " ".join(out.split())
     facts = result(f"train-for map {tmp_path}/far.txt -C 1 --scale-columns std -o {tmp_path}/m")
     assert facts["notes"] == []
     assert (facts["parameters"]["scale"], load_model(tmp_path / "m").scale) == ("std", "std")
@@ -548,8 +549,10 @@ def test_options_of_the_reader_are_passed_on_and_named_in_errors(result, run, tm
     path = tmp_path / "null.txt"
     path.write_text("1 qid:1 0:NULL 1:2\n0 qid:1 0:3 1:1\n")
     assert result(f"inspect {path} --null min --zero-based")["features"] == 2
-    assert "(pass --zero-based where ids count from 0).\n" in run(f"inspect {path} --null min")[2]
-    assert "or --null zero.\n" in run(f"inspect {path} --zero-based")[2]
+    assert (
+        "(pass zero_based=True where ids count from 0). [zero_based is --zero-based]\n" in run(f"inspect {path} --null min")[2]
+    )
+    assert "or null='zero'.\n" in run(f"inspect {path} --zero-based")[2]
 
 
 # ---- train-for
@@ -574,14 +577,14 @@ def test_train_for_equals_the_api_and_prints_the_selection(run, result):
     assert facts["selection"]["winner"] in [trial["name"] for trial in facts["selection"]["trials"]]
     assert facts["selection"]["reason"].startswith(facts["selection"]["winner"])
     _, out, _ = run(f"train-for ndcg@5 {files}")
-    note = "Labels have more than two grades, but ndcg@5 with --gain binary uses binary relevance (label >= 1); "
-    assert f"{note}--gain exp2 uses grades." in " ".join(out.split())
+    note = "Labels have more than two grades, but ndcg@5 with gain='binary' uses binary relevance (label >= 1); "
+    assert f"{note}metrics.NDCG(k=5, gain='exp2') uses grades." in " ".join(out.split())
     assert run(f"train-for p@5 {files}")[0] == 2
 
 
 def test_train_notes_that_labels_are_binarised(run):
     _, out, _ = run("train test.txt --criterion ndcg -o n.structrank")
-    assert "--relevant-from none trains on grades." in " ".join(out.split())
+    assert "relevant_from=None trains on grades." in " ".join(out.split())
     _, out, _ = run("train test.txt --criterion ndcg --relevant-from none -o n.structrank")
     assert "trains on grades" not in " ".join(out.split())
 
@@ -824,9 +827,9 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
         (
             "train flat.txt -o m",
             "flat.txt: no query has both relevant (label >= 1) and irrelevant documents (n_queries=1, n_samples=2): there is "
-            "nothing to learn from. Check the query ids, the labels and --relevant-from.",
+            "nothing to learn from. Check the query ids, the labels and relevant_from=. [relevant_from is --relevant-from]\n",
         ),
-        ("train none.txt -o m --criterion foo", "--criterion foo is not known; choose one of: auc, map, ndcg[@k]"),
+        ("train none.txt -o m --criterion foo", "criterion='foo' is not known; choose one of: auc, map, ndcg[@k]"),
         ("train none.txt -o m --criterion auc --feature-map dorm", "criterion 'auc' with feature_map 'dorm' has no exact"),
         (
             "train none.txt -o m --k 0",
@@ -834,7 +837,7 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
         ),
         ("train none.txt -o m --k ten", "argument --k: 'ten' is not valid: expected an integer of at least 1, or none"),
         ("train none.txt -o m -C -1", "argument -C: '-1' is not valid: expected a number above 0; see structrank train --help"),
-        ("train none.txt -o m --criterion ndcg@5 --k 3", "--k 3 contradicts --criterion ndcg@5, whose k is 5; set it in one"),
+        ("train none.txt -o m --criterion ndcg@5 --k 3", "k=3 contradicts criterion='ndcg@5', whose k is 5; set it in one"),
         ("train none.txt -o m --bound tight", "argument --bound: invalid choice: 'tight' (choose from "),
         (
             "train made/Fold1 -o m",
@@ -880,14 +883,14 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
         ),
         ("compare none", "none: No such file or directory"),
         ("compare made made", "two data sets are called 'made'; name them, as in first=made."),
-        ("compare none --trainers foo", "--trainers foo is not known; choose one of: 'paper', 'RankSVM', 'AUC', 'MAP', 'NDCG'"),
+        ("compare none --trainers foo", "trainer='foo' is not known; choose one of: 'paper', 'RankSVM', 'AUC', 'MAP', 'NDCG'"),
         ("compare none --measures foo", "measure 'foo' is not known; choose one of: auc"),
         ("compare none --csv no/table.csv", "no/table.csv cannot be written: there is no folder "),
         ("compare made --csv made/Fold2/test.txt", "made/Fold2/test.txt would be overwritten, but holds the data"),
         ("compare made --Cs -1", "argument -C/--Cs: '-1' is not valid: expected a number above 0"),
         (
             "compare made --results train.txt --Cs 1",
-            "--results train.txt is a file; expected a folder, or a new name for one.\n",
+            "results='train.txt' is a file; expected a folder, or a new name for one.\n",
         ),
         ("compare", "the following arguments are required: [NAME=]DATA; see structrank compare --help"),
     ],
@@ -952,10 +955,10 @@ def test_compiling_is_reported_on_a_terminal_without_a_progress_line(monkeypatch
     assert logger.level == level
 
 
-def test_an_unusable_checkpoint_folder_is_named_with_its_option(run, tmp_path):
+def test_an_unusable_checkpoint_folder_is_named(run, tmp_path):
     code, out, err = run(f"train train.txt -o {tmp_path}/m --checkpoint vali.txt")
     assert (code, out) == (2, "")
-    assert err.startswith("structrank train: error: --checkpoint vali.txt cannot be used as a folder: ")
+    assert err.startswith("structrank train: error: checkpoint='vali.txt' cannot be used as a folder: ")
 
 
 @pytest.mark.parametrize(
@@ -1073,14 +1076,14 @@ def test_an_overwritten_file_keeps_its_permissions(run, tmp_path):
     assert model.stat().st_mode & 0o777 == 0o600
 
 
-def test_warnings_name_options(run, tmp_path):
+def test_warnings_say_what_to_set(run, tmp_path):
     (tmp_path / "same.txt").write_text("".join(f"{n % 2} qid:{n // 2} 1:1\n" for n in range(20)))
     code, out, err = run(f"train {tmp_path}/same.txt -o {tmp_path}/m --criterion ndcg")
     assert code == 0
     (warning,) = (line for line in err.splitlines() if line.startswith("structrank train: warning: "))
-    assert "the reason is --discount kdd08, which is equal for both ranks: try 'log2', or --criterion map." in warning
+    assert "the reason is discount='kdd08', which is equal for both ranks: try 'log2', or criterion='map'." in warning
     _, out, _ = run(f"inspect {tmp_path}/m")
-    assert "try 'log2', or --criterion map." in " ".join(out.split())
+    assert "try 'log2', or criterion='map'." in " ".join(out.split())
 
 
 @full_device
@@ -1123,9 +1126,9 @@ def test_exports_to_stdout_are_those_of_the_api(run):
     assert (code, json.loads(out)) == (0, {"to": "lucene", "content": expected})
 
 
-def test_an_export_that_Lucene_may_reject_names_the_options_that_help(run):
+def test_an_export_that_Lucene_may_reject_is_warned_of(run):
     _, _, err = run("export map.structrank --to solr")
-    assert "Pass --shift, a constant to add, which --shift auto --data FILE computes from documents; --shift 0.0 " in err
+    assert "Pass shift=, a constant to add, which positive_shift() computes from documents; shift=0.0 " in err
 
 
 def test_the_scaler_of_an_export_is_fitted_to_the_data(run):

@@ -37,4 +37,4 @@ def test_warmup_reports_what_it_compiled(capsys):
 
 def test_an_unknown_criterion_is_an_error_before_any_work(capsys):
     assert cli.main(["warmup", "auc", "maps"]) == 2
-    assert capsys.readouterr().err.startswith("structrank warmup: error: CRITERION maps is not known")
+    assert capsys.readouterr().err.startswith("structrank warmup: error: criterion='maps' is not known")

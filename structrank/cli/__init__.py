@@ -19,7 +19,7 @@ from structrank.cli.evaluate import add_evaluate
 from structrank.cli.explain import add_explain
 from structrank.cli.export import add_export
 from structrank.cli.inspect import add_inspect
-from structrank.cli.options import Parser, with_options
+from structrank.cli.options import Parser
 from structrank.cli.output import abandon_stdout, keep_stdout_for_results, printable_results, reporting_compilation, say
 from structrank.cli.predict import add_predict
 from structrank.cli.reproduce import add_reproduce
@@ -60,7 +60,7 @@ def main(argv=None):
     try:
         arguments, unknown = parser.parse_known_args(argv)
         if unknown:
-            getattr(arguments, "error", parser.error)(f"unrecognized arguments: {' '.join(unknown)}")
+            getattr(arguments, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     except SystemExit as stop:  # --help and --version too
         return stop.code
     if arguments.command is None:
@@ -72,9 +72,7 @@ def main(argv=None):
     try:
         with warnings.catch_warnings(), printable_results(), reporting_compilation(report):
             warnings.simplefilter("default", structrank.StructRankWarning)
-            warnings.showwarning = lambda message, *_, **__: report(
-                f"warning: {with_options(str(message), arguments.parameters)}"
-            )
+            warnings.showwarning = lambda message, *_, **__: report(f"warning: {arguments.parser.with_options(str(message))}")
             _import(arguments.imports)
             arguments.run(arguments, report)
             print(end="", flush=True)
@@ -93,7 +91,7 @@ def main(argv=None):
         report(f"error: {error.filename}: {error.strerror}" if error.filename else f"error: {error}")
         return _BAD_INPUT
     except (ValueError, ImportError) as error:  # an ImportError names the optional library to install
-        report(f"error: {error}")
+        report(f"error: {arguments.parser.with_options(str(error))}")
         return _BAD_INPUT
     return _DONE
 

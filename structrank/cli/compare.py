@@ -16,13 +16,11 @@ from structrank.cli.options import (
     add_measure_settings,
     add_relevant_from,
     given,
-    naming_options,
     parse_measures,
 )
 from structrank.cli.output import print_json, stdout_to_stderr
 
 _CONVENTIONS = ("relevant_from", "discount")
-_PARAMETERS = (*_CONVENTIONS, "scale", "clean")
 
 
 def add_compare(commands):
@@ -42,7 +40,6 @@ def add_compare(commands):
           structrank compare clicks.csv --label relevance --qid query --docid url --report report.html
           structrank compare MQ2008/ --import my_criteria --trainers map precision --measures possible_p@5 map
         """,
-        _PARAMETERS,
     )
     parser.add_argument(
         "folders",
@@ -124,11 +121,10 @@ def run(arguments, report):
     for_rows = {**conventions, "measures": metrics.parse_all(measures, **conventions)}
     # None and names go to compare as they are: it notes which default rows are left out.
     trainers = arguments.trainers
-    with naming_options(("trainer", "--trainers")):
-        if arguments.trees:
-            trainers = as_trainers(trainers, **for_rows, Cs=arguments.Cs) | _tree_trainers(arguments)
-        else:
-            as_trainers(trainers, **for_rows)
+    if arguments.trees:
+        trainers = as_trainers(trainers, **for_rows, Cs=arguments.Cs) | _tree_trainers(arguments)
+    else:
+        as_trainers(trainers, **for_rows)
 
     check_exists(*folders.values())
     files = [file for path in folders.values() for file in _files(path)]
@@ -136,7 +132,7 @@ def run(arguments, report):
         check_not_read(path, files)
     data = {name: _read_folds(arguments, path) for name, path in folders.items()}
     try:
-        with naming_options("results", "scale"), stdout_to_stderr():
+        with stdout_to_stderr():
             table = experiment.compare(
                 data,
                 trainers,
@@ -146,7 +142,8 @@ def run(arguments, report):
                 arguments.jobs,
                 verbose=1,
                 **select,
-                **given(arguments, *_PARAMETERS),
+                **given(arguments, *_CONVENTIONS, "clean"),
+                scale=getattr(arguments, "scale_data", None),
             )
     except KeyboardInterrupt:
         kept = f"finished work is in {arguments.results}; rerun the same command to resume"
@@ -181,8 +178,7 @@ def _read_folds(arguments, path):
         except ValueError:
             n_queries = len(set(data.qid.tolist()))
             raise ValueError(f"{path} has {n_queries} queries; expected at least 5, to deal them into five folds.") from None
-    with naming_options(*READING):
-        return load_letor_folds(path, **given(arguments, *READING))
+    return load_letor_folds(path, **given(arguments, *READING))
 
 
 def _tree_trainers(arguments):

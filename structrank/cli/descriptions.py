@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from structrank.cli.options import COLUMN_SCALE, LEARNER, given, with_options
+from structrank.cli.options import given
 
 _N_SHOWN = 10  # weights, query ids
 
@@ -26,7 +26,7 @@ def _training_facts(model):
     return {
         "iterations": model.n_iter_,
         "stop_reason": model.stop_reason_,
-        "notes": [with_options(note, (*LEARNER, "gain", COLUMN_SCALE)) for note in model.notes_],
+        "notes": list(model.notes_),
         "ramp": bool(getattr(model, "rounds_", ())),
         "certificate": {"primal": certificate.primal, "dual": certificate.dual, "gap": certificate.gap},
         "health": vars(model.health_),

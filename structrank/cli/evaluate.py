@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from structrank.cli.input import check_exists, load_ranker, model_first, read_data
-from structrank.cli.options import DISCOUNTS, GAINS, MEASURES, add_command, add_relevant_from, given, naming_options
+from structrank.cli.options import DISCOUNTS, GAINS, MEASURES, add_command, add_relevant_from, given
 from structrank.cli.output import print_json
 
 
@@ -68,8 +68,7 @@ def run(arguments, report):
         data = read_data(arguments, arguments.data, features=False)
         scores = runs.read_scores(arguments.ranking, data, arguments.data)
     conventions = given(arguments, "ties", "empty")
-    with naming_options("empty"):
-        means = metrics.evaluate(data.y, scores, data.qid, measures, **conventions)
+    means = metrics.evaluate(data.y, scores, data.qid, measures, **conventions)
     each = metrics.evaluate(data.y, scores, data.qid, measures, per_query=True, **conventions) if arguments.per_query else None
     if arguments.json:
         facts = {"queries": means.n_queries, "measures": {}}

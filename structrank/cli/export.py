@@ -8,7 +8,7 @@ import math
 import os
 
 from structrank.cli.input import check_exists, check_not_read, check_writable, load_ranker, read_data
-from structrank.cli.options import add_command, given, naming_options
+from structrank.cli.options import add_command, given
 from structrank.cli.output import print_json, print_lines
 
 _TEXTS = ("solr", "elasticsearch", "opensearch", "lucene", "vespa", "sql", "painless")  # formats that accept a shift
@@ -23,7 +23,6 @@ _OWN = {
     "dtype": ("onnx",),
     "feature_names": (*_TEXTS, "onnx"),
 }
-_PARAMETERS = ("shift", "scaler", *_OWN, ("positive_shift()", "--shift auto --data FILE"))
 
 
 def add_export(commands):
@@ -39,7 +38,6 @@ def add_export(commands):
           structrank export map.structrank --to onnx --dtype float32 -o map.onnx
           structrank export map.structrank --to elasticsearch --scaler standard --data raw.txt --shift auto
         """,
-        _PARAMETERS,
     )
     parser.add_argument("model", metavar="MODEL", help="model file written by train or by model.save")
     parser.add_argument("--to", required=True, choices=[*_TEXTS, *_FILES], help="format")
@@ -111,16 +109,15 @@ def run(arguments, report):
         settings["scaler"] = scaler
     if shift is not None:
         settings["shift"] = shift
-    with naming_options(*_PARAMETERS):
-        if to in _FILES:
-            getattr(exports, f"to_{to}")(model, path=arguments.output, **settings)
-            _report_file(arguments, shift)
-            return
-        if to in ("lucene", "painless"):
-            content = exports.to_expression(model, to, **settings)
-        else:
-            export = exports.to_elasticsearch if to == "opensearch" else getattr(exports, f"to_{to}")
-            content = export(model, **settings)
+    if to in _FILES:
+        getattr(exports, f"to_{to}")(model, path=arguments.output, **settings)
+        _report_file(arguments, shift)
+        return
+    if to in ("lucene", "painless"):
+        content = exports.to_expression(model, to, **settings)
+    else:
+        export = exports.to_elasticsearch if to == "opensearch" else getattr(exports, f"to_{to}")
+        content = export(model, **settings)
     text = content if isinstance(content, str) else json.dumps(content, indent=1, allow_nan=False)
     if arguments.output is not None:
         from structrank._support.files import replace_file
@@ -142,7 +139,7 @@ def _check_options(arguments):
         raise ValueError(f"--shift: {to} accepts negative scores and has no shift.")
     if hasattr(arguments, "scaler") and to in _WITHOUT_SCALER:
         raise ValueError(f"--scaler: a file of {to} holds the trees alone; scale features before they are scored.")
-    if hasattr(arguments, "scale"):
+    if hasattr(arguments, "scale_data"):
         raise ValueError("--scale query cannot be exported: it is not a fixed function of a document.")
     asked = {name: getattr(arguments, name, None) for name in ("shift", "scaler")}
     needs = [f"--{name} {value}" for name, value in asked.items() if value in ("auto", "standard", "min-max")]

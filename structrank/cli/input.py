@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from structrank.cli.options import LETOR, READING, TABLE, given, naming_options
+from structrank.cli.options import LETOR, READING, TABLE, given
 
 
 def read_data(arguments, path, ranker=None, folders=False, labels=True, features=True, scaled=True):
@@ -40,7 +40,7 @@ def read_data(arguments, path, ranker=None, folders=False, labels=True, features
         data = _read_table(arguments, path, ranker, labels, features)
     else:
         data = _read_letor(arguments, path, ranker)
-    if not (scaled and features and given(arguments, "scale")):
+    if not (scaled and features and given(arguments, "scale_data")):
         return data
     try:
         return scale_per_query(data)
@@ -78,8 +78,7 @@ def _read_table(arguments, path, ranker, labels, features):
     if names is not None or not features:  # no other columns are read, so that none must be dropped, as in training
         options.pop("drop", None)
         options["features"] = options.get("features", names.tolist()) if features else []
-    with naming_options("null", *TABLE):
-        data = load_table(path, **options)
+    data = load_table(path, **options)
     if ranker and data.X.shape[1] != ranker[1].n_features_in_:
         named = ", ".join(data.X.columns[:8]) + (", ..." if data.X.shape[1] > 8 else "")
         raise ValueError(
@@ -97,8 +96,7 @@ def _read_letor(arguments, path, ranker):
     _refuse(given(arguments, *TABLE), path, "in LETOR format")
     options = given(arguments, *READING)
     try:
-        with naming_options(*READING):
-            data = load_letor(path, **options)
+        data = load_letor(path, **options)
     except ValueError as error:
         if not (str(error).startswith(f"{Path(path)}:1: ") and "expected a label" in str(error)):
             raise

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
-import re
-import shlex
 import textwrap
 
 DISCOUNTS = ["kdd08", "log2"]
@@ -14,24 +12,35 @@ GAINS = ["exp2", "linear", "binary"]
 MEASURES = ["mrr@10", "ndcg@10", "map"]
 LETOR = ("sparse", "zero_based", "n_features")  # options for files in LETOR format
 READING = ("null", *LETOR)
-COLUMN_SCALE = ("scale", "--scale-columns")  # --scale is another: it changes the data
 LEARNER = ("criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound")  # parameters of a learner
 TABLE = ("label", "qid", "docid", "features", "drop")  # options for tables
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser that reports an error in one line."""
+    """Parser that reports an error in one line. The options of a parameter of the API have its name as `dest`."""
 
     def error(self, message):
         """Exit with code 2 and one line on stderr."""
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
+    def with_options(self, message):
+        """Return a message of the API, and which options of another name set the parameters that it names.
 
-def add_command(commands, name, run, summary, examples, parameters=(), reads=True):
-    """Add a command and return its parser.
+        Examples
+        --------
+        >>> parser = Parser()
+        >>> _ = parser.add_argument("--relevant-from")
+        >>> parser.with_options("bound='ramp' needs relevant documents; set relevant_from=1.")
+        "bound='ramp' needs relevant documents; set relevant_from=1. [relevant_from is --relevant-from]"
+        """
+        named = {word.partition("=")[0].strip("`") for word in message.replace("(", " ").split() if "=" in word}
+        flags = {action.dest: action.option_strings[-1] for action in self._actions if action.option_strings}
+        options = [f"{name} is {flag}" for name, flag in flags.items() if name in named and name != flag.lstrip("-")]
+        return f"{message} [{', '.join(options)}]" if options else message
 
-    `parameters` are the parameters of the API that have an option, see `with_options`. `reads` adds the options for data.
-    """
+
+def add_command(commands, name, run, summary, examples, reads=True):
+    """Add a command and return its parser; `reads` adds the options for data."""
     parser = commands.add_parser(
         name,
         help=summary,
@@ -41,7 +50,7 @@ def add_command(commands, name, run, summary, examples, parameters=(), reads=Tru
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
-    parser.set_defaults(run=run, parameters=parameters, error=parser.error)
+    parser.set_defaults(run=run, parser=parser)
     parser.add_argument("--json", action="store_true", default=False, help="print the result as JSON")
     parser.add_argument(
         "--import",
@@ -73,7 +82,7 @@ def _add_reading(parser):
     reading.add_argument(
         "--n-features", type=COUNT, metavar="N", help="LETOR: number of features; those that the file lacks are 0"
     )
-    reading.add_argument("--scale", choices=["query"], help="scale each feature to [0, 1] within each query")
+    reading.add_argument("--scale", dest="scale_data", choices=["query"], help="scale each feature to [0, 1] within each query")
 
 
 def add_relevant_from(parser, graded=False):
@@ -106,7 +115,7 @@ def add_column_scale(parser):
     """Add --scale-columns, the parameter `scale` of learners."""
     parser.add_argument(
         "--scale-columns",
-        dest="column_scale",
+        dest="scale",
         choices=["std"],
         default=None,
         help="std: divide columns by their standard deviation within queries while training (default: as they are)",
@@ -121,52 +130,6 @@ def add_jobs(parser, what):
 def given(arguments, *names):
     """Return the options that were given as a dict; the API defines the defaults of all others."""
     return {name: getattr(arguments, name) for name in names if hasattr(arguments, name)}
-
-
-def with_options(text, parameters):
-    """Write the arguments in a message of the API as the options of the command line.
-
-    `parameters` are names of parameters; for an option of another name, a pair of the parameter and the option. A pair with the
-    call of a function, as "positive_shift()", gives the options that do the same.
-
-    Examples
-    --------
-    >>> with_options("bound='ramp' needs relevant documents; set relevant_from=1.", ("bound", "relevant_from"))
-    '--bound ramp needs relevant documents; set --relevant-from 1.'
-    >>> with_options("there is no column 'qid' (qid=).", ("qid",))
-    "there is no column 'qid' (--qid)."
-    >>> with_options("Set scale='std'.", [("scale", "--scale-columns")])
-    'Set --scale-columns std.'
-    >>> with_options("metrics.NDCG(k=5, gain='exp2') uses grades.", ("gain",))
-    '--gain exp2 uses grades.'
-    >>> with_options("positive_shift() computes it.", [("positive_shift()", "--shift auto")])
-    '--shift auto computes it.'
-    """
-    flags = dict((name, f"--{name.replace('_', '-')}") if isinstance(name, str) else name for name in parameters)
-
-    def option(match):
-        name, text, value = match.groups()
-        flag = flags[name]
-        if text is not None:
-            return f"{flag} {shlex.quote(text)}"
-        return flag if value in ("True", "") else f"{flag} {'none' if value == 'None' else value}"
-
-    for call in [name for name in flags if name.endswith("()")]:
-        text = text.replace(call, flags.pop(call))
-    names = "|".join(map(re.escape, flags))
-    text = re.sub(rf"metrics\.\w+\((?:[^()]*, )?((?:{names})='[^']*')\)", r"\1", text)  # a measure with a setting: the setting
-    return re.sub(
-        rf"(?<![\w.])({names})=(?:'([^']*)'|(None|True|[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?|(?=[\s),.;]|$)))", option, text
-    )
-
-
-@contextlib.contextmanager
-def naming_options(*parameters):
-    """Re-raise errors of the API with the options of the parameters that they name."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(with_options(str(error), parameters)) from error
 
 
 # ---- Types of options

@@ -6,7 +6,7 @@ import os
 import time
 
 from structrank.cli.input import check_writable
-from structrank.cli.options import READING, add_command, add_jobs, given, naming_options
+from structrank.cli.options import READING, add_command, add_jobs, given
 from structrank.cli.output import print_json, stdout_to_stderr
 
 
@@ -127,8 +127,7 @@ def _read(arguments, exhibit, paths, data):
     for name, path in fitting.items():
         if (exhibit.read, name) not in data:
             options = given(arguments, *READING) if exhibit.read is load_letor_folds else {}
-            with naming_options(*READING):
-                data[exhibit.read, name] = exhibit.read(path, **options)
+            data[exhibit.read, name] = exhibit.read(path, **options)
     return {name: data[exhibit.read, name] for name in fitting} or None
 
 

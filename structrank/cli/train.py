@@ -5,7 +5,6 @@ from __future__ import annotations
 from structrank.cli.descriptions import data_facts, kinds, model_facts, model_lines
 from structrank.cli.input import check_exists, check_not_read, check_writable, read_parts
 from structrank.cli.options import (
-    COLUMN_SCALE,
     CUTOFF,
     DISCOUNTS,
     LEARNER,
@@ -16,12 +15,8 @@ from structrank.cli.options import (
     add_jobs,
     add_relevant_from,
     given,
-    naming_options,
-    with_options,
 )
 from structrank.cli.output import collecting_warnings, print_json, print_lines, stdout_to_stderr
-
-_NAMES = (*LEARNER, COLUMN_SCALE)
 
 
 def add_train(commands):
@@ -38,7 +33,6 @@ def add_train(commands):
           structrank train train.txt --criterion map --criterion ndcg-nc --slack shared -o combo.structrank
           structrank train train.txt --import my_criteria --criterion precision@5 -o precision.structrank
         """,
-        _NAMES,
     )
     parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table: .csv, .tsv or .parquet")
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file for the model")
@@ -99,9 +93,8 @@ def run(arguments, report):
     for name in ("criterion", "feature_map"):
         if len(settings.get(name, [])) == 1:
             (settings[name],) = settings[name]
-    model = StructRankSVM(**settings, C=arguments.C[0], scale=arguments.column_scale, n_jobs=arguments.jobs, verbose=1)
-    with naming_options(*LEARNER):
-        model.check_parameters()
+    model = StructRankSVM(**settings, C=arguments.C[0], scale=arguments.scale, n_jobs=arguments.jobs, verbose=1)
+    model.check_parameters()
 
     check_exists(arguments.data, arguments.validation)
     train, validation = read_parts(arguments, arguments.data, arguments.validation)
@@ -115,7 +108,7 @@ def run(arguments, report):
         train, removed = clean_part(train, arguments.clean, **given(arguments, "relevant_from"))
         report(f"cleaned: {removed.documents:,} to {removed.left:,} documents of {arguments.data}")
     Cs = sorted(set(arguments.C))
-    with naming_options(*_NAMES, "checkpoint"), stdout_to_stderr(), collecting_warnings() as warned:
+    with stdout_to_stderr(), collecting_warnings() as warned:
         try:
             model, scores, interrupted = _train(model, train, validation, Cs, arguments.checkpoint)
         except ValueError as error:
@@ -129,8 +122,7 @@ def run(arguments, report):
     if arguments.json:
         print_json(facts)
     else:
-        said = {with_options(text, _NAMES) for text in warned}  # on stderr
-        facts["notes"] = [note for note in facts["notes"] if note not in said]
+        facts["notes"] = [note for note in facts["notes"] if note not in warned]  # which are on stderr
         lines = [("model", facts["model"])]
         if scores:
             shown = ", ".join(f"C={C:g}: {score:.4f}" for C, score in scores.items())

@@ -5,19 +5,15 @@ from __future__ import annotations
 from structrank.cli.descriptions import model_facts
 from structrank.cli.input import check_exists, check_not_read, check_writable, read_parts
 from structrank.cli.options import (
-    COLUMN_SCALE,
     POSITIVE,
     add_column_scale,
     add_command,
     add_measure_settings,
     add_relevant_from,
     given,
-    naming_options,
     parse_measures,
 )
 from structrank.cli.output import print_json, print_lines, stdout_to_stderr
-
-_PARAMETERS = ("gain", "discount", "relevant_from", "Cs", COLUMN_SCALE)
 
 
 def add_train_for(commands):
@@ -33,7 +29,6 @@ def add_train_for(commands):
           structrank train-for err@10 train.txt --validation vali.txt -o err.structrank
           structrank train-for map clicks.csv --label relevance --qid query -o map.structrank
         """,
-        _PARAMETERS,
     )
     parser.add_argument("measure", metavar="MEASURE", help="auc, map, mrr@k, ndcg@k, err@k, or one that --import registers")
     parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table: .csv, .tsv or .parquet")
@@ -69,8 +64,8 @@ def run(arguments, report):
     (measure,) = parse_measures(arguments, arguments.measure)
     check_exists(arguments.data, arguments.validation)
     train, validation = read_parts(arguments, arguments.data, arguments.validation)
-    settings = {**given(arguments, "discount", "relevant_from", "Cs"), "scale": arguments.column_scale}
-    with naming_options(*_PARAMETERS, "checkpoint"), stdout_to_stderr():
+    settings = given(arguments, "discount", "relevant_from", "Cs", "scale")
+    with stdout_to_stderr():
         model = train_for(measure, train, validation, checkpoint=arguments.checkpoint, verbose=1, **settings)
     model.save(arguments.output)
     selection, polished = model.selection_, getattr(model, "polish_", None)

@@ -8,7 +8,7 @@ import tempfile
 import time
 import warnings
 
-from structrank.cli.options import add_command, naming_options
+from structrank.cli.options import add_command
 from structrank.cli.output import print_json
 
 
@@ -42,9 +42,8 @@ def run(arguments, report):
     from structrank._support import compile_time
     from structrank.datasets import Dataset
 
-    with naming_options(("criterion", "CRITERION")):
-        for name in arguments.criteria:
-            criteria.parse(name)
+    for name in arguments.criteria:
+        criteria.parse(name)
     started, seconds = time.perf_counter(), {}
 
     def compile_for(what, function, *arguments, **options):

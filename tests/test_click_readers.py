@@ -11,7 +11,7 @@ import polars
 import pytest
 
 from structrank import StructRankWarning
-from structrank._kernels import click_logs as kernels
+from structrank.clicks import _log_kernels as kernels
 from structrank.clicks._text_logs import _TYPES
 from structrank.clicks.frames import read_frame
 from structrank.clicks.ids import TextIds

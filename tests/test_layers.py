@@ -88,6 +88,11 @@ def test_private_modules_stay_within_their_package(module):
             assert module == owner or module.startswith(f"{owner}.") or not owner, f"{module} imports {other}"
 
 
+def test_only_papers_and_the_command_line_import_clicks():
+    users = {module.split(".")[0] for module, its in GRAPH.items() if any(f"{other}.".startswith("clicks.") for other in its)}
+    assert users == {"clicks", "papers", "cli"}
+
+
 def test_the_top_of_the_package_has_at_most_17_names():
     names = {path.stem for path in (ROOT / "structrank").iterdir() if not path.name.startswith("__")} - {"py"}
     assert len(names) <= 17, sorted(names)

@@ -9,8 +9,8 @@ from sklearn.base import clone
 
 import structrank
 from structrank import StructRankTrees, StructRankWarning, datasets, load_model, metrics, most_violated
+from structrank.learners.line_search import minimise_along_ray
 from structrank.learners.structured_trees import ScoreRisk
-from structrank.solvers.line_search import minimise_along_ray
 from structrank.training.data import RankingData
 
 lightgbm = pytest.importorskip("lightgbm", reason="LightGBM (extra 'trees') is not installed")

@@ -7,8 +7,8 @@ import re
 
 import numpy as np
 
-from structrank._kernels import click_logs as kernels
 from structrank._support import checks
+from structrank.clicks import _log_kernels as kernels
 from structrank.clicks.ids import TextIds
 from structrank.clicks.log import assemble, starts_of
 from structrank.clicks.report import MALFORMED, MAX_EXAMPLES, LogReport

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from structrank._kernels import click_logs as kernels
 from structrank._support.saveable import saveable
+from structrank.clicks import _log_kernels as kernels
 from structrank.clicks.ids import Ids, settled, shared_ids
 
 _MIN_BUFFERED = 2**21  # entries that are buffered before they are summed

@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import expit, log_expit
 
-from structrank._kernels import clicks as kernels
+from structrank.clicks import _kernels as kernels
 
 # Queries between two synchronisations of the threads: enough work to make their cost negligible, and few enough that in a
 # sparse log the queries form many groups without common urls.

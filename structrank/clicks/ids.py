@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from structrank._kernels import click_logs as kernels
 from structrank._support import checks
 from structrank._support.saveable import saveable
+from structrank.clicks import _log_kernels as kernels
 
 
 @saveable

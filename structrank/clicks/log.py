@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from structrank._kernels import click_logs as kernels
 from structrank._support import checks
+from structrank.clicks import _log_kernels as kernels
 from structrank.clicks.counts import ClickCounter, ClickCounts
 from structrank.clicks.ids import settled, shared_ids
 from structrank.clicks.report import LogReport

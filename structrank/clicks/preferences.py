@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from structrank._kernels import click_logs as kernels
 from structrank._support import checks
+from structrank.clicks import _log_kernels as kernels
 from structrank.clicks.counts import LogCounter
 from structrank.clicks.ids import Ids, settled
 from structrank.clicks.log import ClickLog, as_mask, random_mask

@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse
 import scipy.stats
 
-from structrank._kernels import clicks as kernels
 from structrank._support import checks
 from structrank._support.checks import n_threads
 from structrank._support.saveable import saveable
+from structrank.clicks import _kernels as kernels
 from structrank.clicks.counts import ClickCounts
 from structrank.clicks.ids import check_loaded_ids
 from structrank.clicks.log import ClickLog

@@ -13,7 +13,7 @@ from structrank._support import checks
 from structrank._support.checks import n_threads
 from structrank._support.saveable import saveable
 from structrank.learners.boosting import BoostedRanker, Course, as_lightgbm
-from structrank.solvers.line_search import minimise_along_ray
+from structrank.learners.line_search import minimise_along_ray
 from structrank.training.data import RankingData
 from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
@@ -45,7 +45,7 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
       documents without a violated margin have no weight.
     - Leaf values are :math:`-\sum g / (\sum |g| + \text{reg\_lambda})` over the training documents in a leaf: the majority of
       the gradient, between -1 and 1.
-    - The tree is multiplied by the step that minimises R, found by `structrank.solvers.line_search`, and by `learning_rate`.
+    - The tree is multiplied by the step that minimises R, found by `structrank.learners.line_search`, and by `learning_rate`.
       R is convex in s, so it falls.
     - R has kinks, the first where all scores are equal. If it does not fall along a tree, the tree is kept as part of the
       direction, and the next tree is fitted to the errors of the direction, as in regression to :math:`-g / |g|` with weights

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structrank._support.saveable import saveable
+from structrank._support.saveable import record
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Plane:
     seconds: float = 0.0
 
 
-@saveable
+@record
 @dataclass(frozen=True)
 class Certificate:
     """Bounds on the optimum.
@@ -58,7 +58,7 @@ class Certificate:
         return self.gap / self.primal if self.primal > 0 else 0.0
 
 
-@saveable
+@record
 @dataclass(frozen=True)
 class Iteration:
     """One line of the history.

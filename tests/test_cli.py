@@ -18,6 +18,7 @@ from ir_measures import AP, RR, P, nDCG
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from structrank import StructRankSVM, cli, datasets, load_model, metrics, train_for
+from structrank._support.saveable import SAVEABLE
 from structrank.cli.output import reporting_compilation
 from structrank.comparison import experiment
 from structrank.comparison.trainers import default_trainers
@@ -651,8 +652,7 @@ def test_models_of_other_learners_can_be_inspected_and_applied(run, result, tmp_
     assert found == model.predict(load_letor("test.txt").X).tolist()
 
 
-def test_a_model_without_features_cannot_rank_documents(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_registered", {})
+def test_a_model_without_features_cannot_rank_documents(run, tmp_path):
     Featureless = type("Featureless", (Ranker,), {"fit": lambda self: self})
     model = files.register(Featureless)()
     model.fitted_ = 1
@@ -662,6 +662,7 @@ def test_a_model_without_features_cannot_rank_documents(run, tmp_path, monkeypat
     assert run(f"predict {path} test.txt") == (2, "", f"structrank predict: {message}")
     assert run(f"evaluate test.txt {path}") == (2, "", f"structrank evaluate: {message}")
     assert run(f"inspect {path}")[0] == 0
+    del SAVEABLE["Featureless"]
 
 
 def test_inspecting_data_shows_their_contents(run, result):

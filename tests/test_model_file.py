@@ -207,9 +207,7 @@ def test_untrained_models_and_unregistered_classes_are_rejected(path):
     assert not path.exists()
 
 
-def test_custom_classes_can_be_registered(small, path, monkeypatch):
-    monkeypatch.setattr(files, "_registered", {})
-
+def test_custom_classes_can_be_registered(small, path):
     @dataclasses.dataclass(frozen=True)
     class MyAUC(criteria.AUC):
         weight: float = 0.5
@@ -223,9 +221,10 @@ def test_custom_classes_can_be_registered(small, path, monkeypatch):
     assert load_and_change(small, path, criterion=MyAUC(0.25)).criterion == MyAUC(0.25)
     files.register(MySVM)(criterion=[MyAUC()]).fit([[0.0], [1.0]], [0, 1], qid=0).save(path)
     assert type(load_model(path)) is MySVM
-    monkeypatch.setattr(files, "_registered", {"MySVM": MySVM})
+    del SAVEABLE["MyAUC"]
     with pytest.raises(ValueError, match=r"class MyAUC is not known here.* structrank.models.files.register\(MyAUC\)"):
         load_model(path)
+    del SAVEABLE["MySVM"]
     with pytest.raises(ValueError, match="MAP is the name of a class of structrank"):
         files.register(type("MAP", (), {}))
     with pytest.raises(ValueError, match="neither a dataclass nor a learner"):

@@ -1,6 +1,7 @@
 """The classes of the package whose objects model files may hold: they declare themselves here."""
 
 SAVEABLE: dict[str, type] = {}
+RECORDS: set[type] = set()
 
 
 def saveable(cls):
@@ -11,3 +12,9 @@ def saveable(cls):
     """
     SAVEABLE[cls.__name__] = cls
     return cls
+
+
+def record(cls):
+    """Declare a dataclass of results as `saveable`, whose fields are checked by their types when a model is loaded."""
+    RECORDS.add(cls)
+    return saveable(cls)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
 from structrank._support.checks import n_threads
-from structrank._support.saveable import saveable
+from structrank._support.saveable import record, saveable
 from structrank.clicks.factorization import (
     BatchAscent,
     Priors,
@@ -35,7 +35,7 @@ _LARGEST_FACTOR = 1e15  # in loaded models: products in float32 stay finite
 _START_SD = 0.1  # of the initial factors; at 0 the gradient vanishes
 
 
-@saveable
+@record
 @dataclass(frozen=True)
 class Epoch:
     """Results of one pass over the pairs.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from structrank._support.saveable import saveable
+from structrank._support.saveable import record
 from structrank.clicks import _log_kernels as kernels
 from structrank.clicks.ids import Ids, settled, shared_ids
 
@@ -16,7 +16,7 @@ _MIN_BUFFERED = 2**21  # entries that are buffered before they are summed
 _SESSIONS_AT_ONCE = 2**17  # bounds the temporary arrays
 
 
-@saveable
+@record
 @dataclass(frozen=True, eq=False, repr=False)
 class ClickCounts:
     """Sums over all sessions, by query (rows) and url (columns).

@@ -12,7 +12,7 @@ import scipy.sparse
 from sklearn.base import clone
 
 from structrank._support import checks
-from structrank._support.saveable import saveable
+from structrank._support.saveable import record, saveable
 from structrank.clicks.collaborative import CollaborativeRanker, check_pairs
 from structrank.clicks.counts import ClickCounts
 from structrank.clicks.evaluation import pair_accuracy
@@ -35,7 +35,7 @@ _SELECTION_PAIRS = 20_000  # pairs that suffice to compare values of theta
 _POOLED = 10  # weight of the pooled variance in the variance of a query, in urls
 
 
-@saveable
+@record
 @dataclass(frozen=True, eq=False)
 class QueryScale:
     """Mean and standard deviation of a model's scores over the urls shown for each query.

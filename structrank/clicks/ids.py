@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from structrank._support import checks
-from structrank._support.saveable import saveable
+from structrank._support.saveable import record
 from structrank.clicks import _log_kernels as kernels
 
 
-@saveable
+@record
 @dataclass(frozen=True, eq=False, repr=False)
 class Ids:
     """Distinct ids. The dense integer of an id is its index in `values`.

@@ -21,27 +21,7 @@ if TYPE_CHECKING:
 
 
 def stream_tsv(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:
-    r"""Stream a log in tab-separated text in parts; see `read_tsv`.
-
-    Parameters
-    ----------
-    paths : path-like or list of path-like
-    chunk : int, default 131072
-        Approximate number of sessions per part.
-    malformed, verbose
-        As for `read_tsv`.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from structrank.clicks import preference_pairs
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "log.tsv"
-    ...     _ = path.write_text("paris weather\ta.org b.org\t1\nnews\tc.org a.org\t1 0\n")
-    ...     preference_pairs(stream_tsv(path))
-    Preferences(1 pairs, 2 queries, 3 urls)
-    """
+    """Stream a log in tab-separated text in parts of about `chunk` sessions; see `read_tsv`."""
     return stream_files(TsvLines(malformed), paths, chunk, verbose)
 
 
@@ -80,26 +60,7 @@ def read_tsv(paths: Path | Sequence[Path], *, malformed: str = "skip", verbose: 
 
 
 def stream_yandex(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:
-    r"""Stream a log in the Yandex format in parts; see `read_yandex`.
-
-    Parameters
-    ----------
-    paths, chunk
-        As for `stream_tsv`.
-    malformed, verbose
-        As for `read_yandex`.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from structrank.clicks import click_counts
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "Clicklog.txt"
-    ...     _ = path.write_text("7\t0\tQ\t174\t0\t50\t51\t52\n7\t30\tC\t51\n")
-    ...     click_counts(stream_yandex(path)).clicks.toarray()
-    array([[0., 1., 0.]])
-    """
+    """Stream a log in the Yandex format in parts of about `chunk` sessions; see `read_yandex`."""
     return stream_files(YandexLines(malformed), paths, chunk, verbose)
 
 
@@ -136,15 +97,7 @@ def read_yandex(paths: Path | Sequence[Path], *, malformed: str = "skip", verbos
 
 
 def stream_jsonl(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:
-    """Stream a log in JSON lines in parts; see `read_jsonl`.
-
-    Parameters
-    ----------
-    paths, chunk
-        As for `stream_tsv`.
-    malformed, verbose
-        As for `read_jsonl`.
-    """
+    """Stream a log in JSON lines in parts of about `chunk` sessions; see `read_jsonl`."""
     return stream_files(JsonLines(malformed), paths, chunk, verbose)
 
 

@@ -16,7 +16,7 @@ import scipy.stats
 
 from structrank._support import checks
 from structrank._support.checks import n_threads
-from structrank._support.saveable import saveable
+from structrank._support.saveable import record, saveable
 from structrank.clicks import _kernels as kernels
 from structrank.clicks.counts import ClickCounts
 from structrank.clicks.ids import check_loaded_ids
@@ -28,7 +28,7 @@ _MOST_STEPS = 10_000  # a walk visits the whole graph in each step; the papers t
 _MAX_LOST = 0.01  # truncated fraction of a walk above which `predict` warns
 
 
-@saveable
+@record
 @dataclass(frozen=True, eq=False)
 class ClickGraph:
     """Bipartite graph of queries and clicked urls; the weight of an edge is its number of clicks.

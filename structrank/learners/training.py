@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from structrank import metrics
 from structrank._support import checks
-from structrank._support.saveable import saveable
+from structrank._support.saveable import record
 from structrank.datasets import Dataset
 from structrank.metrics import Evaluator
 from structrank.models.ranker import Ranker
@@ -165,7 +165,7 @@ def training_facts(data, validation, **more):
     return facts
 
 
-@saveable
+@record
 @dataclass(frozen=True)
 class Round:
     """Entry of ``history_`` for one epoch, tree or step of training.

@@ -34,9 +34,9 @@ from structrank import criteria, metrics
 from structrank._support.checks import check_sparse
 from structrank._support.files import replace_file
 from structrank._support.lazy import import_public
-from structrank._support.saveable import SAVEABLE
+from structrank._support.saveable import RECORDS, SAVEABLE, saveable
 from structrank._support.text import printable
-from structrank.models.records import RECORDS, check_record
+from structrank.models.records import check_record
 
 if TYPE_CHECKING:
     from structrank._support.typing import Path
@@ -53,7 +53,6 @@ _DTYPES = {np.dtype(letter).newbyteorder("<").str: np.dtype(letter) for letter i
 _NOT_FINITE = ("nan", "inf", "-inf")
 _PACKAGES = ("numpy", "scipy", "numba", "osqp", "scikit-learn")
 
-_registered: dict[str, type] = {}
 _Class = TypeVar("_Class", bound=type)
 
 
@@ -82,12 +81,12 @@ def register(cls: _Class) -> _Class:
     """
     name = cls.__name__
     import_public(name)
-    if name in known() and name not in _registered:
-        raise ValueError(f"{name} is the name of a class of structrank; choose another name.")
+    other = known().get(name, cls)
+    if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise ValueError(f"{name} is the name of a class of {other.__module__.partition('.')[0]}; choose another name.")
     if not dataclasses.is_dataclass(cls) and not hasattr(cls, "get_params"):
         raise ValueError(f"{name} is neither a dataclass nor a learner with get_params; only these can be saved.")
-    _registered[name] = cls
-    return cls
+    return saveable(cls)
 
 
 def save_model(model: Any, path: Path) -> None:
@@ -261,7 +260,7 @@ def _is_fitted_name(name):
 def known():
     """Return the classes that have been imported, by their names in files; those of measures have a prefix."""
     found = {cls.__name__: cls for cls, _ in criteria.CRITERIA.values()}
-    return _registered | found | {f"metrics.{cls.__name__}": cls for cls in metrics.MEASURES.values()} | SAVEABLE
+    return found | {f"metrics.{cls.__name__}": cls for cls in metrics.MEASURES.values()} | SAVEABLE
 
 
 def _class_named(name):
@@ -379,7 +378,7 @@ def _decode(value, arrays):
     if kind == "dict":
         return content
     value = _class_named(kind)(**content)
-    if kind in RECORDS:
+    if type(value) in RECORDS:
         check_record(value)
     return value
 

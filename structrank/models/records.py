@@ -9,24 +9,6 @@ import typing
 
 from structrank._support import checks
 
-# Results of training. Objects that are parameters check themselves.
-RECORDS = frozenset(
-    [
-        "Certificate",
-        "Iteration",
-        "Round",
-        "RampRound",
-        "Epoch",
-        "Health",
-        "Selection",
-        "Trial",
-        "Polish",
-        "ClickGraph",
-        "ClickCounts",
-        "QueryScale",
-        "Ids",
-    ]
-)
 # Least values of fields that are finite numbers, in any class; other numbers are nan where they were not computed.
 _LEAST = {
     **dict.fromkeys(("iteration", "round", "epoch"), 1),

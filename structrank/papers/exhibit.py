@@ -51,8 +51,8 @@ class Result:
     data : str
         Data they were computed on.
     printed : pandas.DataFrame, default None
-        The paper's numbers on the same data, with row and column labels of `ours`; None where the data are not the paper's or
-        the paper prints no numbers.
+        The paper's numbers on the same data, with row and column labels of `ours`; None or empty where the data are not
+        the paper's or the paper prints no numbers.
     findings : sequence of str, default ()
         Sentences on the outcome, computed from `ours`, such as where it contradicts the paper.
     exhibit : Exhibit
@@ -77,6 +77,10 @@ class Result:
     findings: Sequence[str] = ()
     exhibit: Exhibit | None = None
     reduced: str = ""
+
+    def __post_init__(self):
+        if self.printed is not None and self.printed.empty:
+            object.__setattr__(self, "printed", None)
 
     @property
     def difference(self) -> pd.DataFrame | None:

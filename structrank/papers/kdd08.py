@@ -181,13 +181,18 @@ def _seconds(function):
     return time.perf_counter() - started
 
 
-@exhibit(
-    title="Figure 2: the most violated ranking for NDCG",
-    question="Can the loss-augmented argmax of NDCG with phi_po be found exactly, in almost linear time?",
+_oracle_exhibit = functools.partial(
+    exhibit,
     protocol="Pseudocode in the paper. Here: the oracle against exhaustive search on short lists, and its time on long ones.",
     data="None in the paper. Here: random scores and labels.",
-    reported="An exact algorithm of O(n log n) time for sorting and O(n) more for the clipped NDCG.",
     read=None,
+)
+
+
+@_oracle_exhibit(
+    title="Figure 2: the most violated ranking for NDCG",
+    question="Can the loss-augmented argmax of NDCG with phi_po be found exactly, in almost linear time?",
+    reported="An exact algorithm of O(n log n) time for sorting and O(n) more for the clipped NDCG.",
 )
 def figure2(data=None):
     """Check the oracle of Figure 2, NDCG@10 with phi_po, and time it.
@@ -201,13 +206,10 @@ def figure2(data=None):
     return _oracle(criteria.parse("ndcg"), feature_maps.parse("po"))
 
 
-@exhibit(
+@_oracle_exhibit(
     title="Figure 3: the most violated ranking for MRR",
     question="Can the loss-augmented argmax of MRR with phi_mrr be found exactly, in almost linear time?",
-    protocol="Pseudocode in the paper. Here: the oracle against exhaustive search on short lists, and its time on long ones.",
-    data="None in the paper. Here: random scores and labels.",
     reported="An exact algorithm that takes the best of k + 1 solutions, one for each value of the loss.",
-    read=None,
 )
 def figure3(data=None):
     """Check the oracle of Figure 3, MRR@10 with phi_mrr, and time it.
@@ -346,7 +348,7 @@ def figure7(data=None, *, k=10, Cs=None, clean=True, n_jobs=None):
     findings = [sentence for name, row in ours.iterrows() for sentence in _better_map(name, row)]
     printed = _FIGURE7.loc[[name for name in _FIGURE7.index if name in folds]] if k == 10 else _FIGURE7[:0]
     display = MapComparisonDisplay(ours)
-    return Result(ours, display, _described(folds), printed=None if printed.empty else printed, findings=findings)
+    return Result(ours, display, _described(folds), printed=printed, findings=findings)
 
 
 def _map_comparison(table, dataset, measure):
@@ -418,7 +420,7 @@ def figure8(data=None, *, clean=True):
     findings.append("The paper: DORM takes 15 times as long as NDCG on TD2004.")
     printed = _FIGURE8.loc[[name in parts for name in _FIGURE8.index.get_level_values(0)]]
     panels = {name: TimeDisplay(frame) for name, frame in times.items()}
-    return Result(ours, PanelsDisplay(panels), _described(parts), printed=None if printed.empty else printed, findings=findings)
+    return Result(ours, PanelsDisplay(panels), _described(parts), printed=printed, findings=findings)
 
 
 # ---- Figure 9: the train-vs-test criterion table
@@ -541,7 +543,7 @@ def figure10(data=None, *, clean=True):
     findings.append("The paper: 230, 679 and 487 times as long, and 94 % for growing trees.")
     printed = _FIGURE10.loc[[name for name in _FIGURE10.index if name in parts]]
     display = BarsDisplay(ours, "time (s)", logy=True)
-    return Result(ours, display, _described(parts), printed=None if printed.empty else printed, findings=findings)
+    return Result(ours, display, _described(parts), printed=printed, findings=findings)
 
 
 def _boost_mcrank(part, n_rounds=30):

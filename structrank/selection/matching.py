@@ -32,7 +32,7 @@ from structrank import metrics
 from structrank._support import checks, compile_time
 from structrank._support.content import describe
 from structrank._support.progress import ProgressLine
-from structrank._support.saveable import saveable
+from structrank._support.saveable import record
 from structrank._support.text import printable
 from structrank.comparison.significance import paired_randomisation_test, standard_error_ratio
 from structrank.datasets.containers import Dataset
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _CS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
-@saveable
+@record
 @dataclass(frozen=True)
 class Trial:
     """A criterion trained along its path of C; printed as a row of `Selection`.
@@ -81,7 +81,7 @@ class Trial:
     seconds: float
 
 
-@saveable
+@record
 @dataclass(frozen=True, repr=False)
 class Selection:
     """The trials, and the reason for the choice; printing shows both.

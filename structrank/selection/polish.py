@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from structrank import criteria, metrics
 from structrank._kernels import breakpoints
 from structrank._support import checks
-from structrank._support.saveable import saveable
+from structrank._support.saveable import record
 from structrank.metrics import Evaluator
 from structrank.svm import StructRankSVM
 from structrank.training.data import RankingData, score_rows
@@ -32,7 +32,7 @@ _MAX_FEATURES = 100
 _MIN_WIDTH = 1e-6
 
 
-@saveable
+@record
 @dataclass(frozen=True, repr=False)
 class Polish:
     """Result of polishing; printing shows a summary.

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from structrank._support.saveable import saveable
+from structrank._support.saveable import record
 from structrank.solvers.cutting_plane import C_FACTOR
 from structrank.solvers.vectors import dot
 
@@ -36,7 +36,7 @@ _DOMINANT_FROM = 2 / 3
 _STIFF_FROM = 0.95
 
 
-@saveable
+@record
 @dataclass(frozen=True)
 class Health:
     """How well w adapted to the data.

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structrank._support.saveable import saveable
+from structrank._support.saveable import record
 from structrank.solvers import CuttingPlanes, Plane, Result
 
 # Chosen by training loss and passes on synthetic data (notebook 15): twice as many gain little and cost twice.
@@ -32,7 +32,7 @@ _WORTH_ANOTHER = 0.1
 _KEPT_POINTS = 12
 
 
-@saveable
+@record
 @dataclass(frozen=True)
 class RampRound:
     """One round of the convex-concave procedure.

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 
 
 def stream_tsv(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:
-    """Stream a log in tab-separated text in parts of about `chunk` sessions; see `read_tsv`."""
+    """Stream a log in tab-separated text in parts; see `read_tsv`.
+
+    Parameters
+    ----------
+    paths, malformed, verbose
+        As for `read_tsv`.
+    chunk : int, default 131072
+        Approximate number of sessions per part.
+    """
     return stream_files(TsvLines(malformed), paths, chunk, verbose)
 
 
@@ -60,7 +68,15 @@ def read_tsv(paths: Path | Sequence[Path], *, malformed: str = "skip", verbose: 
 
 
 def stream_yandex(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:
-    """Stream a log in the Yandex format in parts of about `chunk` sessions; see `read_yandex`."""
+    """Stream a log in the Yandex format in parts; see `read_yandex`.
+
+    Parameters
+    ----------
+    paths, malformed, verbose
+        As for `read_yandex`.
+    chunk : int, default 131072
+        Approximate number of sessions per part.
+    """
     return stream_files(YandexLines(malformed), paths, chunk, verbose)
 
 
@@ -97,7 +113,15 @@ def read_yandex(paths: Path | Sequence[Path], *, malformed: str = "skip", verbos
 
 
 def stream_jsonl(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:
-    """Stream a log in JSON lines in parts of about `chunk` sessions; see `read_jsonl`."""
+    """Stream a log in JSON lines in parts; see `read_jsonl`.
+
+    Parameters
+    ----------
+    paths, malformed, verbose
+        As for `read_jsonl`.
+    chunk : int, default 131072
+        Approximate number of sessions per part.
+    """
     return stream_files(JsonLines(malformed), paths, chunk, verbose)
 
 

@@ -35,13 +35,6 @@ class PathDisplay(Display):
         "relative_norm" (Figure 6), "iterations", "seconds", or a measure. The mean slack of several criteria with separate
         slacks is a sum over these.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-    lines_ : dict
-        From trainers to the lines drawn.
-
     Examples
     --------
     >>> import matplotlib
@@ -290,13 +283,6 @@ class MapComparisonDisplay(Display):
         Index data set, columns ``mrr`` and ``po`` (test MRR with that map) and ``p``, as computed by
         `structrank.papers.kdd08.figure7`.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-    bars_ : dict
-        From "mrr" and "po" to the bars drawn.
-
     Examples
     --------
     >>> import matplotlib, pandas as pd
@@ -333,13 +319,6 @@ class TimeDisplay(Display):
     ----------
     times : pandas.DataFrame
         As returned by `structrank.comparison.diagnostics.time_breakdown`: index trainer.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-    bars_ : dict
-        From "oracle" and "qp" to the bars drawn.
 
     Examples
     --------

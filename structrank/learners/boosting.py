@@ -63,21 +63,16 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
-            numpy, memory map, pandas, polars or scipy sparse.
+        X, qid, sample_weight
+            As for `StructRankSVM.fit`.
         y : array-like of shape (n_docs,)
             Labels, at least 0; larger is more relevant. McRank takes them as grades, at most 64 distinct values.
-        qid : array-like of shape (n_docs,) or int
-            Query of each row: any order, any hashable type. An integer makes all rows one query.
-        sample_weight : array-like of shape (n_docs,), default None
-            Weights of the queries, given by row and constant within a query.
         validation : tuple (X, y, qid) or datasets.Dataset, default None
             Queries on which `measure` is monitored; the rounds after the best are dropped.
         callback : callable, default None
             Called with each round's entry of the history; a true return value stops training.
         checkpoint : path-like, default None
-            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
-            see `structrank.training.checkpoint`.
+            Folder for checkpoints, as for `StructRankSVM.fit`.
 
         Returns
         -------
@@ -94,16 +89,7 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
         return Course(self, *arguments)
 
     def predict(self, X: Matrix) -> NDArray[np.float64]:
-        """Score documents; higher is better.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
-
-        Returns
-        -------
-        (n_docs,) array
-        """
+        """Score documents; higher is better: an array of shape (n_docs,); see `StructRankSVM.predict`."""
         return self._scores(self._outputs(X))
 
     def _outputs(self, X, **chosen):

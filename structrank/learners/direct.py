@@ -132,20 +132,16 @@ class SPSARanker(LinearMethods, MeasureRanker):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
+        X, qid, sample_weight
+            As for `StructRankSVM.fit`.
         y : array-like of shape (n_docs,)
             Labels, at least 0; larger is more relevant.
-        qid : array-like of shape (n_docs,) or int
-            Query of each row: any order, any hashable type. An integer makes all rows one query.
-        sample_weight : array-like of shape (n_docs,), default None
-            Weights of the queries, given by row and constant within a query.
         validation : tuple (X, y, qid) or Dataset, default None
             Data on which the measure selects the best iteration and decides when to stop; None for the training set.
         callback : callable, default None
             Called with each iteration's entry of the history; a true return value stops training.
         checkpoint : path-like, default None
-            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
-            see `structrank.training.checkpoint`.
+            Folder for checkpoints, as for `StructRankSVM.fit`.
 
         Returns
         -------
@@ -193,16 +189,7 @@ class SPSARanker(LinearMethods, MeasureRanker):
         self._check_loaded_weights("weights_")
 
     def predict(self, X: Matrix) -> NDArray[np.float64]:
-        """Score documents, w.x; higher is better.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
-
-        Returns
-        -------
-        (n_docs,) array
-        """
+        """Score documents, w.x; higher is better: an array of shape (n_docs,); see `StructRankSVM.predict`."""
         matrix = self._check_features(X)
         return Network(self.n_features_in_, 0).scores(matrix, self.weights_)
 

@@ -176,24 +176,11 @@ class LambdaMART(BoostedRanker):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
-            numpy, memory map, pandas, polars or scipy sparse.
-        y : array-like of shape (n_docs,)
-            Labels, at least 0; larger is more relevant.
-        qid : array-like of shape (n_docs,) or int
-            Query of each row: any order, any hashable type. An integer makes all rows one query.
-        sample_weight : array-like of shape (n_docs,), default None
-            Weights of the queries, given by row and constant within a query.
+        X, y, qid, sample_weight, validation, callback, checkpoint
+            As for `McRank.fit`.
         labels : dict, default None
             The other label sources of a `Graded` objective: mapping from names to array-likes of shape (n_docs,), such as
             ``{"clicks": rates}``. nan marks a document without such a label.
-        validation : tuple (X, y, qid) or datasets.Dataset, default None
-            Queries on which `measure` is monitored; the rounds after the best are dropped.
-        callback : callable, default None
-            Called with each round's entry of the history; a true return value stops training.
-        checkpoint : path-like, default None
-            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
-            see `structrank.training.checkpoint`.
 
         Returns
         -------

@@ -28,13 +28,6 @@ class LocalOptimalityDisplay(Display):
     result : LocalOptimality
         Result of `local_optimality`.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-    lines_ : dict
-        Lines drawn, by number of the direction or weight.
-
     Examples
     --------
     >>> import matplotlib
@@ -98,13 +91,6 @@ class SmoothnessDisplay(Display):
     result : Smoothness
         Result of `structrank.learners.smoothness`.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-    lines_ : dict
-        Lines drawn, by number of the weight.
-
     Examples
     --------
     >>> import matplotlib
@@ -160,13 +146,6 @@ class TrainingDisplay(Display):
         `history_` of a learner.
     measure : str
         Its name, for the axis.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-    lines_ : dict
-        Lines drawn, by name.
 
     Examples
     --------

@@ -67,14 +67,10 @@ class _GradientRanker(LinearMethods, MeasureRanker):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
-            numpy, memory map, pandas, polars or scipy sparse.
+        X, qid, sample_weight
+            As for `StructRankSVM.fit`.
         y : array-like of shape (n_docs,)
             Labels, at least 0; larger is more relevant.
-        qid : array-like of shape (n_docs,) or int
-            Query of each row: any order, any hashable type. An integer makes all rows one query.
-        sample_weight : array-like of shape (n_docs,), default None
-            Weights of the queries, given by row and constant within a query.
         validation : tuple (X, y, qid) or Dataset, default None
             Data on which the measure selects the best epoch and decides when to stop; None for the training set.
         callback : callable, default None
@@ -83,8 +79,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
             Initial weights in the layout of `weights_`, such as the `weights_` of a ranker trained for another measure. None
             for random weights. Restarts are from random weights.
         checkpoint : path-like, default None
-            Folder for checkpoints. If training is killed, the same call resumes it and ends with the same model, bit for bit;
-            see `structrank.training.checkpoint`.
+            Folder for checkpoints, as for `StructRankSVM.fit`.
 
         Returns
         -------
@@ -103,16 +98,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         return self
 
     def predict(self, X: Matrix) -> NDArray[np.float64]:
-        """Score documents; higher is better.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
-
-        Returns
-        -------
-        (n_docs,) array
-        """
+        """Score documents; higher is better: an array of shape (n_docs,); see `StructRankSVM.predict`."""
         matrix = self._check_features(X)
         return Network.of(self.n_features_in_, self.weights_).scores(matrix, self.weights_)
 
@@ -250,24 +236,8 @@ class LambdaRank(_GradientRanker):
     construction : str, default "ranknet-weight-pairs"
         Construction of the lambdas: "ranknet-weight-pairs", "spring-smooth", "local-gradient", "local-cost" or
         "discrete-bounded"; see `lambda_gradients`.
-    hidden_units : int, default 10
-        0 for a linear scoring function.
-    batch : {"query", "full"}, default "query"
-        Update the weights after each query, in random order, or once per epoch.
-    optimizer : {"adam", "sgd"}, default "adam"
-        "sgd" is the gradient method of the papers: steps of the learning rate times the gradient; when the measure on the
-        training set falls, the learning rate is multiplied by 0.8 with probability 0.3. It needs a learning rate chosen for
-        the data. "adam" does not depend on the scale of the gradient, which grows with the number of documents per query.
-    learning_rate : float or None, default None
-        Initial learning rate; None for 0.01, or 0.001 for "adam" with a validation set, where smaller steps allow to stop
-        earlier.
-    max_epochs : int, default 700
-        Maximum number of passes over the data; 0 keeps the random initial weights.
-    patience : int or None, default 50
-        After this many epochs without a new best value of the measure, training restarts from new random weights, or
-        ends if no restarts are left. None for neither.
-    restarts : int, default 0
-        Maximum number of restarts.
+    hidden_units, batch, optimizer, learning_rate, max_epochs, patience, restarts
+        As for `RankNet`, with up to 700 epochs.
     settle : int, default 0
         Not part of the papers: number of random directions of a final phase that leads to a local optimum of the measure on
         the training set, which a zero of the lambdas need not be. The best weights take steps along the lambdas of one query
@@ -275,25 +245,17 @@ class LambdaRank(_GradientRanker):
         moves of `local_optimality` are tried: that many random directions, and each weight alone. The phase ends if none of
         these moves raises the measure, after `max_epochs` further epochs at the latest. If 459 directions fail, less than 1 %
         of all directions lead up, with 99 % confidence. 0 skips the phase, and so does a validation set.
-    random_state : int, default 0
-        Seed of the random weights and of the order of the queries.
-    verbose : int, default 0
-        1 shows a progress line; 0 prints nothing.
+    random_state, verbose
+        As for `RankNet`.
 
     Attributes
     ----------
-    weights_ : (n_weights,) array
-        Weights of the best epoch by the measure, on the validation set if given: w, or W (n_features, hidden_units), b and
-        v, concatenated.
-    n_iter_ : int
-        Number of epochs.
-    best_round_ : int
-        The epoch whose weights were kept, from 1; 0 for the weights in `start`.
+    weights_, n_iter_, best_round_, n_features_in_
+        As for `RankNet`.
     history_ : History
         A `structrank.learners.training.Round` per epoch, with the number of effective pairs: pairs with a non-zero lambda.
     stop_reason_ : str
         "settled", "patience", "max_epochs", "callback" or "interrupted" (Ctrl-C).
-    n_features_in_ : int
 
     See Also
     --------

@@ -57,53 +57,23 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
         Delta, as for `StructRankSVM`; a list trains on several at once (COMBO).
     k : int, None or "auto", default "auto"
         Rank cutoff of the criteria whose names have none, as for `StructRankSVM`.
-    feature_map : str, feature map, or a list, default "auto"
-        phi: "po" (pairs), "mrr" (first relevant), "dorm" (permutation); "auto" is the criterion's default.
-    discount : {"auto", "kdd08", "log2"}, default "auto"
-        Discount of "ndcg", "ndcg-nc" and "dorm" given by name; "auto" is "kdd08".
-    decay : str, array-like or callable, default "sqrt"
-        Decay of the permutation map, see `structrank.feature_maps.Permutation`.
-    slack : {"separate", "shared"}, default "separate"
-        For several criteria: the sum of their risks, or per query the largest of their losses.
-    relevant_from : float or None, default 1
-        Lowest label that counts as relevant. None uses labels as grades: "auc", "ndcg", "dorm" and "err".
-    gain : {"auto", "exp2", "linear"} or array-like, default "auto"
-        Gain of grades in "ndcg" and "dorm" given by name, with ``relevant_from=None``, as for `StructRankSVM`.
+    feature_map, discount, decay, slack, relevant_from, gain
+        As for `StructRankSVM`.
     measure : str, Measure or None, default None
         Measure of `score` and of early stopping; None is the measure of the criterion, or of the first of several.
-    n_estimators : int, default 100
-        Maximum number of rounds, one tree each.
     learning_rate : float, default 0.1
         Share of the step that minimises the risk; at most 1.
-    num_leaves : int, default 7
-        Maximum number of leaves of a tree.
-    min_child_samples : int, default 20
-        Minimum number of documents in a leaf.
     min_child_weight : float, default 1e-3
         Minimum sum of :math:`|g|` in a leaf, in units of its mean over the documents.
-    subsample : float, default 1.0
-        Share of the documents drawn to choose the splits of each tree.
-    colsample_bytree : float, default 1.0
-        Share of the features drawn for each tree.
     reg_lambda : float, default 0.0
         Added to the sum of :math:`|g|` in a leaf; shrinks its value relative to larger leaves.
-    patience : int or None, default None
-        Stop after this many rounds without a better value on the validation set; None disables early stopping.
-    n_jobs : int or None, default None
-        Threads: None is 1, -1 all cores. Results are bit-identical for any `n_jobs`.
-    random_state : int, default 0
-        Seed of the subsamples.
-    verbose : int, default 0
-        1 shows a progress line; 0 prints nothing.
+    n_estimators, num_leaves, min_child_samples, subsample, colsample_bytree, patience, n_jobs, random_state, verbose
+        As for `LambdaMART`; the default of `num_leaves` is 7.
 
     Attributes
     ----------
-    trees_ : list of str
-        The trees in LightGBM's text format, one entry: ``lightgbm.Booster(model_str=model.trees_[0])`` reads it.
-    n_iter_ : int
-        Number of rounds.
-    best_round_ : int
-        Number of rounds kept: up to the best on the validation set, if given.
+    trees_, n_iter_, best_round_, n_features_in_, feature_names_in_
+        As for `LambdaMART`.
     history_ : History
         A `structrank.learners.training.Round` per round: the measure on both sets, and the risk R as `loss`.
     initial_risk_ : float
@@ -113,9 +83,6 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
         "minimum" if the gradient of the risk is 0.
     notes_ : tuple of str
         Remarks on training: that trees do not reduce the risk, or that grades were reduced to binary relevance.
-    n_features_in_ : int
-    feature_names_in_ : (n_features,) array
-        Defined if X has string column names.
 
     See Also
     --------

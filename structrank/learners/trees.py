@@ -81,14 +81,10 @@ class TreeRanker(ExportMethods, MeasureRanker):
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
-            numpy, memory map, pandas, polars or scipy sparse; finite numbers.
+        X, qid, sample_weight
+            As for `StructRankSVM.fit`.
         y : array-like of shape (n_docs,)
             Grades, integers from 0 to 30; with `relevant_from` any numbers of at least 0.
-        qid : array-like of shape (n_docs,) or int
-            Query of each row: any order, any hashable type. An integer makes all rows one query.
-        sample_weight : array-like of shape (n_docs,), default None
-            Weights of the queries, given by row and constant within a query.
         validation : tuple (X, y, qid) or Dataset, default None
             Queries on which the library's NDCG@10 is measured; the trees after the best round are dropped.
 
@@ -124,16 +120,7 @@ class TreeRanker(ExportMethods, MeasureRanker):
         return shares(self._gains(self._loaded()))
 
     def predict(self, X: Matrix) -> NDArray[np.float64]:
-        """Score documents; higher is better.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
-
-        Returns
-        -------
-        (n_docs,) array
-        """
+        """Score documents; higher is better: an array of shape (n_docs,); see `StructRankSVM.predict`."""
         matrix = self._check_features(X)
         library, model = self._import(), self._loaded()
         try:

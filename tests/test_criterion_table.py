@@ -236,7 +236,7 @@ def test_validation_goes_to_every_row_that_takes_it():
     assert table.notes == {("curious", "made", 0): (f"Saw {len(fold.validation.y)} rows.",)}
     rows = [default_trainers()[name] for name in ("McRank", *BEYOND[2:])] if has_lightgbm() else []
     rows += [LightGBMRanker(), XGBoostRanker(), LambdaRank(), RankNet()]
-    assert all(trainers.Trainer("row", row).takes_validation for row in rows)
+    assert all(trainers.Row("row", row).takes_validation for row in rows)
 
 
 def test_without_a_validation_part_C_is_chosen_on_inner_folds():

@@ -207,14 +207,14 @@ def _named_folders(entries):
 def _table_facts(table):
     from structrank.comparison.rendering import explanations
 
-    marks, frame = table.marks(), table.to_frame()
+    marks = table.marks()
     return {
         "cells": [
             {
                 "dataset": dataset,
                 "measure": measure,
                 "trainer": trainer,
-                "mean": frame.loc[trainer, (dataset, measure)],
+                "mean": table.means[trainer, dataset, measure],
                 "mark": marks[trainer, dataset, measure],
                 "vacuous_folds": table.vacuous[trainer, dataset],
                 "below_rule": table.trainers.index(trainer) >= table.n_above,

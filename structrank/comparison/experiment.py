@@ -22,7 +22,7 @@ from structrank._support import checks, compile_time
 from structrank._support.progress import ProgressLine
 from structrank.comparison.cells import Cell, cell_files
 from structrank.comparison.table import CriterionTable
-from structrank.comparison.trainers import Trainer, as_trainers, has_lightgbm, unique_name
+from structrank.comparison.trainers import Row, as_trainers, has_lightgbm, unique_name
 from structrank.datasets.cleaning import PROTOCOLS, clean_part, scale_per_query
 from structrank.datasets.containers import Fold
 from structrank.datasets.tables import is_table
@@ -99,10 +99,6 @@ def compare(
     verbose : int, default 0
         1 shows progress on stderr.
 
-    Returns
-    -------
-    CriterionTable
-
     Notes
     -----
     C is chosen per fold and trainer, on the validation queries and on three inner folds of the training queries together: each
@@ -127,7 +123,7 @@ def compare(
     candidates = tuple(sorted(set(checks.check_Cs(DEFAULT_CS if Cs is None else Cs))))
     conventions: dict[str, Any] = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
     named = metrics.parse_all(measures, **conventions)
-    rows = [Trainer(*row) for row in as_trainers(trainers, relevant_from, discount, Cs, random_state, named).items()]
+    rows = [Row(*row) for row in as_trainers(trainers, relevant_from, discount, Cs, random_state, named).items()]
     choice = Choice(
         Cs=candidates,
         select=None if isinstance(select, str) and select == "own" else metrics.parse(select, **conventions),
@@ -326,7 +322,7 @@ class _Task:
     dataset: str
     number: int
     fold: Fold
-    trainer: Trainer
+    trainer: Row
     choice: Choice
 
     def run(self, file):

@@ -123,10 +123,6 @@ def run_lines(queries: Sequence[str], documents: Sequence[str], scores: ArrayLik
     scores : array-like of shape (n_docs,)
     tag : str, default "structrank"
 
-    Returns
-    -------
-    list of str
-
     Examples
     --------
     >>> run_lines(["q", "q"], ["a", "b"], [0.25, 0.5])
@@ -236,10 +232,6 @@ def count_ties(qid: ArrayLike, scores: ArrayLike) -> int:
     ----------
     qid : array-like of shape (n_docs,)
     scores : array-like of shape (n_docs,)
-
-    Returns
-    -------
-    int
 
     Examples
     --------

@@ -186,12 +186,7 @@ class CriterionTable:
         return records
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the means as a pandas frame: rows are trainers, columns are (data set, measure).
-
-        Returns
-        -------
-        pandas.DataFrame
-        """
+        """Return the means as a pandas frame: rows are trainers, columns are (data set, measure)."""
         import pandas as pd
 
         columns = pd.MultiIndex.from_tuples(self.columns, names=["data set", "measure"])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from structrank.metrics import Measure
 
 
-class Trainer:
+class Row:
     """A row of a comparison: an estimator, and which of the optional parts of a learner it has.
 
     Every estimator has ``fit(X, y, qid=...)`` and ``predict(X)``. The following are used if present:
@@ -45,8 +45,8 @@ class Trainer:
 
     Examples
     --------
-    >>> trainer = Trainer("MAP", StructRankSVM("map"))
-    >>> trainer.chooses_C, trainer.takes_validation, trainer.needs_relevance
+    >>> row = Row("MAP", StructRankSVM("map"))
+    >>> row.chooses_C, row.takes_validation, row.needs_relevance
     (True, False, True)
     """
 

@@ -73,10 +73,6 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
             Called with each round's entry of the history; a true return value stops training.
         checkpoint : path-like, default None
             Folder for checkpoints, as for `StructRankSVM.fit`.
-
-        Returns
-        -------
-        self
         """
         self.check_parameters()
         course = self._course(X, y, qid, sample_weight, validation, callback, checkpoint)

@@ -46,10 +46,6 @@ def mean_cross_entropy(scores, plan):
     plan : Plan
         From `equally_weighted_pairs`.
 
-    Returns
-    -------
-    float
-
     Examples
     --------
     >>> plan = equally_weighted_pairs(np.array([1.0, 0.0]), np.array([0, 2]), np.ones(1))

@@ -142,10 +142,6 @@ class SPSARanker(LinearMethods, MeasureRanker):
             Called with each iteration's entry of the history; a true return value stops training.
         checkpoint : path-like, default None
             Folder for checkpoints, as for `StructRankSVM.fit`.
-
-        Returns
-        -------
-        self
         """
         checks.check_choice("objective", self.objective, ("measure", "cross-entropy"))
         checks.check_choice("method", self.method, _METHODS)

@@ -181,10 +181,6 @@ class LambdaMART(BoostedRanker):
         labels : dict, default None
             The other label sources of a `Graded` objective: mapping from names to array-likes of shape (n_docs,), such as
             ``{"clicks": rates}``. nan marks a document without such a label.
-
-        Returns
-        -------
-        self
         """
         self.check_parameters()
         course = Course(self, X, y, qid, sample_weight, validation, callback, checkpoint, labels=labels)

@@ -80,10 +80,6 @@ class _GradientRanker(LinearMethods, MeasureRanker):
             for random weights. Restarts are from random weights.
         checkpoint : path-like, default None
             Folder for checkpoints, as for `StructRankSVM.fit`.
-
-        Returns
-        -------
-        self
         """
         measure = self.check_parameters()
         data = RankingData(X, y, qid, sample_weight)

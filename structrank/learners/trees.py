@@ -87,10 +87,6 @@ class TreeRanker(ExportMethods, MeasureRanker):
             Grades, integers from 0 to 30; with `relevant_from` any numbers of at least 0.
         validation : tuple (X, y, qid) or Dataset, default None
             Queries on which the library's NDCG@10 is measured; the trees after the best round are dropped.
-
-        Returns
-        -------
-        self
         """
         self.check_parameters()
         data = RankingData(X, y, qid, sample_weight)

@@ -182,21 +182,14 @@ def _as_labels(part):
 
 def _columns(table):
     """Return, for each column and trainer, the mean, its interval over queries, and the mark."""
-    means, marks = table.to_frame(), table.marks()
+    marks = table.marks()
+
+    def row(*key):
+        return {"mean": _number(table.means[key]), "margin": _margin(table.per_query[key]), "mark": marks[key]}
+
     return [
-        {
-            "dataset": dataset,
-            "measure": measure,
-            "rows": [
-                {
-                    "mean": _number(means.loc[name, (dataset, measure)]),
-                    "margin": _margin(table.per_query[name, dataset, measure]),
-                    "mark": marks[name, dataset, measure],
-                }
-                for name in table.trainers
-            ],
-        }
-        for dataset, measure in itertools.product(table.datasets, table.measures)
+        {"dataset": dataset, "measure": measure, "rows": [row(name, dataset, measure) for name in table.trainers]}
+        for dataset, measure in table.columns
     ]
 
 

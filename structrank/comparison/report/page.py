@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import collections
 import datetime
-import itertools
 import json
 import math
 import string
@@ -25,16 +24,7 @@ _SORTABLE = ' class="sortable"'
 
 
 def render(contents):
-    """Return the body of the page.
-
-    Parameters
-    ----------
-    contents : Contents
-
-    Returns
-    -------
-    str
-    """
+    """Return the body of the page of `Contents`."""
     table = contents.table
     return string.Template(html.resource("report.html", "structrank.comparison.report")).substitute(
         summary=escape(_summary(table)),
@@ -92,22 +82,21 @@ def _summary(table):
 
 
 def _criterion_table(table):
-    means, marks = table.to_frame(), table.marks()
-    columns = list(itertools.product(table.datasets, table.measures))
+    marks = table.marks()
     groups = "".join(
         f'<th class="start" scope="colgroup" colspan="{len(table.measures)}">{escape(dataset)} '
         f"<small>{escape(_count(table.n_queries[dataset], 'query'))}</small></th>"
         for dataset in table.datasets
     )
     heads = [_head("Trained on", sortable=True)]
-    heads += [_head(measure, number=True, sortable=True) for _, measure in columns]
+    heads += [_head(measure, number=True, sortable=True) for _, measure in table.columns]
     noted = {trainer for trainer, _, _ in table.notes}
     body = []
     for name in table.trainers:
         sign = ' <a class="noted" href="#notes" title="has notes on training">!</a>' if name in noted else ""
         cells = [f'<th scope="row"><span>{escape(name)}</span>{sign}</th>']
-        for dataset, measure in columns:
-            mean, mark = float(means.loc[name, (dataset, measure)]), marks[name, dataset, measure]
+        for dataset, measure in table.columns:
+            mean, mark = table.means[name, dataset, measure], marks[name, dataset, measure]
             styles = [{"**": "best", "*": "second"}.get(mark.rstrip("<v"), "")]
             styles += [style for sign, style in (("<", "below"), ("v", "vacuous")) if sign in mark]
             styles.append("start" if measure == table.measures[0] else "")

@@ -59,7 +59,6 @@ class ParseCache:
 
     def __init__(self, folder):
         self._folder = Path(folder)
-        self._folder.mkdir(parents=True, exist_ok=True)
 
     def load(self, key):
         """Return the data set stored under `key`, with X mapped from disk; None if it is missing or damaged.
@@ -97,6 +96,7 @@ class ParseCache:
             return  # ids of absurd length; object arrays cannot be written without pickle
         aside = None
         try:
+            self._folder.mkdir(parents=True, exist_ok=True)
             aside = Path(tempfile.mkdtemp(prefix=f".{key}-", dir=self._folder))
             for name, array in arrays.items():
                 np.save(aside / f"{name}.npy", array, allow_pickle=False)
@@ -107,8 +107,9 @@ class ParseCache:
             with contextlib.suppress(OSError):  # another process was faster
                 aside.rename(self._folder / key)
         except OSError as error:
-            # The data set itself is not affected.
-            warnings.warn(f"The parse cache in {self._folder} was not written: {error}.", RuntimeWarning, stacklevel=4)
+            # The data set itself is not affected. The same text for each file of a folder, so that Python shows it once.
+            text = f"The parse cache in {self._folder} was not written: {error.strerror or error}."
+            warnings.warn(text, RuntimeWarning, stacklevel=4)
         finally:
             if aside is not None:
                 shutil.rmtree(aside, ignore_errors=True)

@@ -14,7 +14,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError
 
 from structrank._kernels import linear
-from structrank._support import compile_time, lanes
+from structrank._support import compile, compile_time, kernel_cache, lanes
 
 CALLER = """
 from structrank._support.compile import kernel
@@ -266,3 +266,19 @@ def test_lanes_sum_in_one_order_and_refuse_strided_arrays(rng):
         assert call(x.astype(np.float32), y) == call(x.astype(np.float32).astype(float), y)
     with pytest.raises(TypingError, match="contiguous"):
         call(np.ones(8)[::2], np.ones(4))
+
+
+def test_kernels_work_where_no_folder_can_be_written(monkeypatch):
+    def nowhere(*_, **__):
+        raise FileNotFoundError("No usable temporary directory found")
+
+    def no_locator(function):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(compile, "_can_be_written", lambda folder: False)
+    monkeypatch.setattr("tempfile.mkdtemp", nowhere)
+    compile.provide_cache()
+    assert "NUMBA_CACHE_DIR" not in os.environ
+    monkeypatch.setattr(kernel_cache, "CheckedCache", no_locator)
+    assert compile.kernel(lambda x: x + 1)(1) == 2

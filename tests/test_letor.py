@@ -969,6 +969,15 @@ def test_a_damaged_cache_entry_is_rewritten(write, tmp_path, no_parsing, file, d
     assert same(datasets.load_letor(path, cache=cache), first)
 
 
+def test_data_are_read_where_no_cache_can_be_kept(write, tmp_path):
+    path = write(SMALL)
+    (tmp_path / "file").write_text("")
+    with pytest.warns(RuntimeWarning, match="The parse cache in .*file was not written: .* (exists|directory)") as caught:
+        data = datasets.load_letor(path, cache=tmp_path / "file")
+    assert len(caught) == 1
+    assert same(data, datasets.load_letor(path))
+
+
 @pytest.mark.parametrize(("module", "function"), [("np", "save"), ("tempfile", "mkdtemp")])
 def test_a_failed_write_leaves_no_cache_entry(module, function, write, tmp_path, monkeypatch):
     def full_disk(*args, **kwargs):

@@ -30,9 +30,10 @@ def kernel(function=None, *, inner=False, by_address=False, **options):
         compiled.__class__ = _without_entry(type(compiled))
     if compiled is not function and not inner:  # with NUMBA_DISABLE_JIT the function is unchanged
         compiled.compile = functools.partial(_call_with_room, compiled.compile)
-        compiled._cache = CheckedCache(function)
-        if not _forget_old(_part_of(function.__code__.co_filename), compiled.stats.cache_path):
-            compiled._cache.disable()
+        with contextlib.suppress(RuntimeError):  # there is no folder that can be written, not even for temporary files
+            compiled._cache = CheckedCache(function)
+            if not _forget_old(_part_of(function.__code__.co_filename), compiled.stats.cache_path):
+                compiled._cache.disable()
     return compiled
 
 
@@ -134,7 +135,7 @@ def provide_cache():
     """Set NUMBA_CACHE_DIR if numba has no writable cache folder, without which importing kernels fails.
 
     numba tries NUMBA_CACHE_DIR, the folder of the code and the user's cache folder. If none is writable, as in many containers,
-    it gets a temporary folder, which is removed when the process ends.
+    it gets a temporary folder, which is removed when the process ends. If that cannot be created either, nothing is cached.
     """
     users = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "numba")
     beside = os.path.join(os.path.dirname(os.path.dirname(__file__)), "_kernels", "__pycache__")
@@ -144,7 +145,10 @@ def provide_cache():
     import shutil
     import tempfile
 
-    folder = tempfile.mkdtemp(prefix="structrank-")
+    try:
+        folder = tempfile.mkdtemp(prefix="structrank-")
+    except OSError:
+        return
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     os.environ["NUMBA_CACHE_DIR"] = folder
     if "numba" in sys.modules:  # it has read its settings

@@ -237,6 +237,8 @@ class Grades:
 
 # Steps of the lattice over counts, the cost of one query: about 1 ms.
 _MOST_STEPS = 300_000
+# Documents times ranks of an assignment problem: the matrix takes 2 GB.
+_MOST_ENTRIES = 2**28
 
 
 def has_lattice(n_grades, k):
@@ -488,6 +490,12 @@ def _assignment(criterion, feature_map, longest, labels_and_credits):
         share, ranks = credit / ideal[query], np.empty(scores.shape[0], dtype=np.int64)
         for first, stop in itertools.pairwise(starts.tolist()):
             head, n_ranks = first + np.flatnonzero(is_head[first:stop]), min(depth, stop - first)
+            if head.size * n_ranks > _MOST_ENTRIES:
+                raise ValueError(
+                    f"a query of {stop - first:,} documents needs an assignment of {head.size:,} documents to {n_ranks:,} "
+                    f"ranks; at most {_MOST_ENTRIES:,} pairs are supported. Use decay='sqrt@30' and a k, which limit it to the "
+                    "top, or relevant_from, which trains on binary relevance."
+                )
             benefit = scores[head, None] * decay[:n_ranks] - share[head, None] * discount[:n_ranks]
             ranks[first:stop] = n_ranks
             ranks[head] = np.minimum(best_assignment(benefit), n_ranks)

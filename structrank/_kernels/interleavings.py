@@ -48,6 +48,8 @@ def pair_losses(block):
 
 # This many irrelevant documents are processed in a vectorised loop, which takes as long as a few in sequence.
 _SIDE_BY_SIDE = 64
+# Cells of the lattice of a query for phi_dorm, a byte each; a pass over so many takes about ten seconds.
+_MOST_CELLS = 2**32
 # Padding in front of `falls`, and (score, worth) of a relevant document that no irrelevant one passes.
 _PADDING, _NEVER_PASSED = 3, (np.inf, 0.0)
 
@@ -356,6 +358,8 @@ def permutation(block):
         ranks = min(depth, n_docs)
         longest = max(longest, n_docs)
         cells = max(cells, (min(ranks, n_relevant[q]) + 1) * (min(ranks, n_docs - n_relevant[q]) + 1))
+    if cells > _MOST_CELLS:
+        raise MemoryError("the lattice of a query is too large; a decay with a cutoff, as in decay='sqrt@30', limits it")
     value = np.empty(longest + 1)
     took_relevant = np.empty(cells, np.bool_)
     for q in range(n_relevant.shape[0]):

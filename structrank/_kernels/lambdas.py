@@ -374,7 +374,7 @@ def cross_entropies(scores, plan, out):
     for q in range(out.shape[0]):
         total = 0.0
         first, stop = plan.indptr[q], plan.indptr[q + 1]
-        starts = plan.segment_starts[q]
+        starts, last = plan.segment_starts[q], plan.segment_starts[q + 1] - 1
         if plan.scales[q] != 0.0:
             largest = np.max(scores[first:stop])
             # The logarithm of a product takes one exp per document and few logarithms, if nothing overflows.
@@ -382,7 +382,8 @@ def cross_entropies(scores, plan, out):
             powers[first:stop] = np.exp(scores[first:stop] - largest)
             for i in range(first, stop):
                 product = 1.0
-                for j in range(first, stop):
+                # No document is worse than those of the last segment, most of a long list.
+                for j in range(first, stop if starts + plan.segments[i] < last else first):
                     better, worse = plan.segments[i], plan.segments[j]
                     if 0 <= better < worse and plan.segment_groups[starts + better] == plan.segment_groups[starts + worse]:
                         if short:

@@ -25,6 +25,8 @@ RULES = {
     "clicked>earlier-clicked": kernels.CLICKED_EARLIER_CLICKED,
 }
 
+_MOST_PAIRS = 10**8  # of a session; they take 3 GB
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Preferences:
@@ -130,6 +132,8 @@ class PairCounter(LogCounter):
         self._rule = RULES[checks.check_choice("rule", rule, tuple(RULES))]
 
     def _entries(self, part):
+        if self._rule in (kernels.CLICKED_SKIPPED_ABOVE, kernels.CLICKED_EARLIER_CLICKED):
+            _check_sizes(part)
         query, key = kernels.extract_pairs(self._rule, part.query, part.indptr, part.shown, part.click_indptr, part.clicks)
         return query, key, np.ones((query.shape[0], 1))
 
@@ -144,6 +148,20 @@ class PairCounter(LogCounter):
             order = np.lexsort((loser, winner, query))
             columns = [column[order] for column in columns]
         return Preferences(queries, urls, *columns)
+
+
+def _check_sizes(part):
+    """Raise if a session states so many preferences that they would not fit into memory."""
+    session = np.repeat(np.arange(len(part)), np.diff(part.click_indptr))
+    most = np.bincount(session, weights=part.clicks, minlength=1)  # urls above the clicks
+    if most.max() > _MOST_PAIRS:
+        long = int(most.argmax())
+        query, shown, clicks = part[long]
+        raise ValueError(
+            f"a session of query {query!r} shows {len(shown):,} urls and has {len(clicks):,} clicks, which state up to "
+            f"{most[long]:,.0f} preferences; at most {_MOST_PAIRS:,} are supported. Use rule='clicked>skipped-next' or "
+            "'last-click>skipped-above', or leave the session out."
+        )
 
 
 def preference_pairs(log: ClickLog | Iterable, rule: str = "clicked>skipped-above") -> Preferences:

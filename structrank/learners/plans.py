@@ -19,6 +19,8 @@ CONSTRUCTIONS = {
 COSTS = {"cross-entropy": kernels.CROSS_ENTROPY, "sigmoid": kernels.SIGMOID}
 # Added to the score differences that LOCAL_GRADIENT divides by.
 MARGIN = 0.1
+_OF_ALL_PAIRS = kernels.WEIGHT_PAIRS, kernels.SPRING_SMOOTH
+_MOST_PAIRS = 10**10  # of a query; a pass over them takes about a minute
 
 
 def parse_target(measure):
@@ -118,7 +120,7 @@ def make_plan(
     if query_weights is not None:
         scales = scales * query_weights
     segments, starts, segment_groups = _segments(query, grades, groups, known, sizes.shape[0])
-    return Plan(
+    plan = Plan(
         kind,
         CONSTRUCTIONS[construction],
         COSTS[cost],
@@ -133,6 +135,22 @@ def make_plan(
         segment_groups,
         scales,
     )
+    # MRR has no pairs below its first relevant document.
+    all_pairs = cut >= longest and kind != kernels.RECIPROCAL and plan.construction in _OF_ALL_PAIRS
+    if all_pairs and longest**2 > _MOST_PAIRS:
+        _check_pairs(plan)
+    return plan
+
+
+def _check_pairs(plan):
+    """Raise if a query has so many pairs that one pass over them takes minutes."""
+    pairs = int(kernels.count_pairs(plan).max())
+    if pairs > _MOST_PAIRS:
+        raise ValueError(
+            f"a query has {pairs:,} pairs of documents of different labels, and each pass visits all of them; at most "
+            f"{_MOST_PAIRS:,} are supported. Use a measure with a cutoff, as in LambdaRank('ndcg@10'), or StructRankSVM, which "
+            "takes n log n for n documents."
+        )
 
 
 def _reciprocals(values):

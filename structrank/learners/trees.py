@@ -94,6 +94,12 @@ class TreeRanker(ExportMethods, MeasureRanker):
         watched = as_validation(validation, data)
         if watched is not None:
             self.check_labels(watched.labels)
+        for part in (data, watched):
+            if part is not None and part.grouping.sizes.max() > self._most_docs:
+                raise ValueError(
+                    f"a query has {part.grouping.sizes.max():,} documents; {self._library[0]} supports {self._most_docs:,}. "
+                    "Use XGBoostRanker, LambdaMART or StructRankTrees."
+                )
         data, _ = data.counted()  # the libraries do not ignore rows of weight 0
         library = self._import()
         try:
@@ -108,6 +114,7 @@ class TreeRanker(ExportMethods, MeasureRanker):
         return self
 
     _caches = ("_model",)
+    _most_docs = 2**31 - 1  # of a query
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -233,6 +240,7 @@ class LightGBMRanker(LightGBMMethods, TreeRanker):
     """
 
     _library = ("LightGBM", "lightgbm")
+    _most_docs = 10_000
 
     def _error(self, library):
         return library.basic.LightGBMError

@@ -39,7 +39,7 @@ from structrank.datasets.containers import Dataset
 from structrank.models.ranker import Ranker
 from structrank.selection.candidates import GRADED, binary_candidates, graded_candidates, uses_grades
 from structrank.selection.choosing_c import FEW_QUERIES, fit_whole_path, inner_folds, usable_queries
-from structrank.selection.polish import LineSearch, Polish, is_polishable
+from structrank.selection.polish import LineSearch, Polish, TooManyPairsError, is_polishable
 from structrank.svm import StructRankSVM
 from structrank.training.checkpoint import CheckpointFolder, KeptState
 from structrank.training.data import RankingData, score_rows
@@ -266,7 +266,10 @@ def train_for(
     if is_polishable(measure):
         if line is not None:
             line.update(f"{len(candidates)} criteria  polishing {winner.trial.name}")
-        _polish(model, winner.models, train, splits, measure, random_state)
+        try:
+            _polish(model, winner.models, train, splits, measure, random_state)
+        except TooManyPairsError as error:
+            model.notes_ += (f"Not polished: {error}",)
     if line is not None:
         line.finish(f"{len(candidates)} criteria  {model.selection_.reason}")
     model.notes_ = tuple(note for note in model.notes_ if not note.startswith(BINARISED))

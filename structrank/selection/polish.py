@@ -30,6 +30,12 @@ _REACH = 0.05
 _MAX_FEATURES = 100
 # Crossings closer than this are merged: a w between them would depend on the last digits of scores.
 _MIN_WIDTH = 1e-6
+# Pairs of a relevant and an irrelevant document of a query: a line crosses some percent of them, which take 30 bytes each.
+_MOST_PAIRS = 10**9
+
+
+class TooManyPairsError(ValueError):
+    """Raised for data with queries that are too long to polish on."""
 
 
 @record
@@ -197,6 +203,14 @@ class LineSearch:
         self._discounts, self._credits = criterion.discounts(longest + 2), criterion.credits(longest + 2)
         self._cut = longest if getattr(criterion, "k", None) is None else criterion.k
         self._layers = self._split(data.labels[grouping.rows], measure)
+        for relevant, _ in self._layers:
+            n_relevant = np.add.reduceat(relevant, self._starts[:-1], dtype=np.int64)
+            most = int((n_relevant * (grouping.sizes - n_relevant)).max())
+            if most > _MOST_PAIRS:
+                raise TooManyPairsError(
+                    f"a query has {most:,} pairs of relevant and irrelevant documents, too many to polish on; at most "
+                    f"{_MOST_PAIRS:,} are supported."
+                )
         self._scales = np.sqrt(StandardScaler(with_mean=False).fit(data.X).var_)
         self.n_lines = 0
 

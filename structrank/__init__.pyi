@@ -14,6 +14,8 @@ from structrank.comparison.experiment import compare as compare
 from structrank.criteria import register as register
 from structrank.learners.structured_trees import StructRankTrees as StructRankTrees
 from structrank.models.files import load_model as load_model
+from structrank.selection.choosing_c import StructRankSVMCV as StructRankSVMCV
+from structrank.selection.choosing_c import choose_C as choose_C
 from structrank.selection.cross_validation import cross_validate as cross_validate
 from structrank.selection.matching import train_for as train_for
 from structrank.svm import StructRankSVM as StructRankSVM

@@ -244,7 +244,7 @@ def test_a_cell_of_a_table_resumes(fold, tmp_path, monkeypatch):
         with pytest.raises(Killed):
             compare(*arguments, results=tmp_path)
     (begun,) = tmp_path.iterdir()
-    assert sorted(path.name for path in begun.iterdir()) == ["inner-fold1", "inner-fold2"]
+    assert sorted(path.name for path in begun.iterdir()) == ["split-1", "split-2"]
     n_passes, plane = [], risk.Risk.plane
     monkeypatch.setattr(risk.Risk, "plane", lambda self, w, kind="risk": n_passes.append(1) or plane(self, w, kind))
     assert compare(*arguments, results=tmp_path).to_frame().equals(expected)

@@ -17,7 +17,7 @@ import pytest
 from ir_measures import AP, RR, P, nDCG
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from structrank import StructRankSVM, cli, datasets, load_model, metrics, train_for
+from structrank import StructRankSVM, choose_C, cli, datasets, load_model, metrics, train_for
 from structrank._support.saveable import SAVEABLE
 from structrank.cli.output import reporting_compilation
 from structrank.comparison import experiment
@@ -26,7 +26,7 @@ from structrank.datasets import load_letor
 from structrank.learners.trees import LightGBMRanker
 from structrank.models import exports, files, imports
 from structrank.models.ranker import Ranker
-from structrank.selection.choosing_c import Choice, score_Cs
+from structrank.selection import choosing_c
 from structrank.solvers import CuttingPlanes
 from structrank.training import risk
 
@@ -261,10 +261,12 @@ def test_the_best_C_on_validation_data_is_used(result, run, tmp_path):
     command = f"train train.txt --criterion map -C 100 0.001 1 --validation vali.txt -o {path}"
     facts = result(command)
     train, vali = load_letor("train.txt"), load_letor("vali.txt")
-    models = StructRankSVM("map").fit_path(train.X, train.y, qid=train.qid, Cs=[0.001, 1.0, 100.0])
-    scores = [model.score(vali.X, vali.y, qid=vali.qid) for model in models]
-    assert facts["validation"] == [{"C": C, "score": score} for C, score in zip([0.001, 1, 100], scores, strict=True)]
+    data = train.X, train.y, train.qid
+    chosen, models = choose_C(*data, validation=vali, Cs=[0.001, 1, 100]), StructRankSVM("map").fit_path(*data, [0.001, 1, 100])
+    scores = chosen.means.tolist()
+    assert facts["held_out"] == [{"C": C, "score": score} for C, score in zip([0.001, 1, 100], scores, strict=True)]
     assert facts["C"] == load_model(path).C == models[int(np.argmax(scores))].C
+    assert np.array_equal(load_model(path).coef_, models[int(np.argmax(scores))].coef_)
     _, out, _ = run(command)
     assert f"chose C={facts['C']:g} of C=0.001: {scores[0]:.4f}, C=1: {scores[1]:.4f}" in out
 
@@ -308,9 +310,9 @@ def test_an_interrupted_choice_of_C_uses_the_finished_models(run, tmp_path, monk
     monkeypatch.setattr(CuttingPlanes, "run", interrupted)
     code, out, err = run(f"train train.txt -C 0.01 100 1000 --tol 1e-6 --validation vali.txt -o {path}")
     assert code == 130
-    assert "warning: The path was interrupted; the models for C = 1000 are missing." in err
+    assert "warning: The choice of C was interrupted: ScoredPath(chose C = " in err
     assert err.endswith(f"structrank train: interrupted; the model so far is in {path}\n")
-    assert re.search(r"validation    chose C=\S+ of C=0.01: 0.\d{4}, C=100: 0.\d{4}\n", out)
+    assert re.search(r"held out      chose C=\S+ of C=0.01: 0.\d{4}, C=100: 0.\d{4}\n", out)
     assert load_model(path).C in (0.01, 100)
 
 
@@ -469,15 +471,14 @@ def test_without_arguments_the_help_is_shown(run):
 def test_several_C_without_validation_are_compared_on_inner_folds(result, run, tmp_path):
     facts = result(f"train train.txt -C 0.1 1 10 -o {tmp_path / 'm'}")
     data = load_letor("train.txt")
-    choice = Choice((0.1, 1.0, 10.0), select=None, random_state=0)
-    means, _ = score_Cs(StructRankSVM("map"), datasets.Fold(data, None, None), choice)
-    assert [entry["score"] for entry in facts["validation"]] == means.tolist()
-    assert facts["C"] == choice.Cs[means.argmax()] == load_model(tmp_path / "m").C
+    chosen = choose_C(data.X, data.y, data.qid, Cs=[0.1, 1.0, 10.0])
+    assert [entry["score"] for entry in facts["held_out"]] == chosen.means.tolist()
+    assert facts["C"] == chosen.C == load_model(tmp_path / "m").C
 
 
 @pytest.mark.parametrize(("sign", "chosen", "beyond"), [(1, "10", "larger"), (-1, "0.1", "smaller"), (0, "0.1", None)])
 def test_a_C_at_the_edge_of_its_grid_is_noted(run, tmp_path, monkeypatch, sign, chosen, beyond):
-    monkeypatch.setattr(StructRankSVM, "score", lambda model, *_, **__: sign * model.C)
+    monkeypatch.setattr(choosing_c, "_means", lambda values, weights: sign * np.arange(len(values)))
     _, out, err = run(f"train train.txt -C 0.1 1 10 --validation vali.txt -o {tmp_path / 'm'}")
     assert f"chose C={chosen} " in out
     note = f"note: C={chosen} is at the edge of the values given with -C; a {beyond} one may be better"
@@ -849,7 +850,7 @@ def test_an_interrupted_comparison_names_the_results_kept(run, monkeypatch, opti
         ("train none.txt -o m --jobs 0", "argument --jobs: '0' is not valid: expected an integer of at least 1, or -1 for all"),
         ("train none.txt -o m --relevant-from none", "criterion 'map' with feature_map 'po' has no exact oracle for graded"),
         ("predict map.structrank none.txt", "none.txt: No such file or directory"),
-        ("train flat.txt -o m -C 1 10", "flat.txt: too few queries to choose C on inner folds; give one value of C"),
+        ("train flat.txt -o m -C 1 10", "flat.txt: 0 queries to learn from are too few to choose C on inner folds"),
         ("train train.txt -o m --label y", "--label does not apply to train.txt, which is in LETOR format."),
         (
             "train train.txt -o m -C 1 10 --validation flat.txt",

@@ -71,7 +71,7 @@ def add_compare(commands):
         type=POSITIVE,
         default=None,
         metavar="C",
-        help="values of C to choose from (default: 0.001 to 1000)",
+        help="values of C to choose from (default: 0.01 to 100)",
     )
     parser.add_argument(
         "--results", default=None, metavar="FOLDER", help="folder for finished work, so that an interrupted run can resume"

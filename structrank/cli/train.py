@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from structrank.cli.descriptions import data_facts, kinds, model_facts, model_lines
 from structrank.cli.input import check_exists, check_not_read, check_writable, read_parts
 from structrank.cli.options import (
@@ -49,11 +51,14 @@ def add_train(commands):
         nargs="+",
         type=POSITIVE,
         default=[1.0],
-        help="weight of the training loss (default 1); of several values the best on --validation is used, or without it the "
-        "best on three inner folds of the training queries",
+        help="weight of the training loss (default 1); of several values the best is used, by --validation and by inner folds "
+        "of the training queries",
     )
     parser.add_argument(
-        "--validation", default=None, metavar="FILE", help="choose C by the criterion's own measure on these data"
+        "--validation",
+        default=None,
+        metavar="FILE",
+        help="queries to choose C on, by the criterion's own measure; with at least 1,000 there are no inner folds",
     )
     parser.add_argument("--k", type=CUTOFF, help="rank cutoff of criteria named without one (default 10); none for no cutoff")
     parser.add_argument(
@@ -117,7 +122,7 @@ def run(arguments, report):
 
     facts = {"model": arguments.output, "C": model.C}
     if scores:
-        facts["validation"] = [{"C": C, "score": score} for C, score in scores.items()]
+        facts["held_out"] = [{"C": C, "score": score} for C, score in scores.items()]
     facts |= model_facts(model)
     if arguments.json:
         print_json(facts)
@@ -126,8 +131,7 @@ def run(arguments, report):
         lines = [("model", facts["model"])]
         if scores:
             shown = ", ".join(f"C={C:g}: {score:.4f}" for C, score in scores.items())
-            where = "validation" if validation is not None else "inner folds"
-            lines.append((where, f"chose C={model.C:g} of {shown}"))
+            lines.append(("held out", f"chose C={model.C:g} of {shown}" if len(scores) > 1 else shown))
         print_lines(lines + model_lines(facts))
     for edge, inner, beyond in ((0, 1, "smaller"), (-1, -2, "larger")):
         if len(scores) > 2 and Cs[edge] == model.C and scores[Cs[edge]] > scores[Cs[inner]]:
@@ -138,30 +142,17 @@ def run(arguments, report):
 
 def _train(model, train, validation, Cs, checkpoint):
     """Train and choose C; return the model, the score of each C, and whether training was interrupted."""
-    from structrank.training.checkpoint import CheckpointFolder
+    from structrank import choose_C
 
-    checkpoint = None if checkpoint is None else CheckpointFolder.create(checkpoint)
-    if validation is None and len(Cs) > 1:
-        scores = _score_on_inner_folds(model, train, Cs, checkpoint)
-        best = max(scores, key=scores.get)
-        folder = None if checkpoint is None else checkpoint / "whole"
-        (model,) = model.fit_path(train.X, train.y, qid=train.qid, Cs=[best], checkpoint=folder)
+    data = train.X, train.y, train.qid
+    if len(Cs) == 1:
+        (model,) = model.fit_path(*data, Cs=Cs, checkpoint=checkpoint)
+        scores = {} if validation is None else {model.C: model.score(validation.X, validation.y, qid=validation.qid)}
         return model, scores, model.stop_reason_ == "interrupted"
-    models = model.fit_path(train.X, train.y, qid=train.qid, Cs=Cs, checkpoint=checkpoint)
-    interrupted = len(models) < len(Cs) or any(model.stop_reason_ == "interrupted" for model in models)
-    if validation is None:
-        return models[-1], {}, interrupted
-    scores = {model.C: model.score(validation.X, validation.y, qid=validation.qid) for model in models}
-    best = max(scores, key=scores.get)
-    return next(model for model in models if best == model.C), scores, interrupted
-
-
-def _score_on_inner_folds(model, train, Cs, checkpoint):
-    from structrank.datasets import Fold
-    from structrank.selection.choosing_c import Choice, score_Cs
-
-    choice = Choice(tuple(Cs), select=None, random_state=0)
-    means, _ = score_Cs(model, Fold(train, None, None), choice, checkpoint)
-    if means is None:
-        raise ValueError("too few queries to choose C on inner folds; give one value of C, or --validation FILE.")
-    return dict(zip(Cs, means.tolist(), strict=True))
+    path = choose_C(*data, model, Cs=Cs, validation=validation, checkpoint=checkpoint)
+    scores = dict(zip(path.Cs, path.means.tolist(), strict=True))
+    if path.interrupted or validation is not None:
+        return path.trained, scores, path.interrupted
+    folder = None if checkpoint is None else os.path.join(checkpoint, "whole")
+    (model,) = model.fit_path(*data, Cs=[path.C], checkpoint=folder)
+    return model, scores, model.stop_reason_ == "interrupted"

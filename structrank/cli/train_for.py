@@ -40,11 +40,7 @@ def add_train_for(commands):
         help="queries to choose on; if there are fewer than 1,000, inner folds of the training queries are added",
     )
     parser.add_argument(
-        *("-C", "--Cs"),
-        nargs="+",
-        type=POSITIVE,
-        metavar="C",
-        help="values of C to choose from (default: 0.01, 0.1, 1, 10, 100)",
+        *("-C", "--Cs"), nargs="+", type=POSITIVE, metavar="C", help="values of C to choose from (default: 0.01 to 100)"
     )
     parser.add_argument(
         "--checkpoint", default=None, metavar="FOLDER", help="folder for checkpoints, so that an interrupted run can resume"

@@ -22,7 +22,7 @@ from structrank.models.ranker import Ranker
 from structrank.training.checkpoint import CheckpointFolder
 
 # Part of the key of stored cells; raised when the meaning of a cell changes.
-_CELL_FORMAT = 5
+_CELL_FORMAT = 6
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
 import time
 import warnings
@@ -27,7 +28,8 @@ from structrank.datasets.cleaning import PROTOCOLS, clean_part, scale_per_query
 from structrank.datasets.containers import Fold
 from structrank.datasets.tables import is_table
 from structrank.models.ranker import check_finished
-from structrank.selection.choosing_c import DEFAULT_CS, Choice, train_best, usable_queries
+from structrank.selection.choosing_c import fit_whole_path, held_out, score_path, usable_queries
+from structrank.svm import DEFAULT_CS
 from structrank.training.data import RankingData
 from structrank.training.structured_loss import BINARISED
 
@@ -74,7 +76,7 @@ def compare(
         "ndcg@10 (gain=exp2, discount=log2)". Columns that distinguish grades, as ``metrics.NDCG(k=10)`` does, have a default
         row that is trained for them, see `structrank.comparison.trainers.default_trainers`.
     Cs : sequence of float, default None
-        Candidates for C; None for 0.001, 0.01, ..., 1000 (for "trained for" rows, 0.01 to 100).
+        Candidates for C; None for 0.01, 0.1, 1, 10, 100.
     results : path-like, default None
         Folder for finished cells (one trainer on one fold) and, for structured SVMs on large data, for checkpoints of
         unfinished cells. A later call with the same data, trainers and settings reads them instead of training again, so an
@@ -101,12 +103,10 @@ def compare(
 
     Notes
     -----
-    C is chosen per fold and trainer, on the validation queries and on three inner folds of the training queries together: each
-    query counts once, and the C with the largest mean over all of them is chosen. Validation parts of at least 1,000 queries
-    are used alone, and without a validation part inner folds are; see `structrank.selection.choosing_c`. Ties go to the
-    smallest value. The model is trained on the whole training part. By default C maximises the row's own criterion (the mean
-    over the parts of a COMBO), so a row shows what that criterion alone achieves. Choosing by the column's measure would make
-    each row several models; `select` names one measure for all rows. Trainers without a path of C are trained once. The
+    C is chosen per fold and trainer as by `structrank.choose_C`, on the validation queries and on three inner folds of the
+    training queries. The model is trained on the whole training part. By default C maximises the row's own criterion (the
+    mean over the parts of a COMBO), so a row shows what that criterion alone achieves. Choosing by the column's measure would
+    make each row several models; `select` names one measure for all rows. Trainers without a path of C are trained once. The
     validation part is passed to each trainer whose ``fit`` has a parameter `validation`: rows that are trained for a measure,
     learners of `structrank.learners` and boosted trees, which drop the rounds after the best on it.
 
@@ -124,7 +124,7 @@ def compare(
     conventions: dict[str, Any] = {"gain": "binary", "discount": discount, "relevant_from": relevant_from}
     named = metrics.parse_all(measures, **conventions)
     rows = [Row(*row) for row in as_trainers(trainers, relevant_from, discount, Cs, random_state, named).items()]
-    choice = Choice(
+    choice = _Choice(
         Cs=candidates,
         select=None if isinstance(select, str) and select == "own" else metrics.parse(select, **conventions),
         random_state=random_state,
@@ -315,6 +315,42 @@ def _check_fold(where, fold, rows, measures, choice):
 # ---- Work
 
 
+@dataclass(frozen=True)
+class _Choice:
+    """Settings for the selection of C; `select` is None for the criterion of each row."""
+
+    Cs: tuple
+    select: Measure | None
+    random_state: int
+
+    @property
+    def how(self):
+        """Name and settings of the measure."""
+        if self.select is None:
+            return "own"
+        return f"{self.select.name} ({self.select.settings})" if self.select.settings else self.select.name
+
+    def is_defined(self, part):
+        """Return a mask of the queries for which `select` is defined."""
+        (values,) = metrics.evaluate(part.y, np.zeros(len(part.y)), part.qid, self.select, per_query=True).values()
+        return ~np.isnan(values)
+
+    def train(self, trainer, train, validation, begun):
+        """Return the model of the chosen C, C, and its mean score, None if there is nothing to choose."""
+        C, reached, model = self.Cs[0], None, None
+        if len(self.Cs) > 1 or validation is not None:
+            splits = held_out(train, validation, trainer.relevant_from, self.random_state)
+            splits = splits if len(self.Cs) > 1 else itertools.islice(splits, 1)
+            measures = trainer.measures() if self.select is None else [self.select]
+            path = score_path(trainer, splits, self.Cs, measures, begun, validation is not None)
+            if path.interrupted:
+                raise KeyboardInterrupt
+            C, reached, model = path.C, float(path.means[path.best]), path.trained
+        if model is None:
+            (model,) = fit_whole_path(trainer, train, [C], None if begun is None else begun / "whole")
+        return model, C, reached
+
+
 @dataclass(frozen=True, eq=False)
 class _Task:
     """A cell to be computed."""
@@ -323,7 +359,7 @@ class _Task:
     number: int
     fold: Fold
     trainer: Row
-    choice: Choice
+    choice: _Choice
 
     def run(self, file):
         """Train, predict, and store the cell in its file, if it has one; return it, and the OSError if it was not stored."""
@@ -351,7 +387,8 @@ class _Task:
         started = time.perf_counter()
         model, C, reached = self.trainer.fresh(), None, None
         if self.trainer.chooses_C:
-            model, C, reached, notes = train_best(model, self.fold, self.choice, begun)
+            model, C, reached = self.choice.train(model, train, validation, begun)
+            notes = model.notes_
         else:
             more = {"validation": validation} if self.trainer.takes_validation and validation is not None else {}
             with _recorded_warnings() as caught:

@@ -31,7 +31,8 @@ class Row:
 
     Every estimator has ``fit(X, y, qid=...)`` and ``predict(X)``. The following are used if present:
 
-    - ``fit_path(X, y, qid=, Cs=, checkpoint=)``: C is chosen by `compare`, see `structrank.selection.choosing_c`;
+    - ``fit_path(X, y, qid=, Cs=, checkpoint=)`` and ``measures()``, without a parameter `Cs`: C is chosen by `compare`, see
+      `structrank.choose_C`;
     - a parameter `validation` of ``fit``: receives the validation part, for example for early stopping;
     - ``check_parameters()`` and ``check_labels(labels)``: called before anything is trained;
     - `relevant_from`: training needs queries with relevant and irrelevant documents (None: with different labels);
@@ -68,7 +69,7 @@ class Row:
     @property
     def chooses_C(self):
         """Whether `compare` chooses C, from a path of models."""
-        return hasattr(self.estimator, "fit_path")
+        return hasattr(self.estimator, "fit_path") and not hasattr(self.estimator, "Cs")
 
     @property
     def takes_validation(self):

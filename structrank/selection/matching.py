@@ -38,9 +38,9 @@ from structrank.comparison.significance import paired_randomisation_test, standa
 from structrank.datasets.containers import Dataset
 from structrank.models.ranker import Ranker
 from structrank.selection.candidates import GRADED, binary_candidates, graded_candidates, uses_grades
-from structrank.selection.choosing_c import FEW_QUERIES, fit_whole_path, inner_folds, usable_queries
+from structrank.selection.choosing_c import fit_whole_path, held_out, score_path, usable_queries
 from structrank.selection.polish import LineSearch, Polish, TooManyPairsError, is_polishable
-from structrank.svm import StructRankSVM
+from structrank.svm import DEFAULT_CS, StructRankSVM
 from structrank.training.checkpoint import CheckpointFolder, KeptState
 from structrank.training.data import RankingData, score_rows
 from structrank.training.structured_loss import BINARISED
@@ -48,9 +48,6 @@ from structrank.training.structured_loss import BINARISED
 if TYPE_CHECKING:
     from structrank._support.typing import Path
     from structrank.metrics import Measure
-
-# Values outside this range were hardly ever chosen in runs of `compare`.
-_CS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
 @record
@@ -152,7 +149,7 @@ def train_for(
     train: Dataset,
     validation: Dataset | None = None,
     *,
-    Cs: Sequence[float] = _CS,
+    Cs: Sequence[float] = DEFAULT_CS,
     relevant_from: float = 1,
     discount: str = "kdd08",
     scale: str | None = None,
@@ -184,6 +181,7 @@ def train_for(
         Queries for the comparison. If there are fewer than 1,000, three inner folds of the training queries are added: models
         trained on two folds rank the third.
     Cs : sequence of float, default (0.01, 0.1, 1, 10, 100)
+        Candidates; C is chosen as by `structrank.choose_C`.
     relevant_from : float, default 1
         Lowest label that counts as relevant, except for candidates on grades.
     discount : {"kdd08", "log2"}, default "kdd08"
@@ -363,12 +361,8 @@ def _splits(train, validation, measure, relevant_from, random_state):
                 f"{name} part: {usable[name]} of its queries have {wanted}; expected at least {least}"
                 + (", or a validation part." if least == 2 else ".")
             )
-    splits = []
-    if validation is None or (usable["validation"] < FEW_QUERIES and usable["train"] > 1):
-        splits += inner_folds(train, relevant_from, random_state)
-    if validation is not None:
-        splits.append((train, validation))
-    return splits
+    splits = list(held_out(train, validation, relevant_from, random_state))
+    return splits if validation is None else [*splits[1:], splits[0]]
 
 
 def _usable(part, relevant_from):
@@ -378,28 +372,20 @@ def _usable(part, relevant_from):
 def _try(name, trainer, splits, Cs, judge, folder):
     """Train along the path of C on each split, and choose C; checkpoints are written below a folder, unless it is None."""
     started, compiled = time.perf_counter(), compile_time.seconds()
-    paths = []
-    for number, (learn, _) in enumerate(splits, 1):
-        checkpoint = None if folder is None else folder / "fits" / f"split-{number}"
-        paths.append(fit_whole_path(trainer, learn, Cs, checkpoint))
+    path = score_path(trainer, splits, Cs, [judge], None if folder is None else folder / "fits")
     seconds = time.perf_counter() - started - (compile_time.seconds() - compiled)
-    by_C = []
-    for models in zip(*paths, strict=True):
-        values = [_per_query(model.coef_, check, judge) for model, (_, check) in zip(models, splits, strict=True)]
-        by_C.append(np.concatenate(values))
-    best = int(np.argmax([np.nanmean(values) for values in by_C]))
-    models = [path[best] for path in paths]
+    models = [models[path.best] for models in path.models]
     train = [np.nanmean(_per_query(model.coef_, learn, judge)) for model, (learn, _) in zip(models, splits, strict=True)]
     trial = Trial(
         name,
         trainer.bound,
-        Cs[best],
+        path.C,
         float(np.mean(train)),
-        float(np.nanmean(by_C[best])),
+        float(path.means[path.best]),
         any(model.health_.vacuous for model in models),
         seconds,
     )
-    return _Tried(trial, by_C[best], models)
+    return _Tried(trial, np.concatenate(path.values, axis=1)[path.best], models)
 
 
 def _per_query(w, part, measure):
@@ -437,7 +423,9 @@ class MeasureMatched(Ranker):
     (2, 1)
     """
 
-    def __init__(self, measure="ndcg@10", Cs=_CS, relevant_from=1, discount="kdd08", scale=None, random_state=0, verbose=0):
+    def __init__(
+        self, measure="ndcg@10", Cs=DEFAULT_CS, relevant_from=1, discount="kdd08", scale=None, random_state=0, verbose=0
+    ):
         self.measure = measure
         self.Cs = Cs
         self.relevant_from = relevant_from

@@ -30,6 +30,10 @@ class StructuredLoss:
             raise ValueError("criterion is an empty list; expected at least one criterion.")
         return [self._parse(criterion) for criterion in listed]
 
+    def measures(self):
+        """Return the measure of each criterion."""
+        return [criterion.measure(self.relevant_from) for criterion in self.parsed_criteria()]
+
     def _listed_criteria(self):
         return list(self.criterion) if isinstance(self.criterion, (list, tuple)) else [self.criterion]
 

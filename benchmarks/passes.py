@@ -15,8 +15,8 @@ from structrank.datasets import Dataset
 from structrank.solvers import CuttingPlanes
 from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
-from structrank.training.shard import Objective, Part
 from structrank.training.sources import sources_of
+from structrank.training.structured_loss import StructuredLoss
 
 _SINGLE = ("auc", "map", "ndcg", "ndcg-nc", "mrr", "dorm")
 _COMBO = ("map", "ndcg-nc", "auc")
@@ -78,12 +78,9 @@ def _row(what, against, n_threads, aim, ratio, ours, other):
 
 
 def _risk(train, names, X=None, n_threads=1):
-    parts = []
-    for name in names:
-        criterion = criteria.parse(name)
-        parts.append(Part(criterion, *criteria.find_oracle(criterion, "auto", decay="sqrt@30")))
+    loss = StructuredLoss.of([criteria.parse(name) for name in names], decay="sqrt@30")
     sources = sources_of(train.X if X is None else X, train.y, train.qid)
-    return Risk(InProcess(sources, n_threads), Objective(tuple(parts)))
+    return Risk(InProcess(sources, n_threads), loss)
 
 
 def _trail(train):

@@ -16,13 +16,13 @@ from benchmarks.data import made
 from benchmarks.timing import Spread, clock, repeat
 from benchmarks.training import count_passes
 from structrank import StructRankSVM, StructRankWarning, metrics
-from structrank.criteria import AUC, find_oracle
+from structrank.criteria import AUC
 from structrank.datasets.queries import group_by_query
 from structrank.learners.trees import LightGBMRanker
 from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
-from structrank.training.shard import Objective, Part
 from structrank.training.sources import sources_of
+from structrank.training.structured_loss import StructuredLoss
 
 NO_DLIB = "dlib is not installed and is left out. `pip install dlib` compiles it in ten minutes or more."
 
@@ -119,9 +119,8 @@ def _fit(model, train, **options):
 
 
 def _objective(train, w, C):
-    criterion = AUC()
-    objective = Objective((Part(criterion, *find_oracle(criterion, "po")),), query_weight="pairs")
-    with closing(Risk(InProcess(sources_of(train.X, train.y, train.qid)), objective)) as risk:
+    loss = StructuredLoss.of([AUC()], query_weight="pairs")
+    with closing(Risk(InProcess(sources_of(train.X, train.y, train.qid)), loss)) as risk:
         return 0.5 * float(w @ w) + C * float(risk.weights @ risk.plane(w).value)
 
 

@@ -34,9 +34,8 @@ from structrank.training.ramp import RampRound
 from structrank.training.risk import Risk
 from structrank.training.run import Training
 from structrank.training.scaling import column_ratio, scale_by_deviation, scale_problems
-from structrank.training.shard import Objective
 from structrank.training.sources import is_dask, sources_of
-from structrank.training.structured_loss import StructuredLoss
+from structrank.training.structured_loss import LossParameters
 
 if TYPE_CHECKING:
     from typing import Self
@@ -58,7 +57,7 @@ _NO_CUT = 2**31
 
 
 @saveable
-class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
+class StructRankSVM(LinearMethods, LossParameters, Ranker):
     r"""Linear ranker trained by a structured SVM on a measure of the whole ranking.
 
     .. math:: \min_w \tfrac12 |w|^2 + \frac{C}{|Q|} \sum_q \max_y
@@ -255,11 +254,11 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         -------
         self
         """
-        C, relative_C = self.check_parameters()
+        C, loss = self.check_parameters()
         start = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
         kept = self._checkpoint(checkpoint, "training", C=C)
         line = ProgressLine() if self.verbose else None  # before data are prepared, which may compile functions
-        with self._training(X, y, qid, sample_weight, relative_C, backend, kept) as training:
+        with self._training(X, y, qid, sample_weight, loss, backend, kept) as training:
             if start is not None:
                 if start.shape[0] != training.risk.n_features:
                     raise ValueError(
@@ -306,17 +305,17 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         >>> [model.C for model in models]
         [0.1, 10.0]
         """
-        _, relative_C = self.check_parameters()
+        _, loss = self.check_parameters()
         Cs = checks.check_Cs(Cs)
         models: dict[float, Self] = {}
-        kept = self._checkpoint(checkpoint, "path", C=relative_C)
+        kept = self._checkpoint(checkpoint, "path", C=list(loss.weights))
         line = ProgressLine() if self.verbose else None
-        with self._training(X, y, qid, sample_weight, relative_C, backend, kept) as training:
+        with self._training(X, y, qid, sample_weight, loss, backend, kept) as training:
             try:
                 unfitted = clone(self)
                 for C in sorted(set(Cs)):
                     model = deepcopy(unfitted)  # 10 times faster than `clone`
-                    model.C = C if np.ndim(self.C) == 0 else [C * relative for relative in relative_C]
+                    model.C = C if np.ndim(self.C) == 0 else [C * weight for weight in loss.weights]
                     reporter = _reporter(callback, line, C)
                     result, health = training.run(C, reporter)
                     reporter.finish(result.history[-1], result.reason)
@@ -398,6 +397,12 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         means = [metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name] for measure in measures]
         return float(np.mean(means))
 
+    def _ramp_loss(self, loss):
+        """Return the loss of the ramp bound; with shared slacks it would not be an upper bound, as each has its prediction."""
+        given = self.feature_map if isinstance(self.feature_map, (list, tuple)) else [self.feature_map] * len(loss.criteria)
+        maps = [self._ramp_map(*pair) for pair in zip(given, loss.criteria, strict=True)]
+        return loss.other(loss.criteria, maps, loss.weights, self.decay)
+
     def _ramp_map(self, feature_map, criterion):
         """Return the permutation map for a criterion with a cutoff, unless a map was chosen: ranks far below do not count.
 
@@ -412,8 +417,7 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         return Permutation(self.decay, min(3 * k, _NO_CUT) if isinstance(self.decay, str) and self.decay == "sqrt" else None)
 
     def check_parameters(self):
-        """Raise if a parameter is not valid, whatever the data; return C and the list of C_l / C."""
-        n_criteria = len(self._check_loss())
+        """Raise if a parameter is not valid, whatever the data; return C and the `StructuredLoss`."""
         checks.check_choice("formulation", self.formulation, ("auto", "one-slack", "grouped", "n-slack"))
         checks.check_choice("query_weight", self.query_weight, ("equal", "pairs"))
         checks.check_choice("bound", self.bound, ("convex", "ramp", "auto"))
@@ -423,23 +427,18 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         checks.check_number("max_iter", self.max_iter, at_least=1, integer=True)
         _check_solver(self.solver)
         checks.n_threads(self.n_jobs)
+        loss = self._structured_loss(query_weight=self.query_weight)
         if checks.as_array(self.C, "C").ndim == 0:
-            C, relative_C = checks.check_number("C", self.C, above=0), [1.0] * n_criteria
-        else:
-            each = [checks.check_number("C", C, above=0) for C in self.C]
-            if len(each) != n_criteria:
-                raise ValueError(f"C has {len(each)} entries but criterion has {n_criteria}; pass one for each, or one number.")
-            if self.slack == "shared" and n_criteria > 1:
-                raise ValueError("slack='shared' has one slack for all criteria and so takes one C, not a list.")
-            C = float(np.mean(each))
-            relative_C = [one / C for one in each]
-        self._make_parts(relative_C)
-        return C, relative_C
+            return checks.check_number("C", self.C, above=0), loss
+        each, n_criteria = [checks.check_number("C", C, above=0) for C in self.C], len(loss.criteria)
+        if len(each) != n_criteria:
+            raise ValueError(f"C has {len(each)} entries but criterion has {n_criteria}; pass one for each, or one number.")
+        if loss.shared:
+            raise ValueError("slack='shared' has one slack for all criteria and so takes one C, not a list.")
+        C = float(np.mean(each))
+        return C, replace(loss, weights=tuple(one / C for one in each))
 
-    def _training(self, X, y, qid, sample_weight, relative_C, backend, checkpoint=None):
-        objective = Objective(tuple(self._make_parts(relative_C)), self.relevant_from, self.slack, self.query_weight)
-        # With shared slacks the ramp would not be an upper bound: each part has its own prediction.
-        ramp_objective = replace(objective, parts=tuple(self._make_parts(relative_C, self._ramp_map)), slack="separate")
+    def _training(self, X, y, qid, sample_weight, loss, backend, checkpoint=None):
         if backend is None:
             executor = InProcess(sources_of(X, y, qid, sample_weight), checks.n_threads(self.n_jobs))
         elif hasattr(backend, "executor"):
@@ -447,10 +446,10 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         else:
             raise ValueError(f"backend={backend!r} is not valid: expected DaskBackend(client), or None for this process.")
         try:
-            risk = Risk(executor, objective, self.formulation)
+            risk = Risk(executor, loss, self.formulation)
             if self.scale is not None:
                 risk = scale_by_deviation(risk)
-            return closing(Training(risk, ramp_objective, self.bound, self.tol, self.solver, self.max_iter, checkpoint))
+            return closing(Training(risk, self._ramp_loss, self.bound, self.tol, self.solver, self.max_iter, checkpoint))
         except BaseException:
             executor.close()
             raise
@@ -486,9 +485,9 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
         problems = self._problems(training.risk)
         remarks = [text[0].upper() + text[1:] for text in self.health_.remarks()]
         if self.bound == "auto" and self.rounds_:
-            names = " + ".join(part.name for part in training.ramp_objective.parts)
-            remarks.insert(0, f"Trained on the ramp bound of {names}, as the convex bound is vacuous on these data.")
-        remarks += self._binarised_remarks(training.risk.has_grades)
+            name = training.ramp_loss.name
+            remarks.insert(0, f"Trained on the ramp bound of {name}, as the convex bound is vacuous on these data.")
+        remarks += training.risk.loss.remarks(training.risk.has_grades)
         self.notes_ = (*remarks, *problems)
         for text in remarks:
             _LOG.info("%s", text)
@@ -507,7 +506,7 @@ class StructRankSVM(LinearMethods, StructuredLoss, Ranker):
             "stalled": f"no QP solver reached the accuracy that tol={self.tol} requires; {gap}. See history_ for notes.",
         }
         found = [unfinished[self.stop_reason_]] if self.stop_reason_ in unfinished else []
-        found += self.health_.problems(risk.median_length, " + ".join(part.name for part in risk.parts))
+        found += self.health_.problems(risk.median_length, risk.loss.name)
         found += scale_problems(risk.deviations / risk.scale, getattr(self, "feature_names_in_", None))
         return [text[0].upper() + text[1:] for text in found]
 

@@ -9,12 +9,12 @@ import pytest
 import scipy.sparse
 
 from structrank import StructRankSVM, metrics, most_violated
-from structrank.criteria import ERR, NDCG, find_oracle, parse
+from structrank.criteria import ERR, NDCG, parse
 from structrank.feature_maps import PartialOrder
 from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
-from structrank.training.shard import Objective, Part
 from structrank.training.sources import sources_of
+from structrank.training.structured_loss import StructuredLoss
 
 ALL_RANKINGS = {n: np.array(list(itertools.permutations(range(n)))) for n in range(2, 8)}
 TABLE = (0.0, 1.0, 1.5, 4.0, 20.0)
@@ -250,10 +250,8 @@ def test_the_fused_pass_sums_the_violations_of_the_queries(form, rng):
     w = np.array([0.125, -0.25, 0.5])  # exact, so that ties are ties in any order of summation
     for name in ("ndcg", "err"):
         criterion = parse(name, k=4, discount="log2")
-        part = Part(criterion, *find_oracle(criterion, "auto", graded=True))
-        with closing(
-            Risk(InProcess(sources_of(X[order], y[order], qid[order])), Objective((part,), relevant_from=None))
-        ) as risk:
+        loss = StructuredLoss.of([criterion], relevant_from=None)
+        with closing(Risk(InProcess(sources_of(X[order], y[order], qid[order])), loss)) as risk:
             plane, prediction = risk.plane(w), risk.plane(w, "prediction")
         scores = np.asarray(X @ w).ravel()
         found = [most_violated(scores[qid == q], y[qid == q], criterion, relevant_from=None) for q in range(40)]
@@ -282,8 +280,7 @@ def test_the_ramp_lies_between_the_loss_and_the_convex_bound_and_does_not_raise_
         assert one.loss <= one.risk + 1e-9
     assert min(one.loss for one in model.rounds_) <= model.rounds_[0].loss
     parsed = parse(criterion, k=5, discount="log2")
-    part = Part(parsed, *find_oracle(parsed, "auto", graded=True))
-    with closing(Risk(InProcess(sources_of(X, y, qid)), Objective((part,), relevant_from=None))) as risk:
+    with closing(Risk(InProcess(sources_of(X, y, qid)), StructuredLoss.of([parsed], relevant_from=None))) as risk:
         prediction = risk.plane(model.coef_, "prediction")
         convex = risk.group_weights @ risk.plane(model.coef_).value
     loss = float(risk.group_weights @ prediction.offset)

@@ -9,13 +9,13 @@ import pytest
 
 from structrank import StructRankSVM, most_violated
 from structrank._kernels.pairs import are_few
-from structrank.criteria import MRR, find_oracle, parse
+from structrank.criteria import MRR, parse
 from structrank.feature_maps import Permutation
 from structrank.feature_maps import parse as parse_map
 from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
-from structrank.training.shard import Objective, Part
 from structrank.training.sources import sources_of
+from structrank.training.structured_loss import StructuredLoss
 
 PAIRS = [
     ("auc", "po"),
@@ -211,8 +211,7 @@ def test_both_ways_to_count_wrong_pairs_of_auc_are_exact(n_relevant, n_irrelevan
     w = np.array([0.5 * np.pi, 0.1 * np.sqrt(2)])  # no pair is a half apart
     relevant, irrelevant = X[labels > 0], X[labels == 0]
     wrong = (relevant @ w)[:, None] - (irrelevant @ w)[None] < 0.5
-    part = Part(parse("auc"), *find_oracle(parse("auc"), "po"))
-    with closing(Risk(InProcess(sources_of(X, labels, 0)), Objective((part,)))) as risk:
+    with closing(Risk(InProcess(sources_of(X, labels, 0)), StructuredLoss.of([parse("auc")]))) as risk:
         plane = risk.plane(w)
     assert plane.offset == pytest.approx([wrong.mean()])
     assert plane.slope[0] == pytest.approx(2 * (wrong.sum(axis=1) @ relevant - wrong.sum(axis=0) @ irrelevant) / wrong.size)

@@ -15,7 +15,7 @@ from structrank.training.executor import InProcess
 from structrank.training.ramp import LinearisedRisk, _Run
 from structrank.training.risk import Risk
 from structrank.training.run import Training
-from structrank.training.shard import Objective, Part
+from structrank.training.structured_loss import StructuredLoss
 
 CRITERIA = [
     criteria.AUC(),
@@ -31,8 +31,7 @@ each_pair = pytest.mark.parametrize(("criterion", "map_name"), PAIRS, ids=lambda
 
 
 def risk_of(criterion, map_name, X, y, qid, formulation="n-slack"):
-    part = Part(criterion, *criteria.find_oracle(criterion, map_name))
-    return Risk(InProcess([RankingData(X, y, qid)]), Objective((part,)), formulation)
+    return Risk(InProcess([RankingData(X, y, qid)]), StructuredLoss.of([criterion], map_name), formulation)
 
 
 def small_queries(rng, n_queries=10):
@@ -205,7 +204,8 @@ def test_the_number_of_passes_is_exact(long_lists, monkeypatch):
     monkeypatch.setattr(Risk, "plane", lambda self, *args, **kwargs: made.append(0) or plane(self, *args, **kwargs))
     start = fit(train, "auc", C=10.0).coef_
     skipped = 0
-    with StructRankSVM("ndcg", feature_map="po")._training(train.X, train.y, train.qid, None, [1.0], None) as training:
+    loss = StructuredLoss.of([criteria.NDCG()])
+    with StructRankSVM()._training(train.X, train.y, train.qid, None, loss, None) as training:
         for tol in (0.3, 0.1, 0.03, 0.01):
             made.clear()
             run = _Run(training.risk, {"tol": tol}, 100, None)
@@ -314,7 +314,8 @@ def test_a_round_at_a_fixed_point_stays_there(train, monkeypatch):
 
     monkeypatch.setattr(ramp, "_KEPT_POINTS", 3)
 
-    with StructRankSVM("map", formulation="one-slack")._training(train.X, train.y, train.qid, None, [1.0], None) as training:
+    model, loss = StructRankSVM(formulation="one-slack"), StructuredLoss.of([criteria.MAP()])
+    with model._training(train.X, train.y, train.qid, None, loss, None) as training:
         risk, C = training.risk, 100.0
         w = StructRankSVM("map", C=C).fit(train.X, train.y, qid=train.qid).coef_
         for _ in range(15):  # to a fixed point

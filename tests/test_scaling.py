@@ -8,13 +8,14 @@ import pytest
 import scipy.sparse
 
 from structrank import StructRankSVM, StructRankWarning, load_model
+from structrank.criteria import AUC
 from structrank.datasets import Dataset, cut_shards
 from structrank.training import checkpoint, run
 from structrank.training.data import RankingData
 from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
 from structrank.training.scaling import column_ratio, sample_columns
-from structrank.training.shard import Objective
+from structrank.training.structured_loss import StructuredLoss
 
 FACTORS = 2.0 ** np.array([0, 13, 0, -13, 2, 0])  # powers of 2 change no bit of a mantissa, so fits take the same path
 
@@ -50,12 +51,11 @@ def test_variances_within_queries_are_those_of_numpy(rng, form, in_order):
     X[:, 0] += 1e5  # which must not cost accuracy
     X[:, 3] = 7.0 * (1 + qid % 3)
     y, weights = rng.integers(0, 2, qid.size), rng.integers(1, 4, 40).astype(float)
-    part = StructRankSVM("auc")._make_parts([1.0])
     for data, given in (
         ((form(X), y, qid, weights[qid]), weights[list(dict.fromkeys(qid.tolist()))]),
         ((form(X), y, qid), None),
     ):
-        found = Risk(InProcess([RankingData(*data)]), Objective(tuple(part))).variances()
+        found = Risk(InProcess([RankingData(*data)]), StructuredLoss.of([AUC()])).variances()
         assert found == pytest.approx(plain_variances(X, y, qid, given), rel=1e-12)
         assert found[3] == 0.0
 

@@ -13,11 +13,13 @@ from sklearn.base import clone
 
 from structrank import StructRankSVM, datasets
 from structrank.cli import main
+from structrank.criteria import MAP
 from structrank.datasets import cut_shards, open_shards, write_shards
 from structrank.datasets import shards as shards_module
 from structrank.training.data import RankingData
-from structrank.training.shard import Objective, Shard
+from structrank.training.shard import Shard
 from structrank.training.sources import sources_of
+from structrank.training.structured_loss import StructuredLoss
 
 
 @pytest.fixture(scope="module")
@@ -132,14 +134,11 @@ def test_shards_of_a_memory_map_are_views(rows, tmp_path):
 
 
 def test_a_shard_holds_at_most_6_bytes_per_document_between_passes(tmp_path):
-    model = StructRankSVM("map")
-    _, relative_C = model.check_parameters()
-    objective = Objective(tuple(model._make_parts(relative_C)))
     n_docs = 40_000
     rng = np.random.default_rng(0)
     written = write_shards(tmp_path, rng.random((n_docs, 3)), rng.integers(0, 2, n_docs), np.arange(n_docs) // 100)
     (source,) = sources_of(written)
-    held = [value for value in vars(Shard(source, objective)).values() if isinstance(value, np.ndarray)]
+    held = [value for value in vars(Shard(source, StructuredLoss.of([MAP()]))).values() if isinstance(value, np.ndarray)]
     assert sum(value.nbytes for value in held) <= 6 * n_docs
     assert isinstance(source.load(), RankingData)
     assert source.matrix() is not source.matrix()

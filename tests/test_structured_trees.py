@@ -41,7 +41,7 @@ def fit(part, validation=None, callback=None, sample_weight=None, **parameters):
 
 
 def risk_of(part, weights=None, **loss):
-    return ScoreRisk(RankingData(part.X, part.y, part.qid, weights), StructRankTrees(**loss)._objective())
+    return ScoreRisk(RankingData(part.X, part.y, part.qid, weights), StructRankTrees(**loss)._structured_loss())
 
 
 # --- risk and line search ---------------------------------------------------------------------------------------------

@@ -643,7 +643,8 @@ def test_planes_of_graded_labels_do_not_depend_on_earlier_evaluations(criterion,
     w = np.array([1.0, 1.0])
     planes = []
     for earlier in ([], [np.array([-1.0, 0.5]), np.array([0.0, -1.0])]):
-        with StructRankSVM(criterion, relevant_from=None)._training(X, y, qid, None, [1.0], None) as training:
+        model = StructRankSVM(criterion, relevant_from=None)
+        with model._training(X, y, qid, None, model.check_parameters()[1], None) as training:
             for other in earlier:
                 training.risk.plane(other)
             planes.append(training.risk.plane(w))

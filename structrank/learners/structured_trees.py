@@ -17,8 +17,7 @@ from structrank.learners.line_search import minimise_along_ray
 from structrank.training.data import RankingData
 from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
-from structrank.training.shard import Objective
-from structrank.training.structured_loss import StructuredLoss
+from structrank.training.structured_loss import LossParameters
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +29,7 @@ __all__ = ["StructRankTrees"]
 
 
 @saveable
-class StructRankTrees(StructuredLoss, BoostedRanker):
+class StructRankTrees(LossParameters, BoostedRanker):
     r"""Boosted trees trained on the structured hinge loss of a measure of the whole ranking.
 
     The risk of `StructRankSVM`, as a function of the scores s of all documents,
@@ -156,8 +155,7 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
 
     def check_parameters(self):
         """Raise if a parameter is not valid, whatever the data."""
-        self._check_loss()
-        self._objective()
+        self._structured_loss()
         super().check_parameters()
         if self.learning_rate > 1:
             raise ValueError(
@@ -169,21 +167,17 @@ class StructRankTrees(StructuredLoss, BoostedRanker):
         return _Course(self, *arguments)
 
     def _grow(self, course):
-        with closing(ScoreRisk(course.data, self._objective(), n_threads(self.n_jobs))) as risk:
+        with closing(ScoreRisk(course.data, self._structured_loss(), n_threads(self.n_jobs))) as risk:
             course.start(risk)
             course.run(course.grow, None)
         self.initial_risk_ = course.initial_risk
         self.notes_ = self._remarks(course)
 
-    def _objective(self):
-        weights = [1.0] * len(self.parsed_criteria())
-        return Objective(tuple(self._make_parts(weights)), self.relevant_from, self.slack)
-
     def _scores(self, outputs):
         return outputs[0]
 
     def _remarks(self, course):
-        remarks = self._binarised_remarks(has_grades=np.unique(course.data.labels).size > 2)
+        remarks = self._structured_loss().remarks(has_grades=np.unique(course.data.labels).size > 2)
         if course.pending:
             names = " + ".join(criterion.name for criterion in self.parsed_criteria())
             text = f"The last {len(course.pending)} of {len(course.rounds.entries)} trees do not reduce the risk of {names}."
@@ -207,22 +201,22 @@ class ScoreRisk:
     ----------
     data : RankingData
         Its features are not used.
-    objective : Objective
+    loss : StructuredLoss
     n_threads : int, default 1
 
     Examples
     --------
     >>> from structrank import StructRankTrees
     >>> data = RankingData([[0.0], [0.0]], [0, 1], qid=0)
-    >>> risk = ScoreRisk(data, StructRankTrees("auc")._objective())
+    >>> risk = ScoreRisk(data, StructRankTrees("auc")._structured_loss())
     >>> risk(np.array([0.25, 0.0]))
     (1.5, array([ 2., -2.]))
     """
 
-    def __init__(self, data, objective, n_threads=1):
+    def __init__(self, data, loss, n_threads=1):
         identity = scipy.sparse.identity(data.labels.shape[0], format="csr")
         queries = RankingData(identity, data.labels, data.grouping.query_of_row(), data.row_weights, check_finite=False)
-        self._risk = Risk(InProcess([queries], n_threads), objective, "one-slack")
+        self._risk = Risk(InProcess([queries], n_threads), loss, "one-slack")
 
     def __call__(self, scores):
         """Return R and its gradient, or a subgradient where R has a kink.

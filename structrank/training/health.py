@@ -215,25 +215,25 @@ def is_vacuous(driver, C):
 
 def _sole_part(risk, w):
     """Return the name of the part whose inner maximum is the largest of every query at w, with shared slacks."""
-    if not risk.objective.shared or len(risk.parts) < 2 or not w.any():
+    if not risk.loss.shared or not w.any():
         return None
     # The sum of the largest over a group is that of one part only if this part is the largest of each query.
     largest = risk.plane(w).value
-    for number, part in enumerate(risk.parts):
+    for number, name in enumerate(risk.loss.names):
         if np.allclose(risk.plane(w, number).value, largest, rtol=1e-9, atol=1e-12):
-            return part.name
+            return name
     return None
 
 
 def _shares(risk):
     """Return the share of each part of several in the summed gradient norms at 0."""
-    if len(risk.parts) < 2:
+    if len(risk.loss.criteria) < 2:
         return {}
     zero, shares = np.zeros(risk.n_features), {}
     norms = [
-        part.weight * float(np.linalg.norm(risk.group_weights @ risk.plane(zero, number).slope))
-        for number, part in enumerate(risk.parts)
+        weight * float(np.linalg.norm(risk.group_weights @ risk.plane(zero, number).slope))
+        for number, weight in enumerate(risk.loss.weights)
     ]
-    for part, norm in zip(risk.parts, norms, strict=True):
-        shares[part.name] = shares.get(part.name, 0.0) + norm / max(sum(norms), 1e-300)
+    for name, norm in zip(risk.loss.names, norms, strict=True):
+        shares[name] = shares.get(name, 0.0) + norm / max(sum(norms), 1e-300)
     return shares

@@ -33,15 +33,14 @@ class Risk:
     executor : InProcess or another executor
         Where the shards are: one with the whole data set, or many that are read one after another, or on a cluster; see
         `structrank.training.executor`.
-    objective : Objective
+    loss : StructuredLoss
     formulation : {"auto", "grouped", "one-slack", "n-slack"}
         "n-slack" has one slack per query (and per criterion if slacks are separate), the others one per group of
         neighbouring queries: 128 to 512 groups by the size of X, fewer if X is sparse and wide.
 
     Attributes
     ----------
-    objective : Objective
-    parts : tuple of Part
+    loss : StructuredLoss
     weights : (n_slacks,) array
     group_weights : (n_groups,) array
         Weights of the groups of queries, which are the slacks unless parts have their own.
@@ -60,10 +59,10 @@ class Risk:
 
     scale = 1.0
 
-    def __init__(self, executor, objective, formulation="auto"):
-        self.objective, self.parts, self.formulation = objective, objective.parts, formulation
+    def __init__(self, executor, loss, formulation="auto"):
+        self.loss, self.formulation = loss, formulation
         self._executor = executor
-        opened = executor.map(Shard, executor.sources, repeat(objective), keep=True)
+        opened = executor.map(Shard, executor.sources, repeat(loss), keep=True)
         facts = executor.map(attrgetter("facts"), opened)
         self._check(facts)
         self.n_features = facts[0].n_features
@@ -73,12 +72,12 @@ class Risk:
         self.has_grades = len(set().union(*(fact.some_labels for fact in facts))) > 2
         shares = np.array([fact.lengths.shape[0] for fact in facts]) / self.n_queries
         self.deviations = np.sqrt(sum(share * fact.sampled_variances for share, fact in zip(shares, facts, strict=True)))
-        own_slacks = formulation == "n-slack" and len(self.parts) > 1 and not objective.shared
+        own_slacks = formulation == "n-slack" and len(loss.criteria) > 1 and not loss.shared
         total = float(np.sum([fact.total_weight for fact in facts]))
         plan = repeat(total), repeat(int(lengths.max())), self._group_counts(facts), repeat(own_slacks)
         self._shards = executor.map(Shard.prepare, opened, *plan, keep=True)
         self.group_weights = np.concatenate(executor.map(attrgetter("weights"), self._shards))
-        part_weights = objective.part_weights if own_slacks else np.ones(1)
+        part_weights = np.array(loss.weights) if own_slacks else np.ones(1)
         self.weights = np.outer(part_weights, self.group_weights).reshape(-1)
 
     def _check(self, facts):
@@ -87,7 +86,7 @@ class Risk:
             raise ValueError(f"the shards have {widths} features; expected the same number in all.")
         checks.check_some_weight(any(fact.any_weight for fact in facts))
         if not any(fact.lengths.size for fact in facts):
-            relevant_from = self.objective.relevant_from
+            relevant_from = self.loss.relevant_from
             if relevant_from is None:
                 wanted = "different labels"
             else:
@@ -113,9 +112,9 @@ class Risk:
         """Release the shards of the executor."""
         self._executor.close()
 
-    def of(self, objective):
-        """Return the risk of another objective over the same data."""
-        return type(self)(self._executor, objective, self.formulation)
+    def of(self, loss):
+        """Return the risk of another loss over the same data."""
+        return type(self)(self._executor, loss, self.formulation)
 
     def variances(self):
         """Compute the mean variance of each column within queries, weighted as in the risk; a pass over the data."""

@@ -16,7 +16,6 @@ from structrank.solvers.cutting_plane import LARGE_SIZE, ONE_SLACK_PASSES
 from structrank.training.checkpoint import KeptPasses
 from structrank.training.health import Health, HealthCheck
 from structrank.training.ramp import train_ramp
-from structrank.training.shard import Objective, Part
 
 # The ramp is tight for a large |w|, and so needs a larger C than the convex bound.
 _RAMP_FACTOR = 10.0
@@ -39,8 +38,8 @@ class Training:
     Parameters
     ----------
     risk : Risk
-    ramp_objective : Objective
-        Objective of the ramp bound.
+    make_ramp_loss : callable
+        Returns the loss of the ramp bound, from that of the risk.
     bound : {"convex", "ramp", "auto"}
         "auto" uses the ramp bound if the convex bound is vacuous.
     tol, solver, max_iter
@@ -49,8 +48,8 @@ class Training:
         Storage of passes, so that a killed run can be resumed.
     """
 
-    def __init__(self, risk, ramp_objective, bound, tol, solver, max_iter, checkpoint=None):
-        self.checkpoint, self.bound, self.max_iter, self.ramp_objective = checkpoint, bound, max_iter, ramp_objective
+    def __init__(self, risk, make_ramp_loss, bound, tol, solver, max_iter, checkpoint=None):
+        self.checkpoint, self.bound, self.max_iter, self._make_ramp_loss = checkpoint, bound, max_iter, make_ramp_loss
         self._risks = []
         self.risk = self._keep(risk, "convex")
         self._options = {"tol": tol, "solver": solver, "one_slack_passes": slack_passes(risk.formulation, solver)}
@@ -95,8 +94,13 @@ class Training:
         return HealthCheck(self._convex)
 
     @cached_property
+    def ramp_loss(self):
+        """The loss of the ramp bound."""
+        return self._make_ramp_loss(self.risk.loss)
+
+    @cached_property
     def _ramp_risk(self):
-        return self._keep(self.risk.of(self.ramp_objective), "ramp")
+        return self._keep(self.risk.of(self.ramp_loss), "ramp")
 
     @cached_property
     def _starters(self):
@@ -104,23 +108,17 @@ class Training:
         risk = self._ramp_risk
         starters, options = [], {**self._options, "tol": max(self._options["tol"], _START_TOL)}
         for criterion, feature_map in self._start_criteria():
-            part = Part(criterion, *criteria.find_oracle(criterion, feature_map, self._graded))
-            objective = Objective((part,), risk.objective.relevant_from, query_weight=risk.objective.query_weight)
-            starters.append(_started(self._keep(risk.of(objective), criterion.name), options))
+            loss = self.ramp_loss.other([criterion], feature_map)
+            starters.append(_started(self._keep(risk.of(loss), criterion.name), options))
         return starters
-
-    @property
-    def _graded(self):
-        return self._ramp_risk.objective.relevant_from is None
 
     def _start_criteria(self):
         """Return pairs of a criterion and a feature map: AUC, then MAP; MAP first for criteria of whole lists.
 
         With grades: AUC, and DORM for the first criterion with a cutoff.
         """
-        trained = [part.criterion for part in self._ramp_risk.parts]
-        cut = next((one for one in trained if getattr(one, "k", None) is not None), None)
-        if not self._graded:
+        cut = next((one for one in self.ramp_loss.criteria if getattr(one, "k", None) is not None), None)
+        if not self.ramp_loss.graded:
             order = (criteria.MAP(), criteria.AUC()) if cut is None else (criteria.AUC(), criteria.MAP())
             return [(criterion, "po") for criterion in order]
         if cut is None:
@@ -143,9 +141,9 @@ class Training:
             if result.reason == "interrupted":  # the ramp has nothing to return yet
                 raise KeyboardInterrupt
             starts.append((result.w, enough_C))
-            if not self._graded and not HealthCheck(starter)(result, enough_C).vacuous:
+            if not self.ramp_loss.graded and not HealthCheck(starter)(result, enough_C).vacuous:
                 return starts[-1]
-        if not self._graded or len(starts) == 1:
+        if not self.ramp_loss.graded or len(starts) == 1:
             return starts[0]
         return min(starts, key=lambda start: float(risk.weights @ risk.plane(start[0], "prediction").offset))
 

@@ -47,9 +47,9 @@ class ScaledRisk:
         plane = self._risk.plane(v / self.scale, kind)
         return Plane(plane.slope / self.scale, plane.offset, plane.value, plane.seconds)
 
-    def of(self, objective):
-        """Return the risk of another objective over the same data."""
-        return ScaledRisk(self._risk.of(objective), self.scale)
+    def of(self, loss):
+        """Return the risk of another loss over the same data."""
+        return ScaledRisk(self._risk.of(loss), self.scale)
 
 
 def scale_by_deviation(risk):

@@ -31,67 +31,6 @@ _LEAST_CHUNK_BYTES = 2**22
 
 
 @dataclass(frozen=True)
-class Part:
-    """One criterion of the risk.
-
-    Attributes
-    ----------
-    criterion : Criterion
-    feature_map : feature map
-    make_oracle : callable
-        From `structrank.oracles`.
-    weight : float
-        C_l / C, for separate slacks.
-    """
-
-    criterion: object
-    feature_map: object
-    make_oracle: object
-    weight: float = 1.0
-
-    @property
-    def name(self):
-        """Criterion and feature map, for messages."""
-        k = getattr(self.criterion, "k", None)
-        return f"{self.criterion.name}{'' if k is None else f'@{k}'} (phi_{self.feature_map.name})"
-
-    def oracle(self, longest):
-        """Make the oracle for queries of up to `longest` documents."""
-        return self.make_oracle(self.criterion, self.feature_map, longest)
-
-
-@dataclass(frozen=True)
-class Objective:
-    """Criteria, slacks and weights of the risk.
-
-    Attributes
-    ----------
-    parts : tuple of Part
-    relevant_from : float or None
-        Lowest label that counts as relevant; None uses labels as grades.
-    slack : {"separate", "shared"}
-        For several parts: the weighted sum of their risks, or per query the largest of their losses.
-    query_weight : {"equal", "pairs"}
-        Whether a query counts as 1 or by its number of pairs with different labels; either is multiplied by its weight.
-    """
-
-    parts: tuple
-    relevant_from: float | None = 1
-    slack: str = "separate"
-    query_weight: str = "equal"
-
-    @property
-    def shared(self):
-        """Whether only the most violated of several parts counts."""
-        return self.slack == "shared" and len(self.parts) > 1
-
-    @property
-    def part_weights(self):
-        """Weights of the parts in the risk."""
-        return np.array([1.0 if self.shared else part.weight for part in self.parts])
-
-
-@dataclass(frozen=True)
 class Facts:
     """Sizes and weights of a shard.
 
@@ -135,7 +74,7 @@ class Shard:
     ----------
     source : object
         With ``load() -> RankingData``, and ``matrix()``, which every pass calls, so that the matrix may be read from a file.
-    objective : Objective
+    loss : StructuredLoss
 
     Attributes
     ----------
@@ -144,8 +83,8 @@ class Shard:
         Share of each group in the risk, once prepared.
     """
 
-    def __init__(self, source, objective):
-        self._source, self.objective = source, objective
+    def __init__(self, source, loss):
+        self._source, self._loss = source, loss
         data = source.load()
         self._names = data.column_names, data.name
         self._select_queries(data)
@@ -172,12 +111,11 @@ class Shard:
         self._sweeps = {}
 
     def _select_queries(self, data):
-        grouping, relevant_from = data.grouping, self.objective.relevant_from
+        grouping, relevant_from = data.grouping, self._loss.relevant_from
         labels = data.labels if data.rows_in_order else data.labels[grouping.rows]
         sizes, firsts = grouping.sizes, grouping.indptr[:-1]
         if relevant_from is None:
-            for part in self.objective.parts:
-                part.criterion.check_grades(data.labels)
+            self._loss.check_labels(data.labels)
             usable = np.maximum.reduceat(labels, firsts) > np.minimum.reduceat(labels, firsts)
             good, n_good = np.zeros(labels.shape[0], dtype=bool), np.zeros(sizes.shape[0], dtype=np.int64)
         else:
@@ -196,7 +134,7 @@ class Shard:
         self._labels = labels if relevant_from is None else None
         self._grades = oracles.Grades.of(labels, self._starts) if relevant_from is None else None
         weights = data.query_weights[usable]
-        if self.objective.query_weight == "pairs":
+        if self._loss.query_weight == "pairs":
             weights = weights * self._count_pairs()
         self._query_weights = weights
         # Relevant documents first; from then on each pass starts from the order of the previous pass.
@@ -244,7 +182,7 @@ class Shard:
         self
         """
         self._longest, self._total_weight = longest, total_weight
-        self._kinds = len(self.objective.parts) if own_slacks else 1
+        self._kinds = len(self._loss.criteria) if own_slacks else 1
         n_groups = min(n_groups, self._n_good.shape[0])
         shares = self._query_weights / total_weight
         bounds = _even_cuts(self._starts, n_groups)
@@ -351,18 +289,10 @@ class Shard:
 
     def _make_sweep(self, kind):
         """Return the number of planes of each group and a function that adds the planes of some blocks to sums."""
-        parts, shared, weights = self.objective.parts, self.objective.shared, self.objective.part_weights
+        made, shared, weights = self._loss.sweep(kind, self._longest)
         slots = self._slots if kind in ("risk", "prediction") else self._slots[:1]
-        if kind == "prediction":
-            shared = False  # each part has its own prediction
-            graded = self._grades is not None
-            made = [oracles.prediction(part.criterion, part.feature_map, self._longest, graded) for part in parts]
-        elif kind == "risk":
-            made = [part.oracle(self._longest) for part in parts]
-        else:
-            made, shared, weights = [parts[kind].oracle(self._longest)], False, np.ones(1)
         if slots.shape[0] > 1:
-            weights = np.ones(len(parts))
+            weights = np.ones(len(made))
         if not all(isinstance(oracle, oracles.CompiledOracle) for oracle in made):
             return slots.shape[0], functools.partial(self._sweep_in_python, made, shared, weights, slots)
         settings, tables = np.stack([oracle.settings for oracle in made]), np.stack([oracle.table for oracle in made])

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
@@ -172,6 +173,25 @@ def test_a_full_disk_is_reported_in_one_line():
     with open("/dev/full", "w") as full:
         done = subprocess.run([PROGRAM, "inspect", "test.txt"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (2, "structrank inspect: error: [Errno 28] No space left on device\n")
+
+
+@full_device
+@pytest.mark.usefixtures("inside")
+@pytest.mark.parametrize("command", ["train train.txt -C 1 -o /dev/full", "train-for map train.txt -C 1 -o /dev/full"])
+def test_a_model_that_cannot_be_saved_is_rescued(run, command):
+    code, _, err = run(command)
+    assert code == 2
+    (path,) = re.findall(r"/dev/full: cannot save the model: .*; the model is in (/\S+)\n", err)
+    assert isinstance(load_model(path), StructRankSVM)
+    shutil.rmtree(os.path.dirname(path))
+
+
+@pytest.mark.usefixtures("inside")
+@pytest.mark.skipif(not os.path.exists("/proc/self"), reason="there is no /proc here")
+def test_a_place_where_no_file_can_be_created_is_named_before_training(run, monkeypatch):
+    monkeypatch.setattr(StructRankSVM, "fit_path", None)
+    code, _, err = run("train train.txt -o /proc/m")
+    assert (code, "/proc/m cannot be written: No such file or directory." in err) == (2, True)
 
 
 def test_ctrl_c_saves_the_model_so_far(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -181,3 +182,8 @@ def check_writable(path):
         needed.append(folder)  # a new file is written there, then renamed
     if not all(os.access(place, os.W_OK) for place in needed):
         raise ValueError(f"{path} cannot be written: permission denied.")
+    if folder in needed:
+        try:
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            raise ValueError(f"{path} cannot be written: {error.strerror}.") from None

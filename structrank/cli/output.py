@@ -8,6 +8,7 @@ import logging
 import math
 import os
 import sys
+import tempfile
 import textwrap
 import warnings
 
@@ -97,6 +98,16 @@ def collecting_warnings():
 
         warnings.showwarning = collect
         yield texts
+
+
+def save_trained(model, path):
+    """Save a model; if that fails, save it in a temporary folder, which the error names: training may have taken hours."""
+    try:
+        model.save(path)
+    except OSError as error:
+        rescued = os.path.join(tempfile.mkdtemp(prefix="structrank-"), "model.structrank")
+        model.save(rescued)
+        raise OSError(error.errno, f"{error.strerror}; the model is in {rescued}", error.filename) from None
 
 
 def print_json(facts):

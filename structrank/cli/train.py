@@ -18,7 +18,7 @@ from structrank.cli.options import (
     add_relevant_from,
     given,
 )
-from structrank.cli.output import collecting_warnings, print_json, print_lines, stdout_to_stderr
+from structrank.cli.output import collecting_warnings, print_json, print_lines, save_trained, stdout_to_stderr
 
 
 def add_train(commands):
@@ -118,7 +118,7 @@ def run(arguments, report):
             model, scores, interrupted = _train(model, train, validation, Cs, arguments.checkpoint)
         except ValueError as error:
             raise ValueError(str(error) if "checkpoint" in str(error) else f"{arguments.data}: {error}") from None
-    model.set_params(verbose=0).save(arguments.output)
+    save_trained(model.set_params(verbose=0), arguments.output)
 
     facts = {"model": arguments.output, "C": model.C}
     if scores:

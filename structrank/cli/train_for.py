@@ -13,7 +13,7 @@ from structrank.cli.options import (
     given,
     parse_measures,
 )
-from structrank.cli.output import print_json, print_lines, stdout_to_stderr
+from structrank.cli.output import print_json, print_lines, save_trained, stdout_to_stderr
 
 
 def add_train_for(commands):
@@ -63,7 +63,7 @@ def run(arguments, report):
     settings = given(arguments, "discount", "relevant_from", "Cs", "scale")
     with stdout_to_stderr():
         model = train_for(measure, train, validation, checkpoint=arguments.checkpoint, verbose=1, **settings)
-    model.save(arguments.output)
+    save_trained(model, arguments.output)
     selection, polished = model.selection_, getattr(model, "polish_", None)
     facts = model_facts(model)
     if arguments.json:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from structrank._support import checks
 from structrank._support.checks import as_array, check_column_names, check_sparse
 from structrank._support.files import replace_file
 
@@ -257,7 +258,7 @@ def column_names(X):
     >>> column_names(pd.DataFrame({"bm25": [1.0]})), column_names(np.eye(2))
     (('bm25',), None)
     """
-    names = getattr(X, "columns", None)
+    names = checks.column_names(X)
     return None if names is None or not all(isinstance(name, str) for name in names) else tuple(names)
 
 

@@ -26,7 +26,7 @@ from structrank.solvers.backends import BACKENDS
 from structrank.solvers.backends.cvxpy import installed_solvers
 from structrank.solvers.results import Certificate
 from structrank.training.checkpoint import Checkpoint
-from structrank.training.data import score_rows
+from structrank.training.data import RankingData, score_rows
 from structrank.training.executor import InProcess
 from structrank.training.health import Health
 from structrank.training.history import History
@@ -234,7 +234,8 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         ----------
         X : array-like or sparse matrix of shape (n_docs, n_features)
             numpy, memory map, pandas, polars or scipy sparse; float32 and float64 are used in place. Or
-            `structrank.datasets.Shards`, which are read one after another and have their own y, qid and weights.
+            `structrank.datasets.Shards`, which are read one after another, or `structrank.training.data.RankingData`, checked
+            and grouped once for many fits; both have their own y, qid and weights.
         y : array-like of shape (n_docs,)
             Labels, at least 0; larger is more relevant.
         qid : array-like of shape (n_docs,) or int
@@ -464,7 +465,7 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
 
     def _set_fitted(self, X, training, result, health):
         """Set the fitted attributes: after training, so that a failed fit leaves the earlier model unchanged."""
-        if isinstance(X, (Shards, np.ndarray)) or is_dask(X):
+        if isinstance(X, (Shards, RankingData, np.ndarray)) or is_dask(X):
             vars(self).pop("feature_names_in_", None)
             names = column_names(X)
             if names is not None:

@@ -27,6 +27,7 @@ from structrank.datasets import Dataset, Fold, make_ranking
 from structrank.learners import LambdaRank, RankNet
 from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 from structrank.selection import choosing_c
+from structrank.training.data import RankingData
 
 WEBIS = Path(os.environ.get("STRUCTRANK_DATA") or Path(__file__).parents[2] / "shared" / "data") / "webis-clueweb09"
 CONVENTIONS = {"gain": "binary", "discount": "kdd08", "relevant_from": 1}
@@ -261,13 +262,13 @@ def test_inner_folds_split_by_query_and_skip_queries_without_training_signal():
         y[qid == name] = labels
     for name in "abcd":
         y[np.flatnonzero(qid == name)[:2]] = (0, 1)
-    part = Dataset(np.arange(30.0)[:, None], y, qid)
+    part = RankingData(np.arange(30.0)[:, None], y, qid)
     seen = []
     for learn, check in choosing_c.inner_folds(part, 1, random_state=0):
         learned, checked = (set(qid[some.X[:, 0].astype(int)]) for some in (learn, check))
         assert not learned & checked
         assert learned | checked == set("abcd")
-        assert len(check.y) == 5 * len(checked)
+        assert len(check.labels) == 5 * len(checked)
         seen += checked
     assert sorted(seen) == list("abcd")
 
@@ -396,7 +397,7 @@ def test_a_small_chosen_C_is_not_called_vacuous(keep_validation):
 
 def test_notes_belong_to_the_chosen_model():
     train = small_folds(1)[0].train
-    models = choosing_c.fit_whole_path(StructRankSVM("auc", max_iter=2), train, (1e-5, 100.0))
+    models = choosing_c.fit_whole_path(StructRankSVM("auc", max_iter=2), RankingData.of(train), (1e-5, 100.0))
     assert [note[:10] for note in models[0].notes_] == ["C is small"]
     assert "max_iter=2" in models[1].notes_[0]
     table = compare({"made": small_folds(1)}, {"AUC": StructRankSVM("auc", max_iter=2)}, Cs=[100.0])

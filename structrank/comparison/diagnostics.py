@@ -22,6 +22,7 @@ from structrank.comparison.trainers import as_trainers, paper_trainers
 from structrank.feature_maps import Permutation
 from structrank.selection.choosing_c import fit_whole_path
 from structrank.svm import StructRankSVM
+from structrank.training.data import RankingData
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +84,7 @@ def health_path(
 
     frames = {}
     for name, trainer in _as_trainers(trainers, relevant_from).items():
-        models = fit_whole_path(clone(trainer), data, list(Cs))
+        models = fit_whole_path(clone(trainer), RankingData.of(data), list(Cs))
         frames[name] = health_table(models)
         for measure, values in _measured(models, test, measures, relevant_from).items():
             frames[name][measure] = values

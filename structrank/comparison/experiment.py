@@ -28,7 +28,7 @@ from structrank.datasets.cleaning import PROTOCOLS, clean_part, scale_per_query
 from structrank.datasets.containers import Fold
 from structrank.datasets.tables import is_table
 from structrank.models.ranker import check_finished
-from structrank.selection.choosing_c import fit_whole_path, held_out, score_path, usable_queries
+from structrank.selection.choosing_c import fit_whole_path, held_out, score_path
 from structrank.svm import DEFAULT_CS
 from structrank.training.data import RankingData
 from structrank.training.structured_loss import BINARISED
@@ -274,7 +274,7 @@ def _check_fold(where, fold, rows, measures, choice):
     data = {}
     for name, part in parts.items():
         try:
-            data[name] = RankingData(part.X, part.y, part.qid)
+            data[name] = RankingData.of(part)
             data[name].check_columns(data["train"])
             if name == "test":
                 metrics.evaluate(part.y, np.zeros(len(data[name].labels)), part.qid, measures)
@@ -288,7 +288,7 @@ def _check_fold(where, fold, rows, measures, choice):
     learners = [row for row in rows if row.needs_relevance]
     for least in {row.relevant_from for row in learners}:
         wanted = "different labels" if least is None else f"both relevant (label >= {least:g}) and irrelevant documents"
-        usable = usable_queries(data["train"], least)
+        usable = data["train"].usable(least)
         if not usable.any():
             raise ValueError(
                 f"{where}: no query of the train part has {wanted}, so there is nothing to learn from. Is relevant_from right?"
@@ -297,7 +297,7 @@ def _check_fold(where, fold, rows, measures, choice):
             continue
         if "validation" in data:
             part, measured = "validation", np.ones(data["validation"].grouping.n_queries, dtype=bool)
-            if not usable_queries(data[part], least).any():
+            if not data[part].usable(least).any():
                 raise ValueError(f"{where}: no query of the validation part has {wanted}, so C cannot be chosen on it.")
         else:
             part, measured = "train", usable  # which inner folds hold
@@ -306,7 +306,7 @@ def _check_fold(where, fold, rows, measures, choice):
                     f"{where}: only one query of the train part has {wanted}, and there is no validation part to choose C on. "
                     "Pass one, or a single C."
                 )
-        if choice.select is not None and not choice.is_defined(parts[part])[measured].any():
+        if choice.select is not None and not choice.is_defined(data[part])[measured].any():
             raise ValueError(
                 f"{where}: {choice.how} is undefined for all queries of the {part} part, so C cannot be chosen by it."
             )
@@ -332,12 +332,12 @@ class _Choice:
 
     def is_defined(self, part):
         """Return a mask of the queries for which `select` is defined."""
-        (values,) = metrics.evaluate(part.y, np.zeros(len(part.y)), part.qid, self.select, per_query=True).values()
-        return ~np.isnan(values)
+        return ~np.isnan(part.evaluator(self.select).per_query(np.zeros(part.labels.shape[0])))
 
     def train(self, trainer, train, validation, begun):
         """Return the model of the chosen C, C, and its mean score, None if there is nothing to choose."""
-        C, reached, model = self.Cs[0], None, None
+        C, reached, model, train = self.Cs[0], None, None, RankingData.of(train)
+        validation = None if validation is None else RankingData.of(validation)
         if len(self.Cs) > 1 or validation is not None:
             splits = held_out(train, validation, trainer.relevant_from, self.random_state)
             splits = splits if len(self.Cs) > 1 else itertools.islice(splits, 1)

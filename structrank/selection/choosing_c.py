@@ -19,11 +19,9 @@ import numpy as np
 from structrank import metrics
 from structrank._support import checks
 from structrank._support.saveable import saveable
-from structrank.datasets.containers import Dataset
-from structrank.metrics import Evaluator
 from structrank.svm import DEFAULT_CS, StructRankSVM
 from structrank.training.checkpoint import CheckpointFolder
-from structrank.training.data import RankingData
+from structrank.training.data import RankingData, score_rows
 
 if TYPE_CHECKING:
     from typing import Self
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
 
     from structrank._support.typing import Matrix, Path
     from structrank.criteria import Criterion
+    from structrank.datasets import Dataset
     from structrank.metrics import Measure
 
 # Inner folds of the training queries. In 420 choices on digits, webis-clueweb09 and synthetic data, the chosen C lost on test
@@ -177,14 +176,14 @@ def choose_C(
     Cs = tuple(sorted(set(checks.check_Cs(Cs))))
     checks.check_number("cv", cv, at_least=2, integer=True)
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
-    data = RankingData(X, y, qid, sample_weight)
-    n_usable = usable_queries(data, model.relevant_from).sum()
+    train = RankingData(X, y, qid, sample_weight)
+    n_usable = train.usable(model.relevant_from).sum()
     if validation is not None:
         checks.check_dataset("validation", validation)
+        validation = RankingData.of(validation)
+        validation.check_columns(train)
     elif n_usable < 2:
         raise ValueError(f"{n_usable} queries to learn from are too few to choose C on inner folds; expected at least 2.")
-    weights = None if sample_weight is None else data.row_weights
-    train = _Weighted(X, data.labels, data.grouping.query_of_row(), sample_weight=weights)
     splits = held_out(train, validation, model.relevant_from, random_state, cv)
     checkpoint = None if checkpoint is None else CheckpointFolder.create(checkpoint)
     path = score_path(model, splits, Cs, measures, checkpoint, has_validation=validation is not None)
@@ -194,20 +193,11 @@ def choose_C(
     return path
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class _Weighted(Dataset):
-    """A data set with weights of its queries, given by row."""
-
-    sample_weight: Any = None
-
-
 def held_out(train, validation, relevant_from, random_state, n_folds=N_FOLDS):
     """Yield pairs of data to train on and data to choose C on: first the validation part, then inner folds if it is small."""
-    n_validation = 0
     if validation is not None:
-        n_validation = usable_queries(RankingData(validation.X, validation.y, validation.qid), relevant_from).sum()
         yield train, validation
-    if n_validation < FEW_QUERIES:
+    if validation is None or validation.usable(relevant_from).sum() < FEW_QUERIES:
         yield from inner_folds(train, relevant_from, random_state, n_folds)
 
 
@@ -217,7 +207,7 @@ def score_path(trainer, splits, Cs, measures, checkpoint=None, has_validation=Fa
     Parameters
     ----------
     trainer : StructRankSVM
-    splits : iterable of pairs of Dataset
+    splits : iterable of pairs of RankingData
         To train and to evaluate on. A generator, as each inner fold holds a copy of its rows.
     Cs : tuple of float
         In increasing order.
@@ -243,12 +233,9 @@ def score_path(trainer, splits, Cs, measures, checkpoint=None, has_validation=Fa
                 return replace(path, interrupted=True)
             models = stop.models
             path = replace(path, Cs=Cs[: len(models)], interrupted=True)
-        data = RankingData(check.X, check.y, check.qid, getattr(check, "sample_weight", None))
-        evaluators = [Evaluator(measure, data.labels, data.grouping) for measure in measures]
-        scores = [model.predict(check.X) for model in models]
         path.models.append(models)
-        path.values.append(np.array([np.mean([one.per_query(some) for one in evaluators], axis=0) for some in scores]))
-        path.weights.append(data.query_weights)
+        path.values.append(np.array([values_of(model, check, measures) for model in models]))
+        path.weights.append(check.query_weights)
         if path.interrupted:
             break
     return path
@@ -262,14 +249,23 @@ class PathInterrupted(KeyboardInterrupt):
         self.models = models
 
 
-def fit_whole_path(trainer, part, Cs, checkpoint=None):
-    """Train for each C; warnings are kept in the notes of the models, and Ctrl-C is raised."""
-    weights = getattr(part, "sample_weight", None)
-    more = {} if weights is None else {"sample_weight": weights}
+def values_of(model, data, measures):
+    """Return the mean of some measures for each query of `RankingData`, ranked by a model."""
+    linear = isinstance(model, StructRankSVM)
+    scores = checks.as_scores(score_rows(data.X, model.coef_) if linear else model.predict(data.table), data.labels.shape[0])
+    return np.mean([data.evaluator(measure).per_query(scores) for measure in measures], axis=0)
+
+
+def fit_whole_path(trainer, data, Cs, checkpoint=None):
+    """Train for each C on `RankingData`; warnings are kept in the notes of the models, and Ctrl-C is raised."""
+    given = {"X": data}
+    if not isinstance(trainer, StructRankSVM):
+        given = {"X": data.table, "y": data.labels, "qid": data.grouping.query_of_row()}
+        given |= {"sample_weight": data.row_weights} if data.weighted else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", checks.StructRankWarning)
         try:
-            models = trainer.fit_path(part.X, part.y, qid=part.qid, Cs=Cs, checkpoint=checkpoint, **more)
+            models = trainer.fit_path(**given, Cs=Cs, checkpoint=checkpoint)
         except KeyboardInterrupt:
             raise PathInterrupted([]) from None
     if len(models) < len(Cs) or getattr(models[-1], "stop_reason_", None) == "interrupted":
@@ -277,33 +273,18 @@ def fit_whole_path(trainer, part, Cs, checkpoint=None):
     return models
 
 
-def inner_folds(part, relevant_from, random_state, n_folds=N_FOLDS):
-    """Split the usable queries into folds; yield a training and a validation part for each, none with a single query."""
+def inner_folds(data, relevant_from, random_state, n_folds=N_FOLDS):
+    """Split the usable queries into folds; yield data to train on and to evaluate for each, none with a single query."""
     from sklearn.model_selection import GroupKFold
 
-    weights = getattr(part, "sample_weight", None)
-    data = RankingData(part.X, part.y, part.qid, weights)
-    usable = usable_queries(data, relevant_from)
+    usable = data.usable(relevant_from)
     if usable.sum() < 2:
         return
     query = data.grouping.query_of_row()
     rows = np.flatnonzero(usable[query])
     splitter = GroupKFold(min(n_folds, int(usable.sum())), shuffle=True, random_state=random_state)
     for learn, check in splitter.split(rows, groups=query[rows]):
-        chosen = (rows[learn], rows[check])
-        yield tuple(
-            _Weighted(data.X[some], data.labels[some], query[some], sample_weight=None if weights is None else weights[some])
-            for some in chosen
-        )
-
-
-def usable_queries(data, relevant_from):
-    """Return a mask of queries with a weight, and relevant and irrelevant documents (different labels, if graded)."""
-    labels = data.labels[data.grouping.rows]
-    kinds = labels if relevant_from is None else labels >= relevant_from
-    firsts = data.grouping.indptr[:-1]
-    varied = np.maximum.reduceat(kinds, firsts) > np.minimum.reduceat(kinds, firsts)
-    return varied & (data.query_weights > 0)
+        yield data.take(rows[learn]), data.take(rows[check])
 
 
 def _means(values, weights):

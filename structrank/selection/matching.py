@@ -38,7 +38,7 @@ from structrank.comparison.significance import paired_randomisation_test, standa
 from structrank.datasets.containers import Dataset
 from structrank.models.ranker import Ranker
 from structrank.selection.candidates import GRADED, binary_candidates, graded_candidates, uses_grades
-from structrank.selection.choosing_c import fit_whole_path, held_out, score_path, usable_queries
+from structrank.selection.choosing_c import fit_whole_path, held_out, score_path, values_of
 from structrank.selection.polish import LineSearch, Polish, TooManyPairsError, is_polishable
 from structrank.svm import DEFAULT_CS, StructRankSVM
 from structrank.training.checkpoint import CheckpointFolder, KeptState
@@ -226,9 +226,11 @@ def train_for(
     binary = binary_candidates(measure, relevant_from, discount)
     Cs = sorted(set(checks.check_Cs(Cs)))
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
-    splits = _splits(train, validation, measure, None if graded else relevant_from, random_state)
-    on_grades = graded_candidates(measure, RankingData(train.X, train.y, train.qid), relevant_from) if graded else {}
-    if on_grades and not all(_usable(learn, relevant_from).any() for learn, _ in splits):
+    train, validation = _prepare(train, validation, measure, None if graded else relevant_from)
+    splits = list(held_out(train, validation, None if graded else relevant_from, random_state))
+    splits = splits if validation is None else [*splits[1:], splits[0]]
+    on_grades = graded_candidates(measure, train, relevant_from) if graded else {}
+    if on_grades and not all(learn.usable(relevant_from).any() for learn, _ in splits):
         binary = {}
     candidates = {name: trainer.set_params(scale=scale) for name, trainer in (binary | on_grades).items()}
     judge = metrics.MAP(relevant_from=measure.relevant_from) if isinstance(measure, metrics.MRR) else measure
@@ -271,7 +273,7 @@ def train_for(
     if line is not None:
         line.finish(f"{len(candidates)} criteria  {model.selection_.reason}")
     model.notes_ = tuple(note for note in model.notes_ if not note.startswith(BINARISED))
-    if not graded and relevant_from == 1 and isinstance(measure, metrics.NDCG) and np.unique(train.y).size > 2:
+    if not graded and relevant_from == 1 and isinstance(measure, metrics.NDCG) and np.unique(train.labels).size > 2:
         model.notes_ += (
             f"{BINARISED}{measure.name} with gain='binary' uses binary relevance (label >= 1); "
             f"metrics.NDCG(k={measure.k}, gain='exp2') uses grades.",
@@ -285,7 +287,7 @@ def _polish(model, models, train, splits, measure, random_state):
     """Polish w: the number of steps after which the models of the splits are best on unseen queries; none if no step gains."""
 
     def walk(start, part):
-        search = LineSearch(RankingData(part.X, part.y, part.qid), measure)
+        search = LineSearch(part, measure)
         return search, [start.coef_, *search.moves(start.coef_, np.random.default_rng(random_state))]
 
     search, path = walk(model, train)
@@ -318,7 +320,7 @@ class _Places:
         self._root = self._data = None
         if checkpoint is not None:
             self._root = CheckpointFolder.create(checkpoint)
-            parts = [(part.X, part.y, part.qid) for split in splits for part in split]
+            parts = [(part.X, part.labels, part.grouping.query_of_row()) for split in splits for part in split]
             self._data = {"the data": describe(parts), "Cs": Cs, "measure": judge}
 
     def folder(self, name):
@@ -338,20 +340,20 @@ class _Places:
         return tried
 
 
-def _splits(train, validation, measure, relevant_from, random_state):
-    """Return pairs of a training and a validation part, after checking them."""
-    data, usable = {}, {}
+def _prepare(train, validation, measure, relevant_from):
+    """Return the training and the validation part as `RankingData`, after checking them."""
+    data, usable = {"validation": None}, {}
     for name, part in {"train": train, "validation": validation}.items():
         if part is None and name == "validation":
             continue
         checks.check_dataset(name, part)
         try:
-            data[name] = RankingData(part.X, part.y, part.qid)
+            data[name] = RankingData.of(part)
             data[name].check_columns(data["train"])
-            metrics.evaluate(part.y, np.zeros(len(data[name].labels)), part.qid, measure)
+            measure.check_labels(data[name].labels)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{name} part: {error}") from None
-        usable[name] = int(usable_queries(data[name], relevant_from).sum())
+        usable[name] = int(data[name].usable(relevant_from).sum())
         least = 2 if validation is None else 1
         if usable[name] < least:
             wanted = "different labels"
@@ -361,12 +363,7 @@ def _splits(train, validation, measure, relevant_from, random_state):
                 f"{name} part: {usable[name]} of its queries have {wanted}; expected at least {least}"
                 + (", or a validation part." if least == 2 else ".")
             )
-    splits = list(held_out(train, validation, relevant_from, random_state))
-    return splits if validation is None else [*splits[1:], splits[0]]
-
-
-def _usable(part, relevant_from):
-    return usable_queries(RankingData(part.X, part.y, part.qid), relevant_from)
+    return data["train"], data["validation"]
 
 
 def _try(name, trainer, splits, Cs, judge, folder):
@@ -375,7 +372,7 @@ def _try(name, trainer, splits, Cs, judge, folder):
     path = score_path(trainer, splits, Cs, [judge], None if folder is None else folder / "fits")
     seconds = time.perf_counter() - started - (compile_time.seconds() - compiled)
     models = [models[path.best] for models in path.models]
-    train = [np.nanmean(_per_query(model.coef_, learn, judge)) for model, (learn, _) in zip(models, splits, strict=True)]
+    train = [np.nanmean(values_of(model, learn, [judge])) for model, (learn, _) in zip(models, splits, strict=True)]
     trial = Trial(
         name,
         trainer.bound,
@@ -389,8 +386,7 @@ def _try(name, trainer, splits, Cs, judge, folder):
 
 
 def _per_query(w, part, measure):
-    scores = score_rows(checks.as_matrix(part.X), w)
-    return metrics.evaluate(part.y, scores, part.qid, measure, per_query=True)[measure.name]
+    return part.evaluator(measure).per_query(score_rows(part.X, w))
 
 
 class MeasureMatched(Ranker):

@@ -19,7 +19,6 @@ from structrank import criteria, metrics
 from structrank._kernels import breakpoints
 from structrank._support import checks
 from structrank._support.saveable import record
-from structrank.metrics import Evaluator
 from structrank.svm import StructRankSVM
 from structrank.training.data import RankingData, score_rows
 
@@ -126,12 +125,11 @@ def polish(model, train, validation, measure, *, rounds=5, random_state=0):
     for name, part in parts.items():
         checks.check_dataset(name, part)
         model.predict(part.X)  # checks X
-    search = LineSearch(RankingData(train.X, train.y, train.qid), measure)
+        parts[name] = RankingData.of(part)
+    search = LineSearch(parts["train"], measure)
 
     def judge(name, w):
-        part = parts[name]
-        (value,) = metrics.evaluate(part.y, score_rows(checks.as_matrix(part.X), w), part.qid, measure).values()
-        return value
+        return parts[name].evaluator(measure)(score_rows(parts[name].X, w))
 
     rng = np.random.default_rng(random_state)
     w = best = model.coef_
@@ -195,8 +193,7 @@ class LineSearch:
             known = criteria.measures_of(criteria.Discounted)
             raise ValueError(f"measure {measure.name!r} cannot be polished; choose one of: {known}.")
         self._data, grouping = data, data.grouping
-        self._evaluator = Evaluator(measure, data.labels, grouping)
-        measure.check_labels(data.labels)
+        self._evaluator = data.evaluator(measure)
         self._rows, self._starts = grouping.rows, grouping.indptr
         self._query_of = np.repeat(np.arange(grouping.n_queries), grouping.sizes)
         longest = int(grouping.sizes.max())

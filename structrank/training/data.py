@@ -11,6 +11,7 @@ import scipy.sparse
 from structrank._kernels import linear
 from structrank._support import checks
 from structrank.datasets.queries import group_by_query
+from structrank.metrics import Evaluator
 
 
 class RankingData:
@@ -40,9 +41,12 @@ class RankingData:
     name : str
     column_names : sequence or None
         Columns of X if it is a frame.
+    table : X as it was given
     labels : (n_docs,) array, in the caller's row order
     grouping : Grouping
     query_weights : (n_queries,) array
+    weighted : bool
+        Whether weights were given.
 
     Examples
     --------
@@ -53,13 +57,14 @@ class RankingData:
 
     def __init__(self, X, y, qid, sample_weight=None, is_part=False, name="X", check_finite=True):
         X = checks.as_table(X)
-        self.name, self.column_names = name, getattr(X, "columns", None)
+        self.name, self.table, self.column_names, self._evaluators = name, X, getattr(X, "columns", None), []
         checks.check_qid_is_no_feature(self.column_names)  # first: ids are often texts, which are no matrix
         checks.check_column_names(self.column_names)
         self.X = checks.as_matrix(X)
         n_docs = self.X.shape[0]
         self.labels = checks.as_labels(y, n_docs)
         self.grouping = group_by_query(qid, n_docs)
+        self.weighted = sample_weight is not None
         if sample_weight is None:
             self.query_weights = np.ones(self.grouping.n_queries)
         else:
@@ -68,6 +73,38 @@ class RankingData:
             checks.check_some_weight(is_part or self.query_weights.any())
         if check_finite:
             checks.check_finite_matrix(self.X, self.column_names, name)
+
+    @classmethod
+    def of(cls, part):
+        """Return a data set with `X`, `y`, `qid` and perhaps `sample_weight` as `RankingData`; such data unchanged."""
+        return part if isinstance(part, cls) else cls(part.X, part.y, part.qid, getattr(part, "sample_weight", None))
+
+    def take(self, rows):
+        """Return the data of some rows, all of each of their queries.
+
+        Examples
+        --------
+        >>> RankingData([[1.0], [2.0], [3.0]], [0, 1, 0], ["b", "a", "b"]).take([0, 2]).grouping.sizes.tolist()
+        [2]
+        """
+        query, weights = self.grouping.query_of_row(), self.row_weights[rows] if self.weighted else None
+        return RankingData(self.X[rows], self.labels[rows], query[rows], weights, name=self.name, check_finite=False)
+
+    def usable(self, relevant_from):
+        """Return a mask of queries with a weight, and relevant and irrelevant documents (different labels, if None)."""
+        labels = self.labels[self.grouping.rows]
+        kinds = labels if relevant_from is None else labels >= relevant_from
+        firsts = self.grouping.indptr[:-1]
+        varied = np.maximum.reduceat(kinds, firsts) > np.minimum.reduceat(kinds, firsts)
+        return varied & (self.query_weights > 0)
+
+    def evaluator(self, measure):
+        """Return the `Evaluator` of a measure, made once; its mean is weighted as the queries are."""
+        known = [one for one in self._evaluators if one.measure == measure]
+        if not known:
+            known = [Evaluator(measure, self.labels, self.grouping, self.query_weights)]
+            self._evaluators += known
+        return known[0]
 
     def load(self):
         """Return the data: they are their own source, see `structrank.training.sources`."""
@@ -113,7 +150,7 @@ class RankingData:
                 self.X[rows], self.labels[rows], query[rows], weights[rows] / mean, name=self.name, check_finite=False
             ), rows
         data = copy.copy(self)
-        data.query_weights = self.query_weights / mean
+        data.query_weights, data._evaluators = self.query_weights / mean, []
         return data, rows
 
     @property

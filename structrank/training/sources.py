@@ -66,9 +66,9 @@ def sources_of(X, y=None, qid=None, sample_weight=None):
 
     Parameters
     ----------
-    X : Shards, array-like or sparse matrix of shape (n_docs, n_features)
+    X : Shards, RankingData, array-like or sparse matrix of shape (n_docs, n_features)
     y, qid, sample_weight : array-like of shape (n_docs,), default None
-        None if X is `Shards`.
+        None if X is `Shards` or `RankingData`.
 
     Returns
     -------
@@ -83,8 +83,10 @@ def sources_of(X, y=None, qid=None, sample_weight=None):
     >>> len(sources_of(shards)), len(sources_of(np.eye(2), [0, 1], qid=0))
     (2, 1)
     """
-    if not isinstance(X, Shards):
+    if not isinstance(X, (Shards, RankingData)):
         return [RankingData(X, y, qid, sample_weight, check_finite=False)]
     check_alone(X, y, qid, sample_weight)
+    if isinstance(X, RankingData):
+        return [X]
     checks.check_column_names(checks.column_names(X))
     return [ShardSource(shard) for shard in X]

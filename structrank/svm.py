@@ -364,11 +364,12 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         """Raise unless a loaded model has one weight per feature and criteria that are registered."""
         super().check_loaded()
         self._check_loaded_weights("coef_")
-        certificate = checks.check_fitted_attribute(self, "certificate_", Certificate)
-        if certificate.dual > certificate.primal + 1e-9 * abs(certificate.primal):
-            raise ValueError(f"certificate_ has the lower bound {certificate.dual} above the upper bound {certificate.primal}")
-        checks.check_fitted_attribute(self, "health_", Health)
-        checks.check_fitted_attribute(self, "history_", History)
+        if any(hasattr(self, name) for name in ("certificate_", "health_", "history_")):  # models of other programs have none
+            checks.check_fitted_attribute(self, "health_", Health)
+            checks.check_fitted_attribute(self, "history_", History)
+            found = checks.check_fitted_attribute(self, "certificate_", Certificate)
+            if found.dual > found.primal + 1e-9 * abs(found.primal):
+                raise ValueError(f"certificate_ has the lower bound {found.dual} above the upper bound {found.primal}")
         if not all(isinstance(one, RampRound) for one in getattr(self, "rounds_", ())):  # older files have none
             raise ValueError("rounds_ has an entry that is not a RampRound")
         if getattr(self, "scale_", None) is not None:

@@ -747,7 +747,7 @@ def test_a_module_named_by_import_is_used_by_every_command(run):
     train = "train made/Fold1/train.txt --criterion precision@3 -o m"
     code, _, message = run(train)
     assert code == 2
-    assert re.search(r"--criterion precision@3 is not known; .* --import\.\n", message)
+    assert re.search(r"criterion='precision@3' is not known; .* --import\.\n", message)
     assert run(f"{train} --import my_criteria")[0] == 0
     assert load_model("m").criterion == "precision@3"
     assert sys.path.index(os.getcwd()) == len(sys.path) - 1, "files of the folder must not shadow libraries"

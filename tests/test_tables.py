@@ -229,7 +229,7 @@ def test_from_a_csv_file_to_scores_on_the_command_line(frame, tmp_path, monkeypa
     assert capsys.readouterr().err == "structrank predict: error: --sparse does not apply to new.tsv, which is a table.\n"
     write(frame[["url", "bm25", "query"]], tmp_path / "narrow.csv")
     assert cli.main(["predict", "m", "narrow.csv", *names]) == 2
-    assert "narrow.csv has no column 'title match' (--features)" in capsys.readouterr().err
+    assert "narrow.csv has no column 'title match' (features=)" in capsys.readouterr().err
 
 
 def test_a_file_is_compared_on_folds_of_its_queries(frame, tmp_path, capsys):

@@ -178,13 +178,14 @@ def choose_C(
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
     train = RankingData(X, y, qid, sample_weight)
     n_usable = train.usable(model.relevant_from).sum()
+    unseen = None
     if validation is not None:
         checks.check_dataset("validation", validation)
-        validation = RankingData.of(validation)
-        validation.check_columns(train)
+        unseen = RankingData.of(validation)
+        unseen.check_columns(train)
     elif n_usable < 2:
         raise ValueError(f"{n_usable} queries to learn from are too few to choose C on inner folds; expected at least 2.")
-    splits = held_out(train, validation, model.relevant_from, random_state, cv)
+    splits = held_out(train, unseen, model.relevant_from, random_state, cv)
     checkpoint = None if checkpoint is None else CheckpointFolder.create(checkpoint)
     path = score_path(model, splits, Cs, measures, checkpoint, has_validation=validation is not None)
     if path.interrupted:

@@ -226,11 +226,11 @@ def train_for(
     binary = binary_candidates(measure, relevant_from, discount)
     Cs = sorted(set(checks.check_Cs(Cs)))
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
-    train, validation = _prepare(train, validation, measure, None if graded else relevant_from)
-    splits = list(held_out(train, validation, None if graded else relevant_from, random_state))
+    learn, unseen = _prepare(train, validation, measure, None if graded else relevant_from)
+    splits = list(held_out(learn, unseen, None if graded else relevant_from, random_state))
     splits = splits if validation is None else [*splits[1:], splits[0]]
-    on_grades = graded_candidates(measure, train, relevant_from) if graded else {}
-    if on_grades and not all(learn.usable(relevant_from).any() for learn, _ in splits):
+    on_grades = graded_candidates(measure, learn, relevant_from) if graded else {}
+    if on_grades and not all(part.usable(relevant_from).any() for part, _ in splits):
         binary = {}
     candidates = {name: trainer.set_params(scale=scale) for name, trainer in (binary | on_grades).items()}
     judge = metrics.MAP(relevant_from=measure.relevant_from) if isinstance(measure, metrics.MRR) else measure
@@ -251,7 +251,7 @@ def train_for(
         winner = tried[0]
     other = next(one for one in tried if one is not winner)
     if validation is None:
-        (model,) = fit_whole_path(candidates[winner.trial.name], train, [winner.trial.C], places.folder("winner"))
+        (model,) = fit_whole_path(candidates[winner.trial.name], learn, [winner.trial.C], places.folder("winner"))
     else:
         model = winner.models[-1]
     model.selection_ = Selection(
@@ -267,13 +267,13 @@ def train_for(
         if line is not None:
             line.update(f"{len(candidates)} criteria  polishing {winner.trial.name}")
         try:
-            _polish(model, winner.models, train, splits, measure, random_state)
+            _polish(model, winner.models, learn, splits, measure, random_state)
         except TooManyPairsError as error:
             model.notes_ += (f"Not polished: {error}",)
     if line is not None:
         line.finish(f"{len(candidates)} criteria  {model.selection_.reason}")
     model.notes_ = tuple(note for note in model.notes_ if not note.startswith(BINARISED))
-    if not graded and relevant_from == 1 and isinstance(measure, metrics.NDCG) and np.unique(train.labels).size > 2:
+    if not graded and relevant_from == 1 and isinstance(measure, metrics.NDCG) and np.unique(learn.labels).size > 2:
         model.notes_ += (
             f"{BINARISED}{measure.name} with gain='binary' uses binary relevance (label >= 1); "
             f"metrics.NDCG(k={measure.k}, gain='exp2') uses grades.",

@@ -822,17 +822,17 @@ def parse_name(said, name, classes, uncut=(), advice=""):
     """
     text, bracket, own = name.lower().partition("(") if isinstance(name, str) else ("", "", "")
     short, at, cut = map(str.strip, text.partition("@"))
-    usages = {one: one if one in uncut else usage(one, cls) for one, cls in classes.items()}
-    if short not in usages:
-        raise ValueError(f"{said} is not known; choose one of: {', '.join(usages.values())}.{advice}")
-    settings = {}
+    if short not in classes:
+        known = ", ".join(one if one in uncut else usage(one, cls) for one, cls in classes.items())
+        raise ValueError(f"{said} is not known; choose one of: {known}.{advice}")
+    form, settings = short if short in uncut else usage(short, classes[short]), {}
     if at:
-        if "@" not in usages[short]:
+        if "@" not in form:
             raise ValueError(f"{said}: {short} has no cutoff; write {short!r}.")
         if not (cut.isascii() and cut.isdigit() and int(cut) > 0):
             raise ValueError(f"{said}: the cutoff {cut!r} is not valid; expected an integer of at least 1, as in '{short}@10'.")
         settings["k"] = int(cut)
-    elif usages[short] == f"{short}@k":
+    elif form == f"{short}@k":
         raise ValueError(f"{said} needs a cutoff, as in '{short}@10'.")
     return short, settings | (_parse_own(said, short, classes[short], bracket + own) if bracket else {})
 

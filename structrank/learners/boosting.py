@@ -16,7 +16,7 @@ from structrank._support.checks import n_threads
 from structrank.learners.training import MeasureRanker, Round, as_validation, shares, training_facts, validation_evaluator
 from structrank.learners.tree_texts import check_lightgbm_text
 from structrank.metrics import Evaluator
-from structrank.models.methods import LightGBMMethods
+from structrank.models.exports import LightGBMMethods
 from structrank.training.data import RankingData
 from structrank.training.rounds import Rounds
 

@@ -17,7 +17,7 @@ from structrank._support.saveable import saveable
 from structrank.learners.training import MeasureRanker, as_validation, shares
 from structrank.learners.tree_texts import check_lightgbm_text, check_xgboost_text
 from structrank.models import exports
-from structrank.models.methods import ExportMethods, LightGBMMethods
+from structrank.models.exports import ExportMethods, LightGBMMethods
 from structrank.training.data import RankingData
 
 if TYPE_CHECKING:

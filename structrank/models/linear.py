@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from structrank.models import explanation, exports
-from structrank.models.methods import ExportMethods
+from structrank.models.exports import ExportMethods
 
 
 class LinearMethods(ExportMethods):

@@ -28,3 +28,24 @@ __all__ = [
     "to_vespa",
     "to_xgboost",
 ]
+
+
+class ExportMethods:
+    """Functions of `structrank.models.exports` as methods of a linear model or of boosted trees, which is their `model`.
+
+    The model must be fitted. If features were scaled before training, pass the `scaler`, a fitted StandardScaler or
+    MinMaxScaler, which is exported as well. For a Pipeline, ``pipeline[-1].to_solr(..., scaler=pipeline[0])`` is equivalent to
+    ``to_solr(pipeline, ...)``.
+    """
+
+    to_solr = to_solr
+    to_elasticsearch = to_elasticsearch
+    to_expression = to_expression
+    to_onnx = to_onnx
+    to_ranklib = to_ranklib
+
+
+class LightGBMMethods(ExportMethods):
+    """Exports as methods of a model with trees of LightGBM."""
+
+    to_lightgbm = to_lightgbm

@@ -354,6 +354,8 @@ LIGHTGBM = [
     (reordered(r"^shrinkage=", "made_up=1\nshrinkage="), "which is repeated or not known"),
     (reordered(r"^max_feature_idx=2", "max_feature_idx=200"), "max_feature_idx is 200; expected 2"),
     (reordered(r"^num_class=1", "num_class=7"), "num_class is 7; expected 1"),
+    (lambda text: with_objective(text, ""), "the objective is ''; expected a name"),
+    (lambda text: with_objective(text, "="), "the objective is '='; expected a name"),
     (reordered(r"^feature_names=\S+", "feature_names=A B C D"), "the number of feature_names"),
     (lambda text: text.replace("tree_sizes=", "tree_sizes=1", 1), "tree_sizes does not give the place of tree 0"),
     (lambda text: text.replace("tree_sizes=", "tree_sizes=99999999999 ", 1), "tree_sizes is .* expected an integer"),
@@ -400,18 +402,24 @@ def test_the_objective_of_lightgbm_has_the_number_of_outputs(tmp_path, objective
     rejected(model, tmp_path / "m", change, "does not compute 1 value")
 
 
+@pytest.mark.parametrize(
+    ("change_text", "message"),
+    [
+        (lambda text: with_objective(text, "made_up"), "Unknown objective"),
+        (lambda text: text.replace("[lambda_l2: 0]", "[lambda_l2: nan]"), "Expecting value"),
+    ],
+)
 @pytest.mark.parametrize("model", [LightGBMRanker, learners.LambdaMART])
-def test_texts_that_lightgbm_itself_rejects_raise_a_value_error(tmp_path, model):
+def test_texts_that_lightgbm_itself_rejects_raise_a_value_error(tmp_path, model, change_text, message):
     pytest.importorskip("lightgbm")
     name = "model_text_" if model is LightGBMRanker else "trees_"
 
     def change(header, arrays):
         text = header["fitted"][name]
-        forged = with_objective(text if isinstance(text, str) else text[0], "made-up")
-        header["fitted"][name] = forged if isinstance(text, str) else [forged]
+        header["fitted"][name] = change_text(text) if isinstance(text, str) else [change_text(text[0])]
 
     forge(fitted(model(n_estimators=2, num_leaves=3)), tmp_path / "m", change)
-    with pytest.raises(ValueError, match=f"LightGBM cannot read {name}: Unknown objective"):
+    with pytest.raises(ValueError, match=f"LightGBM cannot read {name}: {message}"):
         load_model(tmp_path / "m").predict(TRAIN.X)
 
 
@@ -465,6 +473,10 @@ XGBOOST = [
     (in_tree("default_left", 0, 7), "default_left is 7"),
     (in_tree("split_conditions", 0, 1e300), "split_conditions has a number out of range"),
     (in_tree("split_conditions", 0, "1"), "split_conditions is not a list of numbers"),
+    (lambda model: model["learner"]["gradient_booster"]["model"]["trees"][0].update(id=1), "id is 1; expected 0"),
+    (lambda model: model["learner"]["gradient_booster"]["model"]["trees"][1].update(id=0), "id is 0; expected 1"),
+    (lambda model: model["learner"]["gradient_booster"]["model"].update(cats=[]), "no 'cats' in the model"),
+    (lambda model: model["learner"].update(feature_names=["x"]), r"feature_names is \['x'\]; expected \[\]"),
     (in_parameters("num_nodes", "2000000000", tree=True), "the length of left_children"),
     (in_parameters("num_nodes", "0", tree=True), "it has no node"),
     (in_parameters("num_nodes", "-1", tree=True), "num_nodes is '-1'; expected an integer"),

@@ -99,7 +99,7 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
             library = _import_lightgbm(type(self).__name__)
             try:
                 self._boosters = [library.Booster(model_str=text) for text in self.trees_]
-            except (library.basic.LightGBMError, RecursionError) as error:
+            except (library.basic.LightGBMError, ValueError, RecursionError) as error:
                 raise ValueError(f"LightGBM cannot read trees_: {error}") from error
         return self._boosters
 

@@ -15,6 +15,7 @@ _LARGEST = 2**31 - 1
 _INTEGER = re.compile(r"(0|[1-9][0-9]{0,9})")
 _NUMBER = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?|inf|nan)"
 _NUMBERS = re.compile(rf" *(?:{_NUMBER}(?: +{_NUMBER})*)? *")
+_OBJECTIVE = re.compile(r"[a-z_0-9]+( [a-z_]+(:\S+)?)*")
 _PARAMETER = re.compile(r"\[[a-z0-9_]+: .*\]|parameters:")
 
 # Arrays of LightGBM's trees: with one entry per split, and per leaf.
@@ -62,7 +63,8 @@ def check_lightgbm_text(text, n_features, n_outputs=1):
     _check_equal("max_feature_idx", _integer(header, "max_feature_idx"), n_features - 1)
     for name in ("feature_names", "feature_infos"):
         _check_equal(f"the number of {name}", len(header.get(name, "").split(" ")), n_features)
-    _check_objective(header.get("objective", "").split(), n_outputs)
+    if "objective" in header:
+        _check_objective(header["objective"], n_outputs)
     sizes = [_as_integer(size, "tree_sizes") for size in header.get("tree_sizes", "").split()]
     if len(sizes) % n_outputs:
         raise ValueError(f"there are {len(sizes)} trees, which are not rounds of {n_outputs}")
@@ -90,11 +92,14 @@ def _check_lightgbm_parameters(text):
             raise ValueError(f"the parameters of LightGBM have the line {line[:40]!r}; expected [name: value]")
 
 
-def _check_objective(words, n_outputs):
-    """Raise unless LightGBM's conversion of outputs matches their number, which it does not check."""
+def _check_objective(objective, n_outputs):
+    """Raise unless LightGBM's conversion of outputs has a name, and matches their number; it checks neither."""
+    if not _OBJECTIVE.fullmatch(objective):
+        raise ValueError(f"the objective is {objective!r}; expected a name and its parameters")
+    words = objective.split(" ")
     classes = [word for word in words if word.startswith("num_class:")]
-    if classes != ([f"num_class:{n_outputs}"] if words and words[0].startswith("multiclass") else []):
-        raise ValueError(f"the objective {' '.join(words)!r} does not compute {n_outputs} value(s)")
+    if classes != ([f"num_class:{n_outputs}"] if words[0].startswith("multiclass") else []):
+        raise ValueError(f"the objective {objective!r} does not compute {n_outputs} value(s)")
 
 
 def _check_lightgbm_tree(tree, n_features):
@@ -173,6 +178,7 @@ def check_xgboost_text(text, n_features):
         _check_equal("num_target", _integer(parameters, "num_target"), 1)
     if not re.fullmatch(rf"{_NUMBER}|\[{_NUMBER}\]", str(parameters.get("base_score"))):
         raise ValueError("base_score is not a number")
+    _check_equal("feature_names", learner.get("feature_names", []), [])  # its rankers are trained on arrays
     if not str(_part(learner, "objective", "learner").get("name")).startswith("rank:"):
         raise ValueError("the objective is not one of ranking")
     kind = booster.get("name")
@@ -204,18 +210,19 @@ def _check_xgboost_trees(booster, n_features):
         rounds = _numbers_of(model, "iteration_indptr", integer=True)
         if not rounds.size or rounds[0] != 0 or rounds[-1] != len(trees) or np.any(np.diff(rounds) < 0):
             raise ValueError("iteration_indptr does not divide the trees into rounds")
-    if any(map(bool, model.get("cats", {}).values())):
+    if "cats" in model and any(_part(model, "cats", "the model").values()):
         raise ValueError("cats holds categories, which no ranker of structrank has")
     for number, tree in enumerate(trees):
         try:
-            _check_xgboost_tree(tree, n_features)
+            _check_xgboost_tree(tree, number, n_features)
         except ValueError as error:
             raise ValueError(f"tree {number} of XGBoost is not valid: {error}") from None
     return len(trees)
 
 
-def _check_xgboost_tree(tree, n_features):
+def _check_xgboost_tree(tree, number, n_features):
     parameters = _part(tree, "tree_param", "it")
+    _check_equal("id", tree.get("id"), number)  # its place in the array that XGBoost fills
     n, n_deleted = _integer(parameters, "num_nodes"), _integer(parameters, "num_deleted")
     _check_equal("num_feature", _integer(parameters, "num_feature"), n_features)
     _check_range("size_leaf_vector", _integer(parameters, "size_leaf_vector"), 0, 1)

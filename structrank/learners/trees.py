@@ -137,7 +137,7 @@ class TreeRanker(ExportMethods, MeasureRanker):
             library = self._import()
             try:
                 self._model = self._read(library, self.model_text_)
-            except (self._error(library), RecursionError) as error:
+            except (self._error(library), ValueError, RecursionError) as error:
                 raise ValueError(f"{self._library[0]} cannot read model_text_: {_first_line(error)}") from error
         return self._model
 

@@ -65,7 +65,8 @@ def load_table(
     source : path-like, or a frame of pandas or polars, a pyarrow Table or a Hugging Face Dataset
         A file whose name ends with .csv, .tsv or .tab (perhaps followed by .gz, .bz2, .xz or .zip) and whose first line names
         the columns, separated by commas (.csv; or, in all lines, by semicolons or tabs) or by tabs; a .parquet or .pq file
-        (extra ``parquet``); or a data frame. Between semicolons, the numbers of a file may have decimal commas.
+        (extra ``parquet``); or a data frame. Named levels of the index of a frame are columns too. Between semicolons, the
+        numbers of a file may have decimal commas.
         Ids are read as texts, so that 007 and 7 are different queries, and are numbers only if all look like numbers. Fields
         are quoted as in RFC 4180; every row has as many as the header, and blank lines are skipped.
     label, qid : str, default "label" and "qid"
@@ -223,7 +224,11 @@ def _read_parquet(name):
     try:
         # pandas would not say which column a file has twice; a folder of files has no schema of its own.
         columns = parquet.read_schema(name).names if os.path.isfile(name) else []
-        frame = pd.read_parquet(name, engine="pyarrow") if len({*columns}) == len(columns) else None
+        frame = (
+            pd.read_parquet(name, engine="pyarrow", page_checksum_verification=True)
+            if len({*columns}) == len(columns)
+            else None
+        )
     except FileNotFoundError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, OSError, pyarrow.ArrowException) as error:  # forged metadata
@@ -233,14 +238,21 @@ def _read_parquet(name):
 
 
 class _Frame:
-    """The columns of a data frame, with the interface of `DelimitedFile`."""
+    """The columns of a data frame, with the interface of `DelimitedFile`.
+
+    Named levels of its index are columns too: pandas makes the index of some columns of a parquet file.
+    """
 
     def __init__(self, frame):
-        self._frame = frame
-        self.columns = [str(column) for column in frame.columns]
+        levels = [level for level, name in enumerate(frame.index.names) if name is not None]
+        self._frame, self._levels = frame, levels
+        self.columns = [*(str(frame.index.names[level]) for level in levels), *map(str, frame.columns)]
 
     def _column(self, name):
-        return self._frame.iloc[:, self.columns.index(name)]
+        place, n_levels = self.columns.index(name), len(self._levels)
+        if place < n_levels:
+            return self._frame.index.get_level_values(self._levels[place]).to_series()
+        return self._frame.iloc[:, place - n_levels]
 
     def read(self, ids, numbers):
         """Return lists of ids, None where missing; numbers, nan where missing; and the first other cell of each column."""
@@ -267,7 +279,7 @@ def _copy_numbers(column, out):
     for row, (cell, missing) in enumerate(zip(column.tolist(), column.isna(), strict=True)):
         if missing:
             out[row] = np.nan
-        elif isinstance(cell, (numbers.Real, Decimal, np.bool_)):
+        elif isinstance(cell, (numbers.Real, Decimal, np.bool_)) and not isinstance(cell, np.timedelta64):  # a np.integer
             out[row] = _nearest(cell)
         else:
             return row
@@ -344,7 +356,7 @@ def _kind_of_ids(ids, place):
     kinds = {}
     for row in rows.values():
         kind = next((kind for kind, classes in _ID_KINDS.items() if isinstance(ids[row], classes)), None)
-        if kind is None:
+        if kind is None or isinstance(ids[row], np.timedelta64):  # a np.integer
             found = f"{reprlib.repr(ids[row])}, a {type(ids[row]).__name__},"
             raise ValueError(
                 f"{place}: found {found} in row {row + 1}; expected texts or numbers, as column.astype(str) makes."

@@ -317,6 +317,8 @@ def test_types_of_frames_do_not_change_the_data(tmp_path, kind):
         ("x", np.array([1j, 2]), r"column 'x': found 1j in row 1; expected numbers"),
         ("x", [1, 10**400], r"column 'x': found inf in row 2; expected finite numbers"),
         ("x", ["1.5", 2], r"column 'x': found '1.5' in row 1; expected numbers"),
+        ("x", [1, np.timedelta64(5, "s")], r"column 'x': found .*timedelta64.* in row 2; expected numbers"),
+        ("qid", [np.timedelta64(5, "s")] * 2, r"column 'qid' \(qid=\): found .*, a timedelta64, in row 1; expected texts"),
     ],
 )
 def test_columns_of_objects_are_read_exactly_or_rejected(column, values, message):
@@ -359,6 +361,32 @@ def test_columns_with_one_name_are_rejected(tmp_path):
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.table([[1]] * 4, names=["qid", "label", "x", "label"]), tmp_path / "d.parquet")
     with pytest.raises(ValueError, match=r"d.parquet has 2 columns named 'label' \(columns 1, 3\); expected different names"):
+        load_table(tmp_path / "d.parquet")
+
+
+def test_named_levels_of_an_index_are_columns(tmp_path):
+    frame = pd.DataFrame({"qid": [1, 1, 2], "label": [0, 1, 1], "x": [1, 2, 3], "y": [4, 5, 6], "docid": list("abc")})
+    indexed = frame.iloc[[0, 1]].set_index(["docid", "x"])
+    pytest.importorskip("pyarrow")
+    indexed.to_parquet(tmp_path / "d.parquet")
+    for source in (indexed, tmp_path / "d.parquet"):
+        data = load_table(source)
+        assert (data.docid.tolist(), data.X.to_dict("list")) == (["a", "b"], {"x": [1, 2], "y": [4, 5]})
+    frame.iloc[1:].to_parquet(tmp_path / "d.parquet")  # with a column for the row numbers, which have no name
+    assert load_table(tmp_path / "d.parquet").X.columns.tolist() == ["x", "y"]
+    with pytest.raises(ValueError, match=r"the table has 2 columns named 'x' \(columns 0, 3\)"):
+        load_table(frame.set_index("x", drop=False))
+
+
+def test_parquet_files_with_checksums_are_read_exactly_or_rejected(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"qid": [1, 1, 2], "label": [0, 1, 1], "x": [0.0, 1234.5678, 2000.0]})
+    parquet.write_table(table, tmp_path / "d.parquet", write_page_checksum=True, use_dictionary=False, compression="none")
+    load_table(tmp_path / "d.parquet")
+    content = bytearray((tmp_path / "d.parquet").read_bytes())
+    content[content.index(np.float64(1234.5678).tobytes())] ^= 1
+    (tmp_path / "d.parquet").write_bytes(content)
+    with pytest.raises(ValueError, match=r"d.parquet cannot be read as a table: .*checksum"):
         load_table(tmp_path / "d.parquet")
 
 

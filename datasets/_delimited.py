@@ -44,7 +44,11 @@ class DelimitedFile:
     ----------
     columns : list of str
         Names in the header; the first column is "Unnamed: 0" if it has none, as in pandas.
+    index : tuple
+        Empty: no column is the index of a frame.
     """
+
+    index = ()
 
     def __init__(self, path, separator):
         self._path = path

@@ -65,8 +65,8 @@ def load_table(
     source : path-like, or a frame of pandas or polars, a pyarrow Table or a Hugging Face Dataset
         A file whose name ends with .csv, .tsv or .tab (perhaps followed by .gz, .bz2, .xz or .zip) and whose first line names
         the columns, separated by commas (.csv; or, in all lines, by semicolons or tabs) or by tabs; a .parquet or .pq file
-        (extra ``parquet``); or a data frame. Named levels of the index of a frame are columns too. Between semicolons, the
-        numbers of a file may have decimal commas.
+        (extra ``parquet``); or a data frame. Between semicolons, the numbers of a file may have decimal commas. Named levels
+        of the index of a frame are columns, but features only if `features` names them.
         Ids are read as texts, so that 007 and 7 are different queries, and are numbers only if all look like numbers. Fields
         are quoted as in RFC 4180; every row has as many as the header, and blank lines are skipped.
     label, qid : str, default "label" and "qid"
@@ -127,7 +127,7 @@ def load_table(
     if len({*taken}) < len(taken):
         raise ValueError(f"label={label!r}, qid={qid!r} and docid={docid!r} name a column twice; expected different columns.")
     if features is None:
-        features = _other_columns(columns, {*taken, *drop}, name)
+        features = _other_columns(columns, {*taken, *drop, *table.index}, name)
     else:
         features = _checked_features(features, columns, taken, name)
     ids, values, wrong = table.read([*id_columns.values()], [*labelled, *features])
@@ -240,19 +240,18 @@ def _read_parquet(name):
 class _Frame:
     """The columns of a data frame, with the interface of `DelimitedFile`.
 
-    Named levels of its index are columns too: pandas makes the index of some columns of a parquet file.
+    Named levels of its index, which pandas makes of columns of some parquet files, are columns at the end.
     """
 
     def __init__(self, frame):
         levels = [level for level, name in enumerate(frame.index.names) if name is not None]
-        self._frame, self._levels = frame, levels
-        self.columns = [*(str(frame.index.names[level]) for level in levels), *map(str, frame.columns)]
+        self._columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
+        self._columns += [frame.index.get_level_values(level).to_series() for level in levels]
+        self.index = [str(frame.index.names[level]) for level in levels]
+        self.columns = [*map(str, frame.columns), *self.index]
 
     def _column(self, name):
-        place, n_levels = self.columns.index(name), len(self._levels)
-        if place < n_levels:
-            return self._frame.index.get_level_values(self._levels[place]).to_series()
-        return self._frame.iloc[:, place - n_levels]
+        return self._columns[self.columns.index(name)]
 
     def read(self, ids, numbers):
         """Return lists of ids, None where missing; numbers, nan where missing; and the first other cell of each column."""
@@ -260,7 +259,7 @@ class _Frame:
             [None if missing else cell for cell, missing in zip(column.tolist(), column.isna(), strict=True)]
             for column in map(self._column, ids)
         ]
-        values, wrong = np.empty((len(self._frame), len(numbers))), {}
+        values, wrong = np.empty((len(self._columns[0]), len(numbers))), {}
         for place, name in enumerate(numbers):
             column = self._column(name)
             row = _copy_numbers(column, values[:, place])

@@ -364,17 +364,18 @@ def test_columns_with_one_name_are_rejected(tmp_path):
         load_table(tmp_path / "d.parquet")
 
 
-def test_named_levels_of_an_index_are_columns(tmp_path):
+def test_named_levels_of_an_index_are_columns_but_no_features(tmp_path):
+    pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"qid": [1, 1, 2], "label": [0, 1, 1], "x": [1, 2, 3], "y": [4, 5, 6], "docid": list("abc")})
     indexed = frame.iloc[[0, 1]].set_index(["docid", "x"])
-    pytest.importorskip("pyarrow")
     indexed.to_parquet(tmp_path / "d.parquet")
     for source in (indexed, tmp_path / "d.parquet"):
         data = load_table(source)
-        assert (data.docid.tolist(), data.X.to_dict("list")) == (["a", "b"], {"x": [1, 2], "y": [4, 5]})
+        assert (data.docid.tolist(), data.X.to_dict("list")) == (["a", "b"], {"y": [4, 5]})
+        assert load_table(source, features=["y", "x"]).X.to_dict("list") == {"y": [4, 5], "x": [1, 2]}
     frame.iloc[1:].to_parquet(tmp_path / "d.parquet")  # with a column for the row numbers, which have no name
     assert load_table(tmp_path / "d.parquet").X.columns.tolist() == ["x", "y"]
-    with pytest.raises(ValueError, match=r"the table has 2 columns named 'x' \(columns 0, 3\)"):
+    with pytest.raises(ValueError, match=r"the table has 2 columns named 'x' \(columns 2, 5\)"):
         load_table(frame.set_index("x", drop=False))
 
 

@@ -64,6 +64,7 @@ class Epoch:
 
 
 @saveable
+@dataclass(eq=False, repr=False)
 class CollaborativeRanker(ClickRanker):
     r"""Score (query, url) by latent factors fitted to preference pairs.
 
@@ -140,35 +141,19 @@ class CollaborativeRanker(ClickRanker):
     True
     """
 
-    def __init__(
-        self,
-        factors: int = 50,
-        solver: str = "sgd",
-        learning_rate: float | None = None,
-        query_mean: float = 1.0,
-        query_sd: float = 0.3,
-        url_sd: float = 2.0,
-        max_iter: int = 50,
-        validation_fraction: float = 0.1,
-        patience: int = 2,
-        n_jobs: int | None = None,
-        warm_start: bool = False,
-        random_state: int = 0,
-        verbose: int = 0,
-    ):
-        self.factors = factors
-        self.solver = solver
-        self.learning_rate = learning_rate
-        self.query_mean = query_mean
-        self.query_sd = query_sd
-        self.url_sd = url_sd
-        self.max_iter = max_iter
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    factors: int = 50
+    solver: str = "sgd"
+    learning_rate: float | None = None
+    query_mean: float = 1.0
+    query_sd: float = 0.3
+    url_sd: float = 2.0
+    max_iter: int = 50
+    validation_fraction: float = 0.1
+    patience: int = 2
+    n_jobs: int | None = None
+    warm_start: bool = False
+    random_state: int = 0
+    verbose: int = 0
 
     def fit(self, pairs: Preferences, validation: Preferences | None = None, checkpoint: Path | None = None) -> Self:
         """Fit the factors.

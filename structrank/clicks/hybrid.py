@@ -76,6 +76,7 @@ class QueryScale:
 
 
 @saveable
+@dataclass(eq=False, repr=False)
 class HybridRanker(ClickRanker):
     r"""Score (query, url) by a combination of latent factors and a random walk.
 
@@ -135,23 +136,13 @@ class HybridRanker(ClickRanker):
     True
     """
 
-    def __init__(
-        self,
-        collaborative: CollaborativeRanker | None = None,
-        walk: RandomWalkRanker | None = None,
-        theta: float | None = None,
-        combine: str = "sum",
-        rule: str = "clicked>skipped-above",
-        folds: int = 5,
-        random_state: int = 0,
-    ):
-        self.collaborative = collaborative
-        self.walk = walk
-        self.theta = theta
-        self.combine = combine
-        self.rule = rule
-        self.folds = folds
-        self.random_state = random_state
+    collaborative: CollaborativeRanker | None = None
+    walk: RandomWalkRanker | None = None
+    theta: float | None = None
+    combine: str = "sum"
+    rule: str = "clicked>skipped-above"
+    folds: int = 5
+    random_state: int = 0
 
     def fit(self, log: ClickLog | ClickCounts, pairs: Preferences | None = None, checkpoint: Path | None = None) -> Self:
         """Fit both models and choose theta.

@@ -90,6 +90,7 @@ class ClickGraph:
 
 
 @saveable
+@dataclass(eq=False, repr=False)
 class RandomWalkRanker(ClickRanker):
     r"""Score (query, url) by a random walk on the click graph (Craswell and Szummer, SIGIR 2007).
 
@@ -137,19 +138,11 @@ class RandomWalkRanker(ClickRanker):
     [0.00025, 0.24375, 0.0]
     """
 
-    def __init__(
-        self,
-        direction: str = "backward",
-        steps: int = 11,
-        self_transition: float = 0.9,
-        tol: float = 1e-7,
-        n_jobs: int | None = None,
-    ):
-        self.direction = direction
-        self.steps = steps
-        self.self_transition = self_transition
-        self.tol = tol
-        self.n_jobs = n_jobs
+    direction: str = "backward"
+    steps: int = 11
+    self_transition: float = 0.9
+    tol: float = 1e-7
+    n_jobs: int | None = None
 
     def fit(self, log: ClickLog | Iterable | ClickCounts) -> Self:
         """Build the click graph.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,7 @@ _METHODS = ("spsa:2", "spsa:4", "spsa:8", "fdsa")
 
 
 @saveable
+@dataclass(eq=False, repr=False)
 class SPSARanker(LinearMethods, MeasureRanker):
     r"""Linear ranker trained on a measure directly, by stochastic approximation of its gradient.
 
@@ -96,27 +98,15 @@ class SPSARanker(LinearMethods, MeasureRanker):
     (100, True)
     """
 
-    def __init__(
-        self,
-        objective: str = "measure",
-        measure: str | Measure = "ndcg@10",
-        method: str = "spsa:4",
-        step: float = 10.0,
-        perturbation: float = 0.1,
-        max_evaluations: int = 2000,
-        patience: int | None = None,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.objective = objective
-        self.measure = measure
-        self.method = method
-        self.step = step
-        self.perturbation = perturbation
-        self.max_evaluations = max_evaluations
-        self.patience = patience
-        self.random_state = random_state
-        self.verbose = verbose
+    objective: str = "measure"
+    measure: str | Measure = "ndcg@10"
+    method: str = "spsa:4"
+    step: float = 10.0
+    perturbation: float = 0.1
+    max_evaluations: int = 2000
+    patience: int | None = None
+    random_state: int = 0
+    verbose: int = 0
 
     def fit(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from structrank._support import checks
 from structrank._support.saveable import saveable
 from structrank.learners.boosting import BoostedRanker, Course
 from structrank.learners.objectives import parse_objective
+from structrank.learners.training import TreeParameters
 from structrank.training.data import score_rows
 
 if TYPE_CHECKING:
@@ -30,7 +32,8 @@ __all__ = ["LambdaMART"]
 
 
 @saveable
-class LambdaMART(BoostedRanker):
+@dataclass(eq=False, repr=False)
+class LambdaMART(TreeParameters, BoostedRanker):
     r"""Boosted trees that are trained on lambdas, for a measure or for several at once.
 
     In each round, the force :math:`\lambda_j` on document j is the sum over the documents k of its query with another label of
@@ -125,41 +128,10 @@ class LambdaMART(BoostedRanker):
     20
     """
 
-    def __init__(
-        self,
-        objective: str | Measure | Objective | None = "ndcg@30",
-        measure: str | Measure = "ndcg@10",
-        leaf_values: str = "auto",
-        margin: float | None = None,
-        n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 31,
-        min_child_samples: int = 20,
-        min_child_weight: float = 1e-3,
-        subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
-        reg_lambda: float = 0.0,
-        patience: int | None = None,
-        n_jobs: int | None = None,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.objective = objective
-        self.measure = measure
-        self.leaf_values = leaf_values
-        self.margin = margin
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
-        self.min_child_weight = min_child_weight
-        self.subsample = subsample
-        self.colsample_bytree = colsample_bytree
-        self.reg_lambda = reg_lambda
-        self.patience = patience
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    objective: str | Measure | Objective | None = "ndcg@30"
+    measure: str | Measure = "ndcg@10"
+    leaf_values: str = "auto"
+    margin: float | None = None
 
     def fit(  # type: ignore[override]  # `labels` stands before the arguments of the other learners
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from structrank._support import checks
 from structrank._support.saveable import saveable
 from structrank.learners.boosting import BoostedRanker
+from structrank.learners.training import TreeParameters
 
 if TYPE_CHECKING:
     from structrank.metrics import Measure
@@ -19,7 +21,8 @@ _MAX_GRADES = 64  # each grade costs one tree per round
 
 
 @saveable
-class McRank(BoostedRanker):
+@dataclass(eq=False, repr=False)
+class McRank(TreeParameters, BoostedRanker):
     r"""Boosted trees that learn the probability of each grade; documents are ranked by their expected grade.
 
     .. math:: s(x) = \sum_z z \, P(z \mid x)
@@ -67,39 +70,9 @@ class McRank(BoostedRanker):
     True
     """
 
-    def __init__(
-        self,
-        classification: str = "plain",
-        measure: str | Measure = "ndcg@10",
-        n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 31,
-        min_child_samples: int = 20,
-        min_child_weight: float = 1e-3,
-        subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
-        reg_lambda: float = 0.0,
-        patience: int | None = None,
-        n_jobs: int | None = None,
-        random_state: int = 0,
-        verbose: int = 0,
-        relevant_from: float | None = None,
-    ) -> None:
-        self.classification = classification
-        self.measure = measure
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
-        self.min_child_weight = min_child_weight
-        self.subsample = subsample
-        self.colsample_bytree = colsample_bytree
-        self.reg_lambda = reg_lambda
-        self.patience = patience
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.relevant_from = relevant_from
+    classification: str = "plain"
+    measure: str | Measure = "ndcg@10"
+    relevant_from: float | None = None
 
     def check_parameters(self):
         """Raise if a parameter is not valid, whatever the data."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,8 +48,21 @@ _SPREAD = 0.1
 _SHORTEST, _LONGEST = 0.01, 0.3
 
 
+@dataclass(eq=False, repr=False)
 class _GradientRanker(LinearMethods, MeasureRanker):
     """Training shared by RankNet and LambdaRank, which differ in the plan of pairs."""
+
+    measure: str | Measure = "ndcg@10"
+    _: KW_ONLY
+    hidden_units: int = 10
+    batch: str = "query"
+    optimizer: str = "adam"
+    learning_rate: float | None = None
+    max_epochs: int = 200
+    patience: int | None = 50
+    restarts: int = 0
+    random_state: int = 0
+    verbose: int = 0
 
     settle = 0  # settling needs the lambdas of a measure
 
@@ -180,30 +194,6 @@ class RankNet(_GradientRanker):
     True
     """
 
-    def __init__(
-        self,
-        measure: str | Measure = "ndcg@10",
-        hidden_units: int = 10,
-        batch: str = "query",
-        optimizer: str = "adam",
-        learning_rate: float | None = None,
-        max_epochs: int = 200,
-        patience: int | None = 50,
-        restarts: int = 0,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.measure = measure
-        self.hidden_units = hidden_units
-        self.batch = batch
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.restarts = restarts
-        self.random_state = random_state
-        self.verbose = verbose
-
     def _plan(self, measure, labels, indptr, query_weights):
         plan = equally_weighted_pairs(labels, indptr, query_weights)
         # The gradient of a batch is a sum over its queries, not a mean over all.
@@ -214,6 +204,7 @@ class RankNet(_GradientRanker):
 
 
 @saveable
+@dataclass(eq=False, repr=False)
 class LambdaRank(_GradientRanker):
     r"""Ranker trained on lambdas: gradients weighted by the change of a measure when two documents are swapped.
 
@@ -274,33 +265,10 @@ class LambdaRank(_GradientRanker):
     True
     """
 
-    def __init__(
-        self,
-        measure: str | Measure = "ndcg@10",
-        construction: str = "ranknet-weight-pairs",
-        hidden_units: int = 10,
-        batch: str = "query",
-        optimizer: str = "adam",
-        learning_rate: float | None = None,
-        max_epochs: int = 700,
-        patience: int | None = 50,
-        restarts: int = 0,
-        settle: int = 0,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.measure = measure
-        self.construction = construction
-        self.hidden_units = hidden_units
-        self.batch = batch
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.restarts = restarts
-        self.settle = settle
-        self.random_state = random_state
-        self.verbose = verbose
+    construction: str = "ranknet-weight-pairs"
+    _: KW_ONLY
+    max_epochs: int = 700
+    settle: int = 0
 
     def check_parameters(self):
         """Raise if a parameter is not valid, whatever the data; return the measure to optimise."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import closing
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from structrank._support.checks import n_threads
 from structrank._support.saveable import saveable
 from structrank.learners.boosting import BoostedRanker, Course, as_lightgbm
 from structrank.learners.line_search import minimise_along_ray
+from structrank.learners.training import TreeParameters
 from structrank.training.data import RankingData
 from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
@@ -29,7 +31,8 @@ __all__ = ["StructRankTrees"]
 
 
 @saveable
-class StructRankTrees(LossParameters, BoostedRanker):
+@dataclass(eq=False, repr=False)
+class StructRankTrees(LossParameters, TreeParameters, BoostedRanker):
     r"""Boosted trees trained on the structured hinge loss of a measure of the whole ranking.
 
     The risk of `StructRankSVM`, as a function of the scores s of all documents,
@@ -101,51 +104,17 @@ class StructRankTrees(LossParameters, BoostedRanker):
     True
     """
 
-    def __init__(
-        self,
-        criterion: str | Criterion | Sequence[str | Criterion] = "ndcg",
-        k: int | str | None = "auto",
-        feature_map: Any = "auto",
-        discount: str = "auto",
-        decay: Any = "sqrt",
-        slack: str = "separate",
-        relevant_from: float | None = 1,
-        gain: Any = "auto",
-        measure: str | Measure | None = None,
-        n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 7,
-        min_child_samples: int = 20,
-        min_child_weight: float = 1e-3,
-        subsample: float = 1.0,
-        colsample_bytree: float = 1.0,
-        reg_lambda: float = 0.0,
-        patience: int | None = None,
-        n_jobs: int | None = None,
-        random_state: int = 0,
-        verbose: int = 0,
-    ) -> None:
-        self.criterion = criterion
-        self.k = k
-        self.feature_map = feature_map
-        self.discount = discount
-        self.decay = decay
-        self.slack = slack
-        self.relevant_from = relevant_from
-        self.gain = gain
-        self.measure = measure
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
-        self.min_child_weight = min_child_weight
-        self.subsample = subsample
-        self.colsample_bytree = colsample_bytree
-        self.reg_lambda = reg_lambda
-        self.patience = patience
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    criterion: str | Criterion | Sequence[str | Criterion] = "ndcg"
+    k: int | str | None = "auto"
+    feature_map: Any = "auto"
+    discount: str = "auto"
+    decay: Any = "sqrt"
+    slack: str = "separate"
+    relevant_from: float | None = 1
+    gain: Any = "auto"
+    measure: str | Measure | None = None
+    _: KW_ONLY
+    num_leaves: int = 7
 
     def parsed_measure(self):
         """Return the measure of `score` and of early stopping."""

@@ -88,6 +88,24 @@ class MeasureRanker(Ranker):
         return matrix
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class TreeParameters:
+    """The parameters of all learners that boost trees; `LambdaMART` describes them."""
+
+    n_estimators: int = 100
+    learning_rate: float = 0.1
+    num_leaves: int = 31
+    min_child_samples: int = 20
+    min_child_weight: float = 1e-3
+    subsample: float = 1.0
+    colsample_bytree: float = 1.0
+    reg_lambda: float = 0.0
+    patience: int | None = None
+    n_jobs: int | None = None
+    random_state: int = 0
+    verbose: int = 0
+
+
 def as_validation(validation, training):
     """Convert a validation set to checked `RankingData`.
 

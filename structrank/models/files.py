@@ -311,10 +311,10 @@ def _encode(value, where, arrays):
     if name is not None:
         if name == "History":
             return {name: _encode(list(value), where, arrays)}
-        if dataclasses.is_dataclass(value):
-            fields = [field.name for field in dataclasses.fields(value)]
-            return {name: {field: _encode(getattr(value, field), f"{where}.{field}", arrays) for field in fields}}
-        return {name: _encode_learner(value, f"{where}.", arrays)}
+        if hasattr(value, "get_params"):
+            return {name: _encode_learner(value, f"{where}.", arrays)}
+        fields = [field.name for field in dataclasses.fields(value)]
+        return {name: {field: _encode(getattr(value, field), f"{where}.{field}", arrays) for field in fields}}
     if callable(value):
         raise ValueError(
             f"{where} is a function, which a model file cannot hold. Pass its values instead: decay=[A(0), A(1), ...]."

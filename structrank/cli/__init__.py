@@ -1,8 +1,8 @@
 """The command line, ``structrank COMMAND``.
 
-A thin layer over the API. Each command has a module of its own, with its options and its run function, and imports slow
-modules only when it runs. Results go to stdout, messages to stderr. Exit codes: 0 done; 1 out of memory; 2 wrong usage or
-input, reported in one line; 130 interrupted; 141 stdout was closed by its reader.
+A thin layer over the API. Each command is a module: its docstring is the help, `add_options` adds its options, and `run`, which
+imports slow modules only when called, runs it. Results go to stdout, messages to stderr. Exit codes: 0 done; 1 out of memory;
+2 wrong usage or input, reported in one line; 130 interrupted; 141 stdout was closed by its reader.
 """
 
 from __future__ import annotations
@@ -14,26 +14,14 @@ import sys
 import warnings
 
 import structrank
-from structrank.cli.compare import add_compare
-from structrank.cli.evaluate import add_evaluate
-from structrank.cli.explain import add_explain
-from structrank.cli.export import add_export
-from structrank.cli.inspect import add_inspect
-from structrank.cli.options import Parser
+from structrank.cli import compare, evaluate, explain, export, inspect, predict, reproduce, train, train_for, warmup
+from structrank.cli.options import Parser, add_command
 from structrank.cli.output import abandon_stdout, keep_stdout_for_results, printable_results, reporting_compilation, say
-from structrank.cli.predict import add_predict
-from structrank.cli.reproduce import add_reproduce
-from structrank.cli.train import add_train
-from structrank.cli.train_for import add_train_for
-from structrank.cli.warmup import add_warmup
 
 __all__ = ["main"]
 
 # In the order of the help.
-_COMMANDS = (
-    *(add_compare, add_train, add_train_for, add_predict, add_evaluate, add_explain, add_inspect, add_export, add_reproduce),
-    add_warmup,
-)
+_COMMANDS = (compare, train, train_for, predict, evaluate, explain, inspect, export, reproduce, warmup)
 _DONE, _FAILED, _BAD_INPUT, _INTERRUPTED, _PIPE_CLOSED = 0, 1, 2, 130, 141
 
 
@@ -104,8 +92,8 @@ def _parser():
     )
     parser.add_argument("--version", action="version", version=f"structrank {structrank.__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for add in _COMMANDS:
-        add(commands)
+    for module in _COMMANDS:
+        add_command(commands, module, reads=module is not warmup)
     return parser
 
 

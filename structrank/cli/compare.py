@@ -1,4 +1,14 @@
-"""``structrank compare``: train on each criterion, test on each measure."""
+"""Train on each criterion, test on each measure: which criterion to train on for a measure.
+
+structrank compare OHSUMED/ --results runs/ --jobs 2
+structrank compare OHSUMED/ --trainers paper --scale query --clean kdd08 --latex figure9.tex
+structrank compare ohsumed=data/OHSUMED td2004=data/TD2004 --measures ndcg@5 map --csv table.csv
+structrank compare MQ2008/ --trainers auc map "mrr (phi_po)" --Cs 0.1 1 10 --report report.html
+structrank compare MQ2008/ --gain exp2 --discount log2 --select ndcg@10
+structrank compare MQ2008/ --trees lightgbm xgboost --runs runs/
+structrank compare clicks.csv --label relevance --qid query --docid url --report report.html
+structrank compare MQ2008/ --import my_criteria --trainers map precision --measures possible_p@5 map
+"""
 
 from __future__ import annotations
 
@@ -11,7 +21,6 @@ from structrank.cli.options import (
     POSITIVE,
     READING,
     add_clean,
-    add_command,
     add_jobs,
     add_measure_settings,
     add_relevant_from,
@@ -23,24 +32,8 @@ from structrank.cli.output import print_json, stdout_to_stderr
 _CONVENTIONS = ("relevant_from", "discount")
 
 
-def add_compare(commands):
-    """Add the command and its options to the parser."""
-    parser = add_command(
-        commands,
-        "compare",
-        run,
-        "train on each criterion, test on each measure: which criterion to train on for a measure",
-        """
-          structrank compare OHSUMED/ --results runs/ --jobs 2
-          structrank compare OHSUMED/ --trainers paper --scale query --clean kdd08 --latex figure9.tex
-          structrank compare ohsumed=data/OHSUMED td2004=data/TD2004 --measures ndcg@5 map --csv table.csv
-          structrank compare MQ2008/ --trainers auc map "mrr (phi_po)" --Cs 0.1 1 10 --report report.html
-          structrank compare MQ2008/ --gain exp2 --discount log2 --select ndcg@10
-          structrank compare MQ2008/ --trees lightgbm xgboost --runs runs/
-          structrank compare clicks.csv --label relevance --qid query --docid url --report report.html
-          structrank compare MQ2008/ --import my_criteria --trainers map precision --measures possible_p@5 map
-        """,
-    )
+def add_options(parser):
+    """Add the options of the command."""
     parser.add_argument(
         "folders",
         nargs="+",

@@ -1,25 +1,19 @@
-"""``structrank evaluate``: measure a ranking."""
+"""Measure a ranking.
+
+structrank evaluate test.txt map.structrank
+structrank evaluate test.txt run.txt --measures ndcg@5 map p@10 --gain linear
+structrank evaluate test.txt scores.tsv --measures map --per-query
+"""
 
 from __future__ import annotations
 
 from structrank.cli.input import check_exists, load_ranker, model_first, read_data
-from structrank.cli.options import DISCOUNTS, GAINS, MEASURES, add_command, add_relevant_from, given
+from structrank.cli.options import DISCOUNTS, GAINS, MEASURES, add_relevant_from, given
 from structrank.cli.output import print_json
 
 
-def add_evaluate(commands):
-    """Add the command and its options to the parser."""
-    parser = add_command(
-        commands,
-        "evaluate",
-        run,
-        "measure a ranking",
-        """
-          structrank evaluate test.txt map.structrank
-          structrank evaluate test.txt run.txt --measures ndcg@5 map p@10 --gain linear
-          structrank evaluate test.txt scores.tsv --measures map --per-query
-        """,
-    )
+def add_options(parser):
+    """Add the options of the command."""
     parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table, for the labels")
     parser.add_argument(
         "ranking", metavar="RANKING", help="a model, a TREC run, a table written by predict, or one score per line"

@@ -1,25 +1,19 @@
-"""``structrank explain``: show how the features add up to the scores of a query's documents."""
+"""Show how the features add up to the scores of a query's documents.
+
+structrank explain map.structrank test.txt --query 17
+structrank explain map.structrank test.txt --query 17 --pair GX012 GX345
+"""
 
 from __future__ import annotations
 
 from structrank._support.text import printable, printable_output
 from structrank.cli.input import check_exists, load_ranker, model_first, read_data
-from structrank.cli.options import COUNT, add_command
+from structrank.cli.options import COUNT
 from structrank.cli.output import print_json
 
 
-def add_explain(commands):
-    """Add the command and its options to the parser."""
-    parser = add_command(
-        commands,
-        "explain",
-        run,
-        "show how the features add up to the scores of a query's documents",
-        """
-          structrank explain map.structrank test.txt --query 17
-          structrank explain map.structrank test.txt --query 17 --pair GX012 GX345
-        """,
-    )
+def add_options(parser):
+    """Add the options of the command."""
     parser.add_argument("model", metavar="MODEL", help="file of a linear model")
     parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table; labels are ignored")
     parser.add_argument("--query", required=True, metavar="ID", help="query whose documents are explained")

@@ -1,4 +1,10 @@
-"""``structrank export``: write a model in the format of an engine."""
+"""Write a model in the format of a search engine, database or library.
+
+structrank export map.structrank --to solr --name learned --store products --shift auto --data train.txt > solr.json
+structrank export map.structrank --to sql --table products
+structrank export map.structrank --to onnx --dtype float32 -o map.onnx
+structrank export map.structrank --to elasticsearch --scaler standard --data raw.txt --shift auto
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ import math
 import os
 
 from structrank.cli.input import check_exists, check_not_read, check_writable, load_ranker, read_data
-from structrank.cli.options import add_command, given
+from structrank.cli.options import given
 from structrank.cli.output import print_json, print_lines
 
 _TEXTS = ("solr", "elasticsearch", "opensearch", "lucene", "vespa", "sql", "painless")  # formats that accept a shift
@@ -25,20 +31,8 @@ _OWN = {
 }
 
 
-def add_export(commands):
-    """Add the command and its options to the parser."""
-    parser = add_command(
-        commands,
-        "export",
-        run,
-        "write a model in the format of a search engine, database or library",
-        """
-          structrank export map.structrank --to solr --name learned --store products --shift auto --data train.txt > solr.json
-          structrank export map.structrank --to sql --table products
-          structrank export map.structrank --to onnx --dtype float32 -o map.onnx
-          structrank export map.structrank --to elasticsearch --scaler standard --data raw.txt --shift auto
-        """,
-    )
+def add_options(parser):
+    """Add the options of the command."""
     parser.add_argument("model", metavar="MODEL", help="model file written by train or by model.save")
     parser.add_argument("--to", required=True, choices=[*_TEXTS, *_FILES], help="format")
     parser.add_argument(

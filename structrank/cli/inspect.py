@@ -1,4 +1,8 @@
-"""``structrank inspect``: show the contents of a model or data file."""
+"""Show the contents of a model or data file, and verify checksums.
+
+structrank inspect map.structrank
+structrank inspect train.txt --relevant-from 2
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,12 @@ import os
 
 from structrank.cli.descriptions import data_facts, data_lines, model_facts, model_lines, shard_facts, shard_lines
 from structrank.cli.input import check_exists, read_data
-from structrank.cli.options import add_command, add_relevant_from
+from structrank.cli.options import add_relevant_from
 from structrank.cli.output import print_json, print_lines
 
 
-def add_inspect(commands):
-    """Add the command and its options to the parser."""
-    parser = add_command(
-        commands,
-        "inspect",
-        run,
-        "show the contents of a model or data file, and verify checksums",
-        """
-          structrank inspect map.structrank
-          structrank inspect train.txt --relevant-from 2
-        """,
-    )
+def add_options(parser):
+    """Add the options of the command."""
     parser.add_argument(
         "file", metavar="FILE", help="a model, or data: a file in LETOR format, a table, or a folder of LETOR files or shards"
     )

@@ -39,18 +39,20 @@ class Parser(argparse.ArgumentParser):
         return f"{message} [{', '.join(options)}]" if options else message
 
 
-def add_command(commands, name, run, summary, examples, reads=True):
-    """Add a command and return its parser; `reads` adds the options for data."""
+def add_command(commands, module, reads):
+    """Add the command of a module, whose docstring is a sentence and examples; `reads` adds the options for data."""
+    summary, examples = module.__doc__.split("\n\n")
     parser = commands.add_parser(
-        name,
+        module.__name__.rpartition(".")[2].replace("_", "-"),
         help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog="examples:\n" + textwrap.indent(textwrap.dedent(examples).strip(), "  "),
+        description=summary,
+        epilog=f"examples:\n{textwrap.indent(examples, '  ')}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
-    parser.set_defaults(run=run, parser=parser)
+    parser.set_defaults(run=module.run, parser=parser)
+    module.add_options(parser)
     parser.add_argument("--json", action="store_true", default=False, help="print the result as JSON")
     parser.add_argument(
         "--import",
@@ -60,12 +62,8 @@ def add_command(commands, name, run, summary, examples, reads=True):
         metavar="MODULE",
         help="import a Python module first, such as one that calls structrank.register; may be repeated",
     )
-    if reads:
-        _add_reading(parser)
-    return parser
-
-
-def _add_reading(parser):
+    if not reads:
+        return
     reading = parser.add_argument_group("reading data")
     reading.add_argument("--null", choices=["error", "min", "zero"], help="how to handle missing values (NULL); default error")
     reading.add_argument("--label", metavar="COLUMN", help="tables: column of the labels (default label)")
@@ -111,8 +109,14 @@ def add_clean(parser):
     parser.add_argument("--clean", choices=["kdd08"], help=text)
 
 
-def add_column_scale(parser):
-    """Add --scale-columns, the parameter `scale` of learners."""
+def add_training(parser, validation):
+    """Add the files of a command that trains a model, and how it scales columns; `validation` is the help on that file."""
+    parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table: .csv, .tsv or .parquet")
+    parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file for the model")
+    parser.add_argument("--validation", default=None, metavar="FILE", help=validation)
+    parser.add_argument(
+        "--checkpoint", default=None, metavar="FOLDER", help="folder for checkpoints, so that an interrupted run can resume"
+    )
     parser.add_argument(
         "--scale-columns",
         dest="scale",

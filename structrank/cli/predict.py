@@ -1,27 +1,20 @@
-"""``structrank predict``: score and rank documents with a model."""
+"""Score and rank documents with a model.
+
+structrank predict map.structrank test.txt > scores.tsv
+structrank predict map.structrank test.txt --format trec > run.txt
+structrank predict map.structrank documents.csv --qid query --docid url > scores.tsv
+"""
 
 from __future__ import annotations
 
 import sys
 
 from structrank.cli.input import check_exists, load_ranker, model_first, read_data
-from structrank.cli.options import add_command
 from structrank.cli.output import print_json
 
 
-def add_predict(commands):
-    """Add the command and its options to the parser."""
-    parser = add_command(
-        commands,
-        "predict",
-        run,
-        "score and rank documents with a model",
-        """
-          structrank predict map.structrank test.txt > scores.tsv
-          structrank predict map.structrank test.txt --format trec > run.txt
-          structrank predict map.structrank documents.csv --qid query --docid url > scores.tsv
-        """,
-    )
+def add_options(parser):
+    """Add the options of the command."""
     parser.add_argument("model", metavar="MODEL", help="model file written by train")
     parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table; labels are ignored")
     parser.add_argument(

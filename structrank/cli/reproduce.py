@@ -1,4 +1,10 @@
-"""``structrank reproduce``: compute tables and figures of the papers."""
+"""Compute tables and figures of the papers, beside the printed numbers where the data are the paper's.
+
+structrank reproduce --list
+structrank reproduce kdd08 figure9 ohsumed=data/OHSUMED --jobs 2
+structrank reproduce www11 --report www11.html
+structrank reproduce --all --report papers.html
+"""
 
 from __future__ import annotations
 
@@ -6,24 +12,12 @@ import os
 import time
 
 from structrank.cli.input import check_writable
-from structrank.cli.options import READING, add_command, add_jobs, given
+from structrank.cli.options import READING, add_jobs, given
 from structrank.cli.output import print_json, stdout_to_stderr
 
 
-def add_reproduce(commands):
-    """Add the command and its options to the parser."""
-    parser = add_command(
-        commands,
-        "reproduce",
-        run,
-        "compute tables and figures of the papers, beside the printed numbers where the data are the paper's",
-        """
-          structrank reproduce --list
-          structrank reproduce kdd08 figure9 ohsumed=data/OHSUMED --jobs 2
-          structrank reproduce www11 --report www11.html
-          structrank reproduce --all --report papers.html
-        """,
-    )
+def add_options(parser):
+    """Add the options of the command."""
     parser.add_argument(
         "what",
         nargs="*",

@@ -1,4 +1,11 @@
-"""``structrank train``: train a model and save it."""
+"""Train a model and save it.
+
+structrank train train.txt -o map.structrank
+structrank train train.txt --criterion ndcg@5 -C 0.1 1 10 100 --validation vali.txt -o ndcg.structrank
+structrank train clicks.csv --label relevance --qid query --docid url -C 0.1 1 10 -o clicks.structrank
+structrank train train.txt --criterion map --criterion ndcg-nc --slack shared -o combo.structrank
+structrank train train.txt --import my_criteria --criterion precision@5 -o precision.structrank
+"""
 
 from __future__ import annotations
 
@@ -12,39 +19,23 @@ from structrank.cli.options import (
     LEARNER,
     POSITIVE,
     add_clean,
-    add_column_scale,
-    add_command,
     add_jobs,
     add_relevant_from,
+    add_training,
     given,
 )
 from structrank.cli.output import collecting_warnings, print_json, print_lines, save_trained, stdout_to_stderr
 
 
-def add_train(commands):
-    """Add the command and its options to the parser."""
-    parser = add_command(
-        commands,
-        "train",
-        run,
-        "train a model and save it",
-        """
-          structrank train train.txt -o map.structrank
-          structrank train train.txt --criterion ndcg@5 -C 0.1 1 10 100 --validation vali.txt -o ndcg.structrank
-          structrank train clicks.csv --label relevance --qid query --docid url -C 0.1 1 10 -o clicks.structrank
-          structrank train train.txt --criterion map --criterion ndcg-nc --slack shared -o combo.structrank
-          structrank train train.txt --import my_criteria --criterion precision@5 -o precision.structrank
-        """,
-    )
-    parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table: .csv, .tsv or .parquet")
-    parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file for the model")
+def add_options(parser):
+    """Add the options of the command."""
+    add_training(parser, "queries to choose C on, by the criterion's own measure; with at least 1,000 there are no inner folds")
     parser.add_argument(
         "--criterion",
         action="append",
         metavar="NAME",
         help="auc, map (default), ndcg@10, ndcg-nc, mrr@10, dorm@10, err@10 (with --relevant-from none), or one that --import "
-        "registers; "
-        "repeat to train on several",
+        "registers; repeat to train on several",
     )
     parser.add_argument(
         "-C",
@@ -53,12 +44,6 @@ def add_train(commands):
         default=[1.0],
         help="weight of the training loss (default 1); of several values the best is used, by --validation and by inner folds "
         "of the training queries",
-    )
-    parser.add_argument(
-        "--validation",
-        default=None,
-        metavar="FILE",
-        help="queries to choose C on, by the criterion's own measure; with at least 1,000 there are no inner folds",
     )
     parser.add_argument("--k", type=CUTOFF, help="rank cutoff of criteria named without one (default 10); none for no cutoff")
     parser.add_argument(
@@ -76,10 +61,6 @@ def add_train(commands):
         "--bound",
         choices=["convex", "ramp", "auto"],
         help="bound to minimise (default convex); auto uses the ramp bound if the convex bound is vacuous",
-    )
-    add_column_scale(parser)
-    parser.add_argument(
-        "--checkpoint", default=None, metavar="FOLDER", help="folder for checkpoints, so that an interrupted run can resume"
     )
     add_jobs(parser, "threads")
 

@@ -1,53 +1,28 @@
-"""``structrank train-for``: train for an evaluation measure and save the model."""
+"""Train for an evaluation measure: choose criterion, bound and C on validation queries, and save the model.
+
+structrank train-for map train.txt -o map.structrank
+structrank train-for ndcg@10 train.txt --validation vali.txt --gain exp2 --discount log2 -o ndcg.structrank
+structrank train-for err@10 train.txt --validation vali.txt -o err.structrank
+structrank train-for map clicks.csv --label relevance --qid query -o map.structrank
+"""
 
 from __future__ import annotations
 
 from structrank.cli.descriptions import model_facts
 from structrank.cli.input import check_exists, check_not_read, check_writable, read_parts
-from structrank.cli.options import (
-    POSITIVE,
-    add_column_scale,
-    add_command,
-    add_measure_settings,
-    add_relevant_from,
-    given,
-    parse_measures,
-)
+from structrank.cli.options import POSITIVE, add_measure_settings, add_relevant_from, add_training, given, parse_measures
 from structrank.cli.output import print_json, print_lines, save_trained, stdout_to_stderr
 
 
-def add_train_for(commands):
-    """Add the command and its options to the parser."""
-    parser = add_command(
-        commands,
-        "train-for",
-        run,
-        "train for an evaluation measure: choose criterion, bound and C on validation queries, and save the model",
-        """
-          structrank train-for map train.txt -o map.structrank
-          structrank train-for ndcg@10 train.txt --validation vali.txt --gain exp2 --discount log2 -o ndcg.structrank
-          structrank train-for err@10 train.txt --validation vali.txt -o err.structrank
-          structrank train-for map clicks.csv --label relevance --qid query -o map.structrank
-        """,
-    )
+def add_options(parser):
+    """Add the options of the command."""
     parser.add_argument("measure", metavar="MEASURE", help="auc, map, mrr@k, ndcg@k, err@k, or one that --import registers")
-    parser.add_argument("data", metavar="DATA", help="file in LETOR format, or a table: .csv, .tsv or .parquet")
-    parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file for the model")
-    parser.add_argument(
-        "--validation",
-        default=None,
-        metavar="FILE",
-        help="queries to choose on; if there are fewer than 1,000, inner folds of the training queries are added",
-    )
+    add_training(parser, "queries to choose on; if there are fewer than 1,000, inner folds of the training queries are added")
     parser.add_argument(
         *("-C", "--Cs"), nargs="+", type=POSITIVE, metavar="C", help="values of C to choose from (default: 0.01 to 100)"
     )
-    parser.add_argument(
-        "--checkpoint", default=None, metavar="FOLDER", help="folder for checkpoints, so that an interrupted run can resume"
-    )
     add_measure_settings(parser)
     add_relevant_from(parser)
-    add_column_scale(parser)
 
 
 def run(arguments, report):

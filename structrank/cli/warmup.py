@@ -1,4 +1,8 @@
-"""``structrank warmup``: compile functions ahead of their first use."""
+"""Compile functions ahead of their first use.
+
+structrank warmup
+structrank warmup map ndcg
+"""
 
 from __future__ import annotations
 
@@ -8,23 +12,11 @@ import tempfile
 import time
 import warnings
 
-from structrank.cli.options import add_command
 from structrank.cli.output import print_json
 
 
-def add_warmup(commands):
-    """Add the command and its options to the parser."""
-    parser = add_command(
-        commands,
-        "warmup",
-        run,
-        "compile functions ahead of their first use",
-        """
-          structrank warmup
-          structrank warmup map ndcg
-        """,
-        reads=False,
-    )
+def add_options(parser):
+    """Add the options of the command."""
     parser.add_argument(
         "criteria",
         nargs="*",

@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
 
 def add_command(commands, module, reads):
     """Add the command of a module, whose docstring is a sentence and examples; `reads` adds the options for data."""
-    summary, examples = module.__doc__.split("\n\n")
+    summary, _, examples = (module.__doc__ or "").partition("\n\n")  # python -OO drops docstrings
     parser = commands.add_parser(
         module.__name__.rpartition(".")[2].replace("_", "-"),
         help=summary,

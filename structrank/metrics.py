@@ -145,7 +145,7 @@ class Ranking:
         return out
 
     def discounted_gains(self, measure, discount):
-        """Return the discounted gain of each query, and that of its ideal ranking, nan if 0.
+        """Return the discounted gain of each query, and that of its ideal ranking; both are nan if the latter is 0.
 
         Parameters
         ----------
@@ -155,7 +155,8 @@ class Ranking:
             Discount of each rank, 0 beyond; always the same for a measure.
         """
         gains, ideal = self._by_label.gained(measure, discount)
-        return self.values(kernels.discounted_gains, gains[self._order], discount), ideal
+        reached = self.values(kernels.discounted_gains, gains[self._order], discount)
+        return np.where(np.isnan(ideal), np.nan, reached), ideal
 
 
 def _untied(n_docs):
@@ -403,8 +404,7 @@ class P(_Top):
 
     def values(self, ranking):
         """Compute the measure of each query, nan if undefined."""
-        found, findable = ranking.discounted_gains(self, np.ones(ranking.n_ranks(self.k)))
-        return np.where(np.isnan(findable), np.nan, found / self.k)
+        return ranking.discounted_gains(self, np.ones(ranking.n_ranks(self.k)))[0] / self.k
 
 
 class Discounted(Measure):
@@ -609,8 +609,7 @@ class DCG(_DiscountedGains):
 
     def values(self, ranking):
         """Compute the measure of each query, nan where undefined."""
-        reached, ideal = ranking.discounted_gains(self, self.discounts(ranking.n_ranks(self.k)))
-        return np.where(np.isnan(ideal), np.nan, reached)
+        return ranking.discounted_gains(self, self.discounts(ranking.n_ranks(self.k)))[0]
 
 
 @dataclass(frozen=True, repr=False)
@@ -646,8 +645,7 @@ class RBP(Binary):
 
     def values(self, ranking):
         """Compute the measure of each query, nan where undefined."""
-        found, findable = ranking.discounted_gains(self, self.p ** np.arange(ranking.n_ranks(self.k)))
-        return np.where(np.isnan(findable), np.nan, (1 - self.p) * found)
+        return (1 - self.p) * ranking.discounted_gains(self, self.p ** np.arange(ranking.n_ranks(self.k)))[0]
 
 
 @dataclass(frozen=True, repr=False)

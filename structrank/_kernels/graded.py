@@ -17,16 +17,16 @@ from structrank._support.compile import kernel
 
 
 @kernel(inner=True)
-def _add(tree, grade):
-    """Count one more document of `grade` in a Fenwick tree."""
+def add_to_tree(tree, grade, change):
+    """Change the number of documents of `grade` in a Fenwick tree."""
     i = grade + 1
     while i < tree.shape[0]:
-        tree[i] += 1
+        tree[i] += change
         i += i & -i
 
 
 @kernel(inner=True)
-def _count_below(tree, grade):
+def count_below(tree, grade):
     """Count the documents of grades below `grade`."""
     total = 0
     i = grade
@@ -67,9 +67,9 @@ def auc(block):
         wrong = 0
         for i in range(start, stop):
             while reached < stop and scores[i] - scores[reached] < 0.5:
-                _add(tree, grades[reached])
+                add_to_tree(tree, grades[reached], 1)
                 reached += 1
-            worse = _count_below(tree, grades[i])
+            worse = count_below(tree, grades[i])
             coefficients[i] = -worse
             wrong += worse
         tree[:] = 0
@@ -77,10 +77,10 @@ def auc(block):
         added = 0
         for i in range(stop - 1, start - 1, -1):
             while reached >= start and scores[reached] - scores[i] < 0.5:
-                _add(tree, grades[reached])
+                add_to_tree(tree, grades[reached], 1)
                 added += 1
                 reached -= 1
-            better = added - _count_below(tree, grades[i] + 1)
+            better = added - count_below(tree, grades[i] + 1)
             coefficients[i] = (coefficients[i] + better) * 2.0 / pairs
         losses[q] = wrong / pairs
 
@@ -160,8 +160,8 @@ def pair_losses(block):
         wrong = 0
         for place in range(start, stop):
             grade = grades[start + ranking[place]]
-            wrong += _count_below(tree, grade)
-            _add(tree, grade)
+            wrong += count_below(tree, grade)
+            add_to_tree(tree, grade, 1)
         losses[q] = wrong / pairs
 
 

@@ -9,6 +9,7 @@ without equal neighbours disable the averaging.
 
 import numpy as np
 
+from structrank._kernels.graded import add_to_tree, count_below
 from structrank._kernels.sorting import sort_descending
 from structrank._support.compile import kernel
 
@@ -25,6 +26,16 @@ def rank_queries(keys, indptr, order, sorted_keys, workspace):
         sort_descending(sorted_keys, order, indptr[q], indptr[q + 1], workspace)
 
 
+@kernel(inner=True)
+def _tie_group(scores, values, start, end):
+    """Return the end of the tie group that begins at `start`, and the sum of its values."""
+    stop, total = start + 1, values[start] + 0  # a number, also for truth values
+    while stop < end and scores[stop] == scores[start]:
+        total += values[stop]
+        stop += 1
+    return stop, total
+
+
 @kernel
 def discounted_gains(scores, indptr, gains, discounts, out):
     """Write the sum of ``discounts[rank] * gain`` of each query, 0 for ranks past the end of `discounts`."""
@@ -34,11 +45,7 @@ def discounted_gains(scores, indptr, gains, discounts, out):
         total = 0.0
         start = first
         while start < min(end, cut):
-            stop = start
-            gain = 0.0
-            while stop < end and scores[stop] == scores[start]:
-                gain += gains[stop]
-                stop += 1
+            stop, gain = _tie_group(scores, gains, start, end)
             # Each document of the group is equally likely at each of its ranks.
             gain /= stop - start
             for place in range(start, min(stop, cut)):
@@ -56,11 +63,7 @@ def average_precisions(scores, indptr, relevant, out):
         n_relevant = 0
         start = first
         while start < end:
-            stop = start
-            tied_relevant = 0
-            while stop < end and scores[stop] == scores[start]:
-                tied_relevant += relevant[stop]
-                stop += 1
+            stop, tied_relevant = _tie_group(scores, relevant, start, end)
             if tied_relevant:
                 # A position of the group is relevant with probability `chance`; given that, each position above it in the
                 # group is relevant with probability `others`.
@@ -83,9 +86,7 @@ def first_relevant(scores, indptr, relevant, divisors, out):
         n_relevant = 0
         while stop < end and not n_relevant:
             start = stop
-            while stop < end and scores[stop] == scores[start]:
-                n_relevant += relevant[stop]
-                stop += 1
+            stop, n_relevant = _tie_group(scores, relevant, start, end)
         if not n_relevant:
             out[q] = np.nan
             continue
@@ -120,25 +121,14 @@ def ordered_pairs(scores, indptr, grades, n_grades, out):
                 pairs += stop - first - count[grade]
                 count[grade] += 1
                 # A document above is in the right order if its grade is higher, in the wrong order if it is lower.
-                right_less_wrong += start - first
-                for below in range(grade, grade + 2):
-                    node = below
-                    while node > 0:
-                        right_less_wrong -= above[node]
-                        node -= node & -node
+                right_less_wrong += start - first - count_below(above, grade) - count_below(above, grade + 1)
                 stop += 1
             for place in range(start, stop):
-                node = grades[place] + 1
-                while node <= n_grades:
-                    above[node] += 1
-                    node += node & -node
+                add_to_tree(above, grades[place], 1)
             start = stop
         for place in range(first, end):
             count[grades[place]] = 0
-            node = grades[place] + 1
-            while node <= n_grades:
-                above[node] = 0
-                node += node & -node
+            add_to_tree(above, grades[place], -1)
         # right + wrong + tied = pairs, hence right + tied / 2 = (pairs + right - wrong) / 2.
         out[q] = (pairs + right_less_wrong) / (2 * pairs) if pairs else np.nan
 
@@ -158,11 +148,7 @@ def recalls(scores, indptr, relevant, cut, out):
         found = 0.0
         start = first
         while start < top:
-            stop = start
-            tied_relevant = 0
-            while stop < end and scores[stop] == scores[start]:
-                tied_relevant += relevant[stop]
-                stop += 1
+            stop, tied_relevant = _tie_group(scores, relevant, start, end)
             found += tied_relevant * (min(stop, top) - start) / (stop - start)
             start = stop
         out[q] = found / n_relevant if n_relevant else np.nan
@@ -184,11 +170,7 @@ def binary_preferences(scores, indptr, relevant, out):
         lost = 0.0
         start = first
         while start < end:
-            stop = start
-            tied_relevant = 0
-            while stop < end and scores[stop] == scores[start]:
-                tied_relevant += relevant[stop]
-                stop += 1
+            stop, tied_relevant = _tie_group(scores, relevant, start, end)
             tied_irrelevant = stop - start - tied_relevant
             if tied_relevant:
                 # Any number of the irrelevant documents of the group, 0 included, is equally likely above a relevant one.

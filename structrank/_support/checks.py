@@ -549,14 +549,8 @@ def check_exp2_labels(labels):
 
 def check_highest_label(labels, highest):
     """Raise if a label is above the highest grade of the labelling scheme."""
-    wrong = np.flatnonzero(labels > highest)
-    if wrong.size:
-        row = int(wrong[0])
-        raise ValueError(
-            f"y contains {labels[row]:g} at row {row} ({wrong.size} such label(s) in all); err with max_grade={highest:g} "
-            f"takes labels up to {highest:g}. Set max_grade to the highest grade of the labels, as in "
-            f"'err@10(max_grade={labels.max():g})'."
-        )
+    rule = f"err with max_grade={highest:g} takes labels up to {highest:g}. Set max_grade to the highest grade of the labels"
+    _check_each(labels, ~(labels > highest), f"{rule}, as in 'err@10(max_grade={labels.max():g})'")
 
 
 def check_click_labels(labels):

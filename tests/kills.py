@@ -1,7 +1,8 @@
 """Kill checkpointed training at random moments: ``python tests/kills.py 200``.
 
 Each run is killed (SIGKILL) one to three times, at moments drawn uniformly from its duration, and then allowed to finish. The
-result must be bit-identical to that of an uninterrupted run, and every file that a kill leaves must be readable.
+result must be bit-identical to that of an uninterrupted run, and every file that a kill leaves must be readable. Of training on
+Dask, the client is killed, and the cluster stays. Shards that a killed `write_shards` leaves must be complete or not open.
 A different first seed: ``python tests/kills.py 200 1000``.
 """
 
@@ -9,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,9 +19,11 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from distributed import Client
 
 from structrank import StructRankSVM, StructRankTrees, StructRankWarning, clicks, compare, datasets, train_for
 from structrank.comparison import experiment
+from structrank.distributed import DaskBackend
 from structrank.learners import LambdaMART, LambdaRank, McRank, RankNet, SPSARanker
 from structrank.models import files
 from structrank.training import checkpoint
@@ -29,6 +33,16 @@ GRADED = datasets.make_ranking(n_queries=80, n_docs=30, n_features=12, n_grades=
 CLICKS = datasets.make_clicks(n_queries=500, n_urls=1000, n_topics=10, n_sessions=4000, random_state=0)
 LOG = clicks.ClickLog.from_sessions(CLICKS)
 PAIRS = clicks.preference_pairs(LOG)
+PLACE = tempfile.TemporaryDirectory()
+SHARDS = Path(PLACE.name, "shards")
+ADDRESS = Path(PLACE.name, "scheduler")  # of the cluster that runs this program:
+CLUSTER = """
+import sys
+from distributed import LocalCluster
+with LocalCluster(n_workers=2, threads_per_worker=1, processes=False, protocol="tcp", dashboard_address=None) as cluster:
+    print(cluster.scheduler_address, flush=True)
+    sys.stdin.read()
+"""
 
 
 def fit(**parameters):
@@ -37,6 +51,31 @@ def fit(**parameters):
         return StructRankSVM(**parameters).fit(train.X, train.y, qid=train.qid, checkpoint=folder).coef_
 
     return train
+
+
+def write_shards(folder):
+    train = DATA.train
+    return datasets.write_shards(folder, train.X, train.y, train.qid, docs_per_shard=300)
+
+
+def written_shards(folder):
+    """Write shards unless a killed run wrote all; return their rows."""
+    try:
+        shards = datasets.open_shards(folder)
+    except ValueError:
+        shutil.rmtree(folder, ignore_errors=True)
+        shards = write_shards(folder)
+    return np.concatenate([np.column_stack([shard.qid, shard.y, shard.X]) for shard in shards])
+
+
+def fit_shards(folder):
+    return StructRankSVM("map", C=100.0, tol=1e-5).fit(datasets.open_shards(SHARDS), checkpoint=folder).coef_
+
+
+def fit_on_dask(folder):
+    with Client(ADDRESS.read_text()) as client:
+        model = StructRankSVM("map", C=100.0, tol=1e-5)
+        return model.fit(datasets.open_shards(SHARDS), backend=DaskBackend(client), checkpoint=folder).coef_
 
 
 def fit_path(**parameters):
@@ -112,6 +151,9 @@ RUNS = {
     "factors, adam": fit_factors(factors=20, max_iter=40, solver="adam", patience=40),
     "hybrid": fit_hybrid,
     "factors, batch": fit_factors(factors=20, max_iter=40, solver="batch", patience=40),
+    "writing shards": written_shards,
+    "shards": fit_shards,
+    "Dask": fit_on_dask,
 }
 
 
@@ -157,13 +199,16 @@ def main(n_runs, first=0):
     warnings.simplefilter("ignore", StructRankWarning)
     checkpoint._SECONDS = 0.0  # at every pass
     experiment._LARGE = 0
+    write_shards(SHARDS)
     expected, seconds = {}, {}
     with tempfile.TemporaryDirectory() as folder:
         for name, train in RUNS.items():
-            train(Path(folder, name, "compiles"))
+            if train is not fit_on_dask:  # the threads of its client would not survive the forks
+                train(Path(folder, name, "compiles"))
             began = time.perf_counter()
-            expected[name] = train(Path(folder, name, "whole"))
+            os.waitpid(start(train, Path(folder, name, "whole"), Path(folder, "out.npy")), 0)
             seconds[name] = time.perf_counter() - began
+            expected[name] = np.load(Path(folder, "out.npy"))
     n_kills = n_failures = 0
     for number in range(first, first + n_runs):
         rng = random.Random(number)
@@ -191,4 +236,10 @@ def main(n_runs, first=0):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])) > 0)
+    cluster = subprocess.Popen([sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        ADDRESS.write_text(cluster.stdout.readline().strip())
+        failed = main(*map(int, sys.argv[1:])) > 0
+    finally:
+        cluster.kill()
+    sys.exit(failed)

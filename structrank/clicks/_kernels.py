@@ -1,9 +1,9 @@
 """Kernels for latent factors from preference pairs, and for random walks on the click graph.
 
-Pairs are sorted by query: query i prefers ``winner[p]`` to ``loser[p]`` for p from ``indptr[i]`` to ``indptr[i + 1]``, with
-margin x = expected[p] + q_i . (u_winner - u_loser); training maximises log(1 / (1 + exp(-x))). An empty `expected` means 0.
-Pairs with negative weight are held out, and training skips them.
+A pair has the margin x = expected + q . (u_winner - u_loser); training maximises log(1 / (1 + exp(-x))).
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,214 +11,164 @@ from structrank._support.compile import kernel
 from structrank._support.lanes import dot, dot_of_difference, squared_distance
 
 
+class Pairs(NamedTuple):
+    """Preference pairs sorted by query; query i has the pairs ``indptr[i]`` to ``indptr[i + 1]``.
+
+    A negative weight marks a pair that is held out, and skipped by training; separate arrays would double the memory.
+    """
+
+    query: np.ndarray  # (n_pairs,) int32, as winner and loser: rows of the factors
+    winner: np.ndarray
+    loser: np.ndarray
+    weight: np.ndarray  # (n_pairs,) float32
+    expected: np.ndarray  # (n_pairs,) float32, the margins that the margins of the factors are added to; empty for none
+    indptr: np.ndarray  # (n_queries + 1,) int64
+
+
+class Step(NamedTuple):
+    """Step size, and the prior: a query is shrunk towards (query_mean, 0, 0, ...), a url towards 0; all float32."""
+
+    rate: float
+    query_mean: float
+    query_decay: float
+    url_decay: float
+
+
 @kernel
-def pair_margins(query_factors, url_factors, query, winner, loser, out):
+def pair_margins(query_factors, url_factors, pairs, out):
     """Write the margin of each pair, without `expected`, to `out`."""
-    for p in range(query.shape[0]):
-        out[p] = dot_of_difference(query_factors[query[p]], url_factors[winner[p]], url_factors[loser[p]])
+    for p in range(pairs.query.shape[0]):
+        out[p] = _margin(query_factors, url_factors, pairs, p)
+
+
+@kernel(inner=True)
+def _margin(query_factors, url_factors, pairs, p):
+    return dot_of_difference(query_factors[pairs.query[p]], url_factors[pairs.winner[p]], url_factors[pairs.loser[p]])
 
 
 @kernel
-def held_out_likelihood(query_factors, url_factors, query, winner, loser, weight, expected):
+def held_out_likelihood(query_factors, url_factors, pairs):
     """Return the log-likelihood of the held-out pairs, weighted by -weight, and the sum of these weights."""
     total, total_weight = 0.0, 0.0
-    for p in range(query.shape[0]):
-        if weight[p] >= 0:
+    for p in range(pairs.query.shape[0]):
+        if pairs.weight[p] >= 0:
             continue
-        margin = dot_of_difference(query_factors[query[p]], url_factors[winner[p]], url_factors[loser[p]])
-        if expected.shape[0]:
-            margin += expected[p]
-        total -= weight[p] * (min(margin, 0.0) - np.log1p(np.exp(-abs(margin))))
-        total_weight -= weight[p]
+        margin = _margin(query_factors, url_factors, pairs, p)
+        if pairs.expected.shape[0]:
+            margin += pairs.expected[p]
+        total -= pairs.weight[p] * (min(margin, 0.0) - np.log1p(np.exp(-abs(margin))))
+        total_weight -= pairs.weight[p]
     return total, total_weight
 
 
 @kernel
-def add_query_gradients(slopes, url_factors, query, winner, loser, out):
+def add_query_gradients(slopes, url_factors, pairs, out):
     """Add to the row of each query the sum of ``slopes[p] * (u_winner - u_loser)`` over its pairs p."""
-    for p in range(query.shape[0]):
-        row, u, v = out[query[p]], url_factors[winner[p]], url_factors[loser[p]]
+    for p in range(pairs.query.shape[0]):
+        row, u, v = out[pairs.query[p]], url_factors[pairs.winner[p]], url_factors[pairs.loser[p]]
         for f in range(row.shape[0]):
             row[f] += slopes[p] * (u[f] - v[f])
 
 
 @kernel
-def add_url_gradients(slopes, query_factors, query, winner, loser, out):
+def add_url_gradients(slopes, query_factors, pairs, out):
     """Add ``slopes[p] * q`` to the row of the winner of each pair p, and subtract it from the row of the loser."""
-    for p in range(query.shape[0]):
-        q, u, v = query_factors[query[p]], out[winner[p]], out[loser[p]]
+    for p in range(pairs.query.shape[0]):
+        q, u, v = query_factors[pairs.query[p]], out[pairs.winner[p]], out[pairs.loser[p]]
         for f in range(q.shape[0]):
             u[f] += slopes[p] * q[f]
             v[f] -= slopes[p] * q[f]
 
 
 @kernel
-def count_uses(indptr, winner, loser, weight, query_uses, url_uses):
+def count_uses(pairs, query_uses, url_uses):
     """Add to each query and url the number of its pairs of weight above 0."""
-    for i in range(query_uses.shape[0]):
-        for p in range(indptr[i], indptr[i + 1]):
-            if weight[p] > 0:
-                query_uses[i] += 1
-                url_uses[winner[p]] += 1
-                url_uses[loser[p]] += 1
+    for p in range(pairs.query.shape[0]):
+        if pairs.weight[p] > 0:
+            query_uses[pairs.query[p]] += 1
+            url_uses[pairs.winner[p]] += 1
+            url_uses[pairs.loser[p]] += 1
+
+
+@kernel(inner=True)
+def _likelihood_and_slope(q, u, v, pairs, p):
+    """Return the weighted log-likelihood of a pair, and its derivative by the margin, in float32."""
+    zero, one = np.float32(0.0), np.float32(1.0)
+    margin = np.float32(dot_of_difference(q, u, v)) + (pairs.expected[p] if pairs.expected.shape[0] else zero)
+    small = np.exp(-abs(margin))
+    slope = pairs.weight[p] * (small if margin > zero else one) / (one + small)
+    return pairs.weight[p] * (min(margin, zero) - np.log1p(small)), slope
 
 
 @kernel
-def sgd(
-    query_factors,
-    url_factors,
-    visits,
-    indptr,
-    winner,
-    loser,
-    weight,
-    expected,
-    query_uses,
-    url_uses,
-    rate,
-    query_mean,
-    query_decay,
-    url_decay,
-    likelihood,
-    query_squares,
-    url_squares,
-):
+def sgd(query_factors, url_factors, visits, pairs, query_uses, url_uses, step, likelihood, query_squares, url_squares):
     """Visit queries in order, and take a gradient step for each of their pairs.
 
-    The step size of a row is `rate` over the root of its sum of squared gradients, kept in `query_squares` and
-    `url_squares` (Adagrad, with one number per row). The prior shrinks a query towards (query_mean, 0, 0, ...) and a url
-    towards 0; its gradient is divided equally among the uses of the row in an epoch, and applied by implicit steps, which
-    are stable at any rate. ``likelihood[query]`` gets the log-likelihood of its pairs, each evaluated when it is visited.
+    The step size of a row is the rate over the root of its sum of squared gradients, kept in `query_squares` and
+    `url_squares` (Adagrad, with one number per row). The gradient of the prior is divided equally among the uses of the row
+    in an epoch, and applied by implicit steps, which are stable at any rate. ``likelihood[query]`` gets the log-likelihood of
+    its pairs, each evaluated when it is visited.
     """
-    zero, one, tiny = np.float32(0.0), np.float32(1.0), np.float32(1e-6)
-    n_factors = query_factors.shape[1]
-    for place in range(visits.shape[0]):
-        i = visits[place]
+    one, tiny = np.float32(1.0), np.float32(1e-6)
+    for i in visits:
         q = query_factors[i]
         total = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            if weight[p] <= zero:
+        for p in range(pairs.indptr[i], pairs.indptr[i + 1]):
+            if pairs.weight[p] <= np.float32(0.0):
                 continue
-            j, k = winner[p], loser[p]
+            j, k = pairs.winner[p], pairs.loser[p]
             u, v = url_factors[j], url_factors[k]
-            margin = np.float32(dot_of_difference(q, u, v)) + (expected[p] if expected.shape[0] else zero)
+            gain, slope = _likelihood_and_slope(q, u, v, pairs, p)
+            total += gain
             apart, length = np.float32(squared_distance(u, v)), np.float32(dot(q, q))
-            small = np.exp(-abs(margin))
-            total += weight[p] * (min(margin, zero) - np.log1p(small))
-            slope = weight[p] * (small if margin > zero else one) / (one + small)
             query_squares[i] += slope * slope * apart
             url_squares[j] += slope * slope * length
             url_squares[k] += slope * slope * length
-            q_rate = rate / np.sqrt(query_squares[i] + tiny)
-            u_rate = rate / np.sqrt(url_squares[j] + tiny)
-            v_rate = rate / np.sqrt(url_squares[k] + tiny)
-            q_keep = one / (one + q_rate * query_decay / query_uses[i])
-            u_keep = one / (one + u_rate * url_decay / url_uses[j])
-            v_keep = one / (one + v_rate * url_decay / url_uses[k])
-            for f in range(n_factors):
+            q_rate = step.rate / np.sqrt(query_squares[i] + tiny)
+            u_rate = step.rate / np.sqrt(url_squares[j] + tiny)
+            v_rate = step.rate / np.sqrt(url_squares[k] + tiny)
+            q_keep = one / (one + q_rate * step.query_decay / query_uses[i])
+            u_keep = one / (one + u_rate * step.url_decay / url_uses[j])
+            v_keep = one / (one + v_rate * step.url_decay / url_uses[k])
+            for f in range(q.shape[0]):
                 q_f, u_f, v_f = q[f], u[f], v[f]
                 q[f] = q_keep * (q_f + q_rate * slope * (u_f - v_f))
                 u[f] = u_keep * (u_f + u_rate * slope * q_f)
                 v[f] = v_keep * (v_f - v_rate * slope * q_f)
-            q[0] += (one - q_keep) * query_mean
+            q[0] += (one - q_keep) * step.query_mean
         likelihood[i] = total
 
 
 @kernel
-def split_by_urls(visits, starts, indptr, winner, loser, owner, thread, n_threads):
-    """Assign the queries of each chunk of visits to threads such that no two threads share a url in a chunk.
-
-    Queries connected by shared urls form a group (union-find), and each group goes to the thread that has the fewest pairs
-    so far. Chunk c is ``visits[starts[c]:starts[c + 1]]``; `owner` has one entry per url,
-    initially negative.
-    """
-    load = np.empty(n_threads, np.int64)
-    for c in range(starts.shape[0] - 1):
-        first, n = starts[c], starts[c + 1] - starts[c]
-        parent = np.arange(n)
-        pairs = np.zeros(n, np.int64)
-        for place in range(n):
-            i = visits[first + place]
-            for p in range(indptr[i], indptr[i + 1]):
-                for url in (winner[p], loser[p]):
-                    if owner[url] < first:
-                        owner[url] = first + place
-                    else:
-                        a, b = _root(parent, place), _root(parent, owner[url] - first)
-                        parent[max(a, b)] = min(a, b)
-        for place in range(n):
-            i = visits[first + place]
-            pairs[_root(parent, place)] += indptr[i + 1] - indptr[i]
-        load[:] = 0
-        for place in range(n):
-            root = _root(parent, place)
-            if root == place:  # the root is the first query of its group
-                least = np.argmin(load)
-                load[least] += pairs[place]
-                thread[first + place] = least
-            else:
-                thread[first + place] = thread[first + root]
-
-
-@kernel
-def _root(parent, node):
-    while parent[node] != node:
-        parent[node] = parent[parent[node]]
-        node = parent[node]
-    return node
-
-
-@kernel
-def adam(
-    query_factors,
-    url_factors,
-    visits,
-    indptr,
-    winner,
-    loser,
-    weight,
-    expected,
-    query_uses,
-    url_uses,
-    rate,
-    query_mean,
-    query_decay,
-    url_decay,
-    likelihood,
-    query_moments,
-    url_moments,
-):
+def adam(query_factors, url_factors, visits, pairs, query_uses, url_uses, step, likelihood, query_moments, url_moments):
     """Visit queries as `sgd` does, with Adam steps; a pair updates only its own rows.
 
     Row i has ``moments[i, 0]`` (mean of the gradient), ``moments[i, 1]`` (mean of its square) and, in
     ``moments[i, 2, 0]``, the number of its steps.
     """
-    n_factors = query_factors.shape[1]
-    gradient_q, gradient_u, gradient_v = np.empty((3, n_factors), np.float32)
-    for place in range(visits.shape[0]):
-        i = visits[place]
+    gradient_q, gradient_u, gradient_v = np.empty((3, query_factors.shape[1]), np.float32)
+    for i in visits:
         q = query_factors[i]
         total = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            if weight[p] <= np.float32(0.0):
+        for p in range(pairs.indptr[i], pairs.indptr[i + 1]):
+            if pairs.weight[p] <= np.float32(0.0):
                 continue
-            u, v = url_factors[winner[p]], url_factors[loser[p]]
-            margin = np.float32(dot_of_difference(q, u, v)) + (expected[p] if expected.shape[0] else np.float32(0.0))
-            small = np.exp(-abs(margin))
-            total += weight[p] * (min(margin, np.float32(0.0)) - np.log1p(small))
-            slope = weight[p] * (small if margin > 0 else np.float32(1.0)) / (np.float32(1.0) + small)
-            for f in range(n_factors):
-                gradient_q[f] = slope * (u[f] - v[f]) - query_decay / query_uses[i] * q[f]
-                gradient_u[f] = slope * q[f] - url_decay / url_uses[winner[p]] * u[f]
-                gradient_v[f] = -slope * q[f] - url_decay / url_uses[loser[p]] * v[f]
-            gradient_q[0] += query_decay / query_uses[i] * query_mean
-            _adam_step(q, gradient_q, query_moments[i], rate)
-            _adam_step(u, gradient_u, url_moments[winner[p]], rate)
-            _adam_step(v, gradient_v, url_moments[loser[p]], rate)
+            j, k = pairs.winner[p], pairs.loser[p]
+            u, v = url_factors[j], url_factors[k]
+            gain, slope = _likelihood_and_slope(q, u, v, pairs, p)
+            total += gain
+            for f in range(q.shape[0]):
+                gradient_q[f] = slope * (u[f] - v[f]) - step.query_decay / query_uses[i] * q[f]
+                gradient_u[f] = slope * q[f] - step.url_decay / url_uses[j] * u[f]
+                gradient_v[f] = -slope * q[f] - step.url_decay / url_uses[k] * v[f]
+            gradient_q[0] += step.query_decay / query_uses[i] * step.query_mean
+            _adam_step(q, gradient_q, query_moments[i], step.rate)
+            _adam_step(u, gradient_u, url_moments[j], step.rate)
+            _adam_step(v, gradient_v, url_moments[k], step.rate)
         likelihood[i] = total
 
 
-@kernel
+@kernel(inner=True)
 def _adam_step(row, gradient, moments, rate):
     moments[2, 0] += np.float32(1.0)
     steps = moments[2, 0]
@@ -229,6 +179,49 @@ def _adam_step(row, gradient, moments, rate):
         moments[0, f] += np.float32(0.1) * (g - moments[0, f])
         moments[1, f] += np.float32(0.001) * (g * g - moments[1, f])
         row[f] += rate * (moments[0, f] / mean_share) / (np.sqrt(moments[1, f] / square_share) + np.float32(1e-8))
+
+
+@kernel
+def split_by_urls(visits, starts, pairs, owner, thread, n_threads):
+    """Assign the queries of each chunk of visits to threads such that no two threads share a url in a chunk.
+
+    Queries connected by shared urls form a group (union-find), and each group goes to the thread that has the fewest pairs
+    so far. Chunk c is ``visits[starts[c]:starts[c + 1]]``; `owner` has one entry per url, initially negative.
+    """
+    load = np.empty(n_threads, np.int64)
+    for c in range(starts.shape[0] - 1):
+        first, n = starts[c], starts[c + 1] - starts[c]
+        parent = np.arange(n)
+        sizes = np.zeros(n, np.int64)
+        for place in range(n):
+            i = visits[first + place]
+            for p in range(pairs.indptr[i], pairs.indptr[i + 1]):
+                for url in (pairs.winner[p], pairs.loser[p]):
+                    if owner[url] < first:
+                        owner[url] = first + place
+                    else:
+                        a, b = _root(parent, place), _root(parent, owner[url] - first)
+                        parent[max(a, b)] = min(a, b)
+        for place in range(n):
+            i = visits[first + place]
+            sizes[_root(parent, place)] += pairs.indptr[i + 1] - pairs.indptr[i]
+        load[:] = 0
+        for place in range(n):
+            root = _root(parent, place)
+            if root == place:  # the root is the first query of its group
+                least = np.argmin(load)
+                load[least] += sizes[place]
+                thread[first + place] = least
+            else:
+                thread[first + place] = thread[first + root]
+
+
+@kernel(inner=True)
+def _root(parent, node):
+    while parent[node] != node:
+        parent[node] = parent[parent[node]]
+        node = parent[node]
+    return node
 
 
 @kernel
@@ -309,7 +302,7 @@ def walk_scores(
             reached[all_reached[place]] = 0.0
 
 
-@kernel
+@kernel(inner=True)
 def _append(values, n, value):
     if n == values.shape[0]:
         longer = np.empty(2 * n, values.dtype)

@@ -38,29 +38,12 @@ _START_SD = 0.1  # of the initial factors; at 0 the gradient vanishes
 @record
 @dataclass(frozen=True)
 class Epoch:
-    """Results of one pass over the pairs.
+    """Results of one pass over the pairs."""
 
-    Attributes
-    ----------
-    epoch : int
-        Number of the pass, from 1.
-    likelihood : float
-        Weighted mean log-likelihood of the training pairs; the stochastic solvers evaluate each pair when they visit it.
-    held_out : float
-        Weighted mean log-likelihood of the held-out pairs; nan if there are none.
-    seconds : float
-        Time since the start of training.
-
-    Examples
-    --------
-    >>> Epoch(1, -0.69, -0.68, 0.5).held_out
-    -0.68
-    """
-
-    epoch: int
-    likelihood: float
-    held_out: float
-    seconds: float
+    epoch: int  # from 1
+    likelihood: float  # weighted mean log-likelihood of the training pairs; the stochastic solvers evaluate each at its visit
+    held_out: float  # the same of the held-out pairs; nan if there are none
+    seconds: float  # since the start of training
 
 
 @saveable
@@ -191,7 +174,7 @@ class CollaborativeRanker(ClickRanker):
                 Q, U, grouped, self._priors(), self._rate(), rng, n_threads(self.n_jobs), self.solver == "adam"
             )
         total = float(weight.sum(where=weight > 0, dtype=np.float64))
-        facts = {"pairs": vars(grouped), "validation": vars(held_out), "initial factors": (Q, U)}
+        facts = {"pairs": grouped._asdict(), "validation": held_out._asdict(), "initial factors": (Q, U)}
         self._ascend(ascent, total, held_out, Rounds(self, ascent, facts, "max_iter", "pass", folder=checkpoint))
         self.queries_, self.urls_ = pairs.queries, pairs.urls
         self.query_factors_ = ascent.query_factors.astype(np.float32, copy=False)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -21,40 +21,11 @@ _CHUNK = 1024
 
 
 @dataclass(frozen=True)
-class GroupedPairs:
-    """Preference pairs sorted by query; see `group_pairs`.
-
-    Attributes
-    ----------
-    query, winner, loser : (n_pairs,) arrays of int32
-        Rows of the factors.
-    weight : (n_pairs,) array of float32
-        A negative weight marks a held-out pair; separate arrays would double the memory.
-    expected : (n_pairs,) or (0,) array of float32
-        Margins that the margins of the factors are added to; empty for none.
-    indptr : (n_queries + 1,) array of int64
-        Query i has the pairs ``indptr[i]`` to ``indptr[i + 1]``.
-    """
-
-    query: np.ndarray
-    winner: np.ndarray
-    loser: np.ndarray
-    weight: np.ndarray
-    expected: np.ndarray
-    indptr: np.ndarray
-
-
-@dataclass(frozen=True)
 class Priors:
     """Gaussian priors of the factors: q_i around (query_mean, 0, 0, ...), u_j around 0.
 
     The paper uses ``query_mean=0``. Otherwise the first factor of a url is its relevance to all queries, and the others
     distinguish queries.
-
-    Examples
-    --------
-    >>> Priors(query_mean=1.0, query_sd=0.5, url_sd=2.0).cost(np.array([[1.0, 0.5]]), np.array([[2.0, 0.0]]))
-    1.0
     """
 
     query_mean: float
@@ -76,14 +47,7 @@ class Priors:
 
 
 def group_pairs(query, winner, loser, weight, n_queries, expected=None):
-    """Sort pairs by query; return `GroupedPairs`. Arrays that have the right order and type are not copied.
-
-    Examples
-    --------
-    >>> pairs = group_pairs(np.array([1, 0, 1]), np.array([4, 5, 6]), np.array([7, 8, 9]), np.ones(3), n_queries=2)
-    >>> pairs.winner.tolist(), pairs.indptr.tolist()
-    ([5, 4, 6], [0, 1, 3])
-    """
+    """Sort pairs by query; return `Pairs` for the kernels. Arrays that have the right order and type are not copied."""
     columns = [query, winner, loser, weight, np.empty(0) if expected is None else expected]
     types = [np.int32, np.int32, np.int32, np.float32, np.float32]
     if (query[1:] < query[:-1]).any():
@@ -91,27 +55,20 @@ def group_pairs(query, winner, loser, weight, n_queries, expected=None):
         columns = [column[order] if column.size else column for column in columns]
     columns = [np.ascontiguousarray(column, dtype=kind) for column, kind in zip(columns, types, strict=True)]
     counts = np.bincount(query, minlength=n_queries)
-    return GroupedPairs(*columns, indptr=np.concatenate([[0], np.cumsum(counts)]))
+    return kernels.Pairs(*columns, indptr=np.concatenate([[0], np.cumsum(counts)]))
 
 
 def count_uses(pairs, n_urls):
-    """Count the pairs of weight above 0 of each query and of each url; return two arrays of float32.
-
-    Examples
-    --------
-    >>> pairs = group_pairs(np.array([0, 0]), np.array([1, 2]), np.array([0, 0]), np.array([1.0, 0.0]), n_queries=1)
-    >>> [uses.tolist() for uses in count_uses(pairs, n_urls=3)]
-    [[1.0], [1.0, 1.0, 0.0]]
-    """
+    """Count the pairs of weight above 0 of each query and of each url; return two arrays of float32."""
     query_uses, url_uses = np.zeros(pairs.indptr.shape[0] - 1, np.float32), np.zeros(n_urls, np.float32)
-    kernels.count_uses(pairs.indptr, pairs.winner, pairs.loser, pairs.weight, query_uses, url_uses)
+    kernels.count_uses(pairs, query_uses, url_uses)
     return query_uses, url_uses
 
 
 def margins(query_factors, url_factors, pairs):
     """Compute q_i . (u_j - u_k) of each pair, plus its expected margin."""
     out = np.empty(pairs.query.shape[0])
-    kernels.pair_margins(query_factors, url_factors, pairs.query, pairs.winner, pairs.loser, out)
+    kernels.pair_margins(query_factors, url_factors, pairs, out)
     if pairs.expected.size:
         out += pairs.expected
     return out
@@ -132,17 +89,8 @@ def likelihood(query_factors, url_factors, pairs):
 
 
 def held_out_likelihood(query_factors, url_factors, pairs):
-    """Compute the weighted mean log-likelihood of the held-out pairs; nan if there are none.
-
-    Examples
-    --------
-    >>> pairs = group_pairs(np.array([0, 0]), np.array([1, 2]), np.array([0, 0]), np.array([1.0, -3.0]), n_queries=1)
-    >>> bool(np.isclose(held_out_likelihood(np.zeros((1, 2)), np.zeros((3, 2)), pairs), np.log(0.5)))
-    True
-    """
-    total, weight = kernels.held_out_likelihood(
-        query_factors, url_factors, pairs.query, pairs.winner, pairs.loser, pairs.weight, pairs.expected
-    )
+    """Compute the weighted mean log-likelihood of the held-out pairs; nan if there are none."""
+    total, weight = kernels.held_out_likelihood(query_factors, url_factors, pairs)
     return total / weight if weight else np.nan
 
 
@@ -150,7 +98,7 @@ def query_gradient(query_factors, url_factors, pairs, priors):
     """Compute equation 5 for all queries: the gradient of `log_posterior` with respect to Q."""
     out = priors.centred(query_factors) / -(priors.query_sd**2)
     slopes = _slopes(query_factors, url_factors, pairs)
-    kernels.add_query_gradients(slopes, url_factors, pairs.query, pairs.winner, pairs.loser, out)
+    kernels.add_query_gradients(slopes, url_factors, pairs, out)
     return out
 
 
@@ -158,7 +106,7 @@ def url_gradient(query_factors, url_factors, pairs, priors):
     """Compute equation 6: the gradient of `log_posterior` with respect to U."""
     out = url_factors / -(priors.url_sd**2)
     slopes = _slopes(query_factors, url_factors, pairs)
-    kernels.add_url_gradients(slopes, query_factors, pairs.query, pairs.winner, pairs.loser, out)
+    kernels.add_url_gradients(slopes, query_factors, pairs, out)
     return out
 
 
@@ -168,31 +116,12 @@ def _slopes(query_factors, url_factors, pairs):
 
 
 class BatchAscent:
-    """Algorithm 1: a gradient step in Q, then one in U; the rate is halved until the step does not decrease the posterior.
-
-    Parameters
-    ----------
-    query_factors, url_factors : arrays
-        Initial factors; not modified.
-    pairs : GroupedPairs
-    priors : Priors
-    rate : float
-        Initial step size, alpha in the paper; the attribute `rate` is the current one.
-
-    Examples
-    --------
-    >>> pairs = group_pairs(np.array([0]), np.array([1]), np.array([0]), np.ones(1), n_queries=1)
-    >>> ascent = BatchAscent(np.ones((1, 1)), np.ones((2, 1)), pairs, Priors(0.0, 1.0, 1.0), rate=0.1)
-    >>> before = ascent.objective
-    >>> ascent.epoch()
-    >>> bool(ascent.objective > before)
-    True
-    """
+    """Algorithm 1: a gradient step in Q, then one in U; the rate is halved until the step does not decrease the posterior."""
 
     def __init__(self, query_factors, url_factors, pairs, priors, rate):
         self.query_factors = query_factors.astype(np.float64)
         self.url_factors = url_factors.astype(np.float64)
-        self.pairs = replace(pairs, weight=np.maximum(pairs.weight, 0))
+        self.pairs = pairs._replace(weight=np.maximum(pairs.weight, 0))
         self.priors, self.rate = priors, rate
         self.objective = log_posterior(self.query_factors, self.url_factors, self.pairs, priors)
 
@@ -226,34 +155,14 @@ class StochasticAscent:
     """Stochastic gradient ascent on single pairs: queries in random order, all pairs of a query in sequence.
 
     The queries of a chunk are assigned to threads such that no two threads share a url. The factors are therefore bit-identical
-    to those of a single thread. If some url is in nearly every list, one thread has nearly all the work.
-
-    Parameters
-    ----------
-    query_factors, url_factors : arrays of float32
-        Modified in place.
-    pairs : GroupedPairs
-    priors : Priors
-    rate : float
-    rng : numpy Generator
-        Source of the order of queries.
-    n_threads : int
-    adam : bool
-        Use Adam, with two moments per factor, instead of Adagrad, with one number per row.
-
-    Examples
-    --------
-    >>> pairs = group_pairs(np.array([0]), np.array([1]), np.array([0]), np.ones(1), n_queries=1)
-    >>> Q, U = np.ones((1, 2), np.float32), np.zeros((2, 2), np.float32)
-    >>> StochasticAscent(Q, U, pairs, Priors(0.0, 1.0, 1.0), rate=0.1, rng=np.random.default_rng(0)).epoch()
-    >>> bool(U[1, 0] > U[0, 0])
-    True
+    to those of a single thread. If some url is in nearly every list, one thread has nearly all the work. The factors, of
+    float32, are modified in place.
     """
 
     def __init__(self, query_factors, url_factors, pairs, priors, rate, rng, n_threads=1, adam=False):
         self.query_factors, self.url_factors, self.pairs = query_factors, url_factors, pairs
-        self.rate, self._rng, self._n_threads = rate, rng, n_threads
-        self._priors = np.array([priors.query_mean, priors.query_sd**-2, priors.url_sd**-2], np.float32)
+        self._rng, self._n_threads = rng, n_threads
+        self._step = kernels.Step(*np.float32([rate, priors.query_mean, priors.query_sd**-2, priors.url_sd**-2]))
         self._uses = count_uses(pairs, url_factors.shape[0])
         self._visits = np.flatnonzero(self._uses[0]).astype(np.int32)
         self._likelihood = np.zeros(query_factors.shape[0])
@@ -290,17 +199,14 @@ class StochasticAscent:
         self._rng.bit_generator.state = state["rng"]
 
     def _assign_threads(self, visits, starts):
-        pairs = self.pairs
         owner = np.full(self.url_factors.shape[0], -1, np.int32)
         thread = np.empty(visits.shape[0], np.int32)
-        kernels.split_by_urls(visits, starts, pairs.indptr, pairs.winner, pairs.loser, owner, thread, self._n_threads)
+        kernels.split_by_urls(visits, starts, self.pairs, owner, thread, self._n_threads)
         return thread
 
     def _run(self, visits):
-        p = self.pairs
-        pairs = (p.indptr, p.winner, p.loser, p.weight, p.expected)
-        settings = (*self._uses, np.float32(self.rate), *self._priors)
-        self._kernel(self.query_factors, self.url_factors, visits, *pairs, *settings, self._likelihood, *self._memory)
+        factors = self.query_factors, self.url_factors
+        self._kernel(*factors, visits, self.pairs, *self._uses, self._step, self._likelihood, *self._memory)
 
 
 def best_query_factors(differences, weight, priors, tol=1e-10, max_iter=100):
@@ -308,12 +214,6 @@ def best_query_factors(differences, weight, priors, tol=1e-10, max_iter=100):
 
     `differences`, of shape (n_pairs, n_factors), are u_winner - u_loser of the query's pairs. Stops when the squared Newton
     decrement is at most `tol`, usually after about five steps.
-
-    Examples
-    --------
-    >>> q = best_query_factors(np.array([[1.0]]), np.ones(1), Priors(0.0, 1.0, 1.0))
-    >>> bool(abs(expit(-q[0]) - q[0]) < 1e-5)  # the gradient is zero
-    True
     """
     differences = np.asarray(differences, dtype=np.float64)
     q = np.zeros(differences.shape[1])

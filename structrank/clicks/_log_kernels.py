@@ -13,18 +13,14 @@ CLICKED_SKIPPED_ABOVE, LAST_CLICK_SKIPPED_ABOVE, CLICKED_SKIPPED_NEXT, CLICKED_E
 def clean_sessions(query, indptr, shown, click_indptr, clicks, n_urls):
     """Remove repeated urls, repeated clicks, clicks on urls that were not shown, and sessions without urls.
 
-    Returns
-    -------
-    query, indptr, shown, click_indptr, clicks : arrays
-        Cleaned sessions; the clicks of a session are distinct, in order of the last click on each url.
-    counts : (5,) array of int64
-        Empty sessions, repeated urls, repeated clicks, clicks on urls that were not shown, sessions without clicks.
+    Returns the cleaned arrays, with the clicks of a session in order of the last click on each url, and the numbers of empty
+    sessions, repeated urls, repeated clicks and clicks on urls that were not shown.
     """
     n_sessions = query.shape[0]
     out_query, out_shown = np.empty_like(query), np.empty_like(shown)
     out_indptr, out_click_indptr = np.zeros_like(indptr), np.zeros_like(click_indptr)
     out_clicks = np.empty(clicks.shape[0], dtype=np.int32)
-    counts = np.zeros(5, dtype=np.int64)
+    counts = np.zeros(4, dtype=np.int64)
     place_of_url = np.full(n_urls, -1, dtype=np.int64)  # belongs to this session if it is at least `first`
     longest = 0
     for s in range(n_sessions):
@@ -64,7 +60,6 @@ def clean_sessions(query, indptr, shown, click_indptr, clicks, n_urls):
         for i in range(kept // 2):
             a, b = n_clicks + i, n_clicks + kept - 1 - i
             out_clicks[a], out_clicks[b] = out_clicks[b], out_clicks[a]
-        counts[4] += kept == 0
         n_clicks += kept
         out_query[n] = query[s]
         n += 1
@@ -123,14 +118,22 @@ def extract_pairs(rule, query, indptr, shown, click_indptr, clicks):
     return pair_query[:n].copy(), key[:n].copy()
 
 
+@kernel(inner=True)
+def _starts(owner, n_owners):
+    """Return where the entries of each owner start if they are sorted by owner; those of -1 do not count."""
+    indptr = np.zeros(n_owners + 1, dtype=np.int64)
+    for one in owner:
+        if one >= 0:
+            indptr[one + 1] += 1
+    for one in range(n_owners):
+        indptr[one + 1] += indptr[one]
+    return indptr
+
+
 @kernel
 def sum_by_key(query, key, values, n_queries):
     """Sum the rows of `values` over entries of equal query and key; the result is sorted by query, then key."""
-    indptr = np.zeros(n_queries + 1, dtype=np.int64)
-    for q in query:
-        indptr[q + 1] += 1
-    for q in range(n_queries):
-        indptr[q + 1] += indptr[q]
+    indptr = _starts(query, n_queries)
     order, filled = np.empty(query.shape[0], dtype=np.int64), indptr[:-1].copy()
     for entry in range(query.shape[0]):
         order[filled[query[entry]]] = entry
@@ -167,28 +170,14 @@ class IdTable(NamedTuple):
     """Bidirectional map of texts and numbers: a hash table with linear probing.
 
     The hash is random, so that no file can be made whose ids share a slot; the numbers do not depend on it.
-
-    Attributes
-    ----------
-    seed : tuple of 4 uint64
-        Random start of the hash of a text; random number and random odd factor of the hash of a key; 64 - k.
-    slots : (2 ** k,) array of int32
-        Numbers of texts, -1 if free; at least 2 max_ids slots.
-    keys : (max_ids,) array of uint64
-        Key of each text; see `_key`.
-    ends : (max_ids,) array of int64
-        Text n is ``text[ends[n - 1]:ends[n]]``.
-    text : (max_bytes,) array of uint8
-    count : (1,) array of int64
-        Number of texts.
     """
 
-    seed: tuple
-    slots: np.ndarray
-    keys: np.ndarray
-    ends: np.ndarray
-    text: np.ndarray
-    count: np.ndarray
+    seed: tuple  # 4 uint64: random start of the hash of a text; random number and odd factor of the hash of a key; 64 - k
+    slots: np.ndarray  # (2 ** k,) int32, numbers of texts, -1 if free; at least 2 max_ids slots
+    keys: np.ndarray  # (max_ids,) uint64, the key of each text, see `_key`
+    ends: np.ndarray  # (max_ids,) int64; text n is ``text[ends[n - 1]:ends[n]]``
+    text: np.ndarray  # (max_bytes,) uint8
+    count: np.ndarray  # (1,) int64, the number of texts
 
 
 @kernel(inner=True)
@@ -312,49 +301,36 @@ def _integer(text, start, stop):
 
 
 class Lines(NamedTuple):
-    """Buffers for the contents of one block of text; the readers return how much is filled.
+    """Buffers for the contents of one block of text, int64 if not int32; the readers return how much is filled."""
 
-    Attributes
-    ----------
-    query : (max_lines,) array of int32
-    size : (max_lines,) array of int64
-        Number of urls of each query line.
-    shown : (max_tokens,) array of int32
-        Urls, line after line.
-    run, time : (max_lines,) arrays of int64
-        Session and time of each query line, in the Yandex format.
-    clicks : (max_tokens,) array of int64
-        Positions, or clicked urls in the Yandex format.
-    n_clicks : (max_lines,) array of int64
-        Number of clicks of each line; not in the Yandex format.
-    click_run, click_time : (max_lines,) arrays of int64
-        Session and time of each click, in the Yandex format.
-    wrong, wrong_at : (max_lines,) arrays of int64
-        Kind and byte of the error in malformed lines.
-    """
-
-    query: np.ndarray
-    size: np.ndarray
-    shown: np.ndarray
-    run: np.ndarray
+    query: np.ndarray  # int32
+    size: np.ndarray  # number of urls of each query line
+    shown: np.ndarray  # int32, urls, line after line
+    run: np.ndarray  # session of each query line, in the Yandex format
     time: np.ndarray
-    clicks: np.ndarray
-    n_clicks: np.ndarray
-    click_run: np.ndarray
+    clicks: np.ndarray  # positions, or clicked urls in the Yandex format
+    n_clicks: np.ndarray  # of each line; not in the Yandex format
+    click_run: np.ndarray  # session of each click, in the Yandex format
     click_time: np.ndarray
-    wrong: np.ndarray
-    wrong_at: np.ndarray
+    wrong: np.ndarray  # kind of the error in each malformed line
+    wrong_at: np.ndarray  # and its byte
+
+
+@kernel(inner=True)
+def _read_urls(text, start, stop, urls, shown):
+    """Write the numbers of the urls in a part of a line; return how many there are."""
+    n, i = 0, _skip_blanks(text, start, stop)
+    while i < stop:
+        end = _token_end(text, i, stop)
+        shown[n] = _number_of(urls, text, i, end)
+        n += 1
+        i = _skip_blanks(text, end, stop)
+    return n
 
 
 @kernel
 def read_tsv(text, size, queries, urls, lines):
-    """Read lines ``query TAB urls TAB positions``.
-
-    Returns
-    -------
-    n, n_shown, n_clicks, n_wrong : int
-        How much of `lines` is filled: sessions, urls, clicks, malformed lines.
-    """
+    """Read lines ``query TAB urls TAB positions``; return how many sessions, urls, clicks and malformed lines `lines` holds."""
     n, n_shown, n_clicks, n_wrong = 0, 0, 0, 0
     start = 0
     while start < size:
@@ -392,14 +368,9 @@ def read_tsv(text, size, queries, urls, lines):
             n_clicks = clicks_before
         else:
             lines.query[n] = _number_of(queries, text, query, query_end)
-            before = n_shown
-            i = _skip_blanks(text, first_tab, second_tab)
-            while i < second_tab:
-                end = _token_end(text, i, second_tab)
-                lines.shown[n_shown] = _number_of(urls, text, i, end)
-                n_shown += 1
-                i = _skip_blanks(text, end, second_tab)
-            lines.size[n], lines.n_clicks[n] = n_shown - before, n_clicks - clicks_before
+            lines.size[n] = _read_urls(text, first_tab, second_tab, urls, lines.shown[n_shown:])
+            lines.n_clicks[n] = n_clicks - clicks_before
+            n_shown += lines.size[n]
             n += 1
         start = newline + 1
     return n, n_shown, n_clicks, n_wrong
@@ -407,18 +378,10 @@ def read_tsv(text, size, queries, urls, lines):
 
 @kernel
 def read_yandex(text, size, queries, urls, lines, session):
-    """Read lines ``session time Q query region urls`` and ``session time C url``, separated by tabs or blanks.
+    """Read lines ``session time Q query region urls`` and ``session time C url``; return what `read_tsv` does.
 
-    Parameters
-    ----------
-    session : (3,) array of uint64
-        Number and key of the session of the previous line, and whether the next line starts a new session regardless of its
-        key; modified. A session is a run of lines with the same id.
-
-    Returns
-    -------
-    n, n_shown, n_clicks, n_wrong : int
-        How much of `lines` is filled: query lines, urls, click lines, malformed lines.
+    A session is a run of lines with the same id. `session` has the number and key of the session of the previous line, and
+    whether the next line starts a new session regardless of its key; it is modified.
     """
     n, n_shown, n_clicks, n_wrong = 0, 0, 0, 0
     start = 0
@@ -471,14 +434,8 @@ def read_yandex(text, size, queries, urls, lines, session):
         else:
             lines.query[n] = _number_of(queries, text, first, first_end)
             lines.run[n], lines.time[n] = session[0], time
-            before = n_shown
-            i = _skip_blanks(text, _token_end(text, second, stop), stop)
-            while i < stop:
-                end = _token_end(text, i, stop)
-                lines.shown[n_shown] = _number_of(urls, text, i, end)
-                n_shown += 1
-                i = _skip_blanks(text, end, stop)
-            lines.size[n] = n_shown - before
+            lines.size[n] = _read_urls(text, _token_end(text, second, stop), stop, urls, lines.shown[n_shown:])
+            n_shown += lines.size[n]
             n += 1
         start = newline + 1
     return n, n_shown, n_clicks, n_wrong
@@ -519,13 +476,8 @@ def _attach_sorted(q, q_stop, c, c_stop, time, indptr, shown, click_time, click_
 def attach_clicks(run, time, indptr, shown, click_run, click_time, click_url):
     """Assign each click to the latest query of its session, at its time or before, that showed the url.
 
-    Returns
-    -------
-    click_indptr : (n_queries + 1,) array of int64
-    clicks : array of int64
-        Positions, in order of time.
-    not_shown, without_query : int
-        Clicks without such a query, and clicks of sessions without any query.
+    Returns where the clicks of each query begin, their positions in order of time, and the numbers of clicks without such a
+    query and of clicks in sessions without any query.
     """
     n_queries, n_clicks = run.shape[0], click_run.shape[0]
     owner, position = np.full(n_clicks, -1, dtype=np.int64), np.empty(n_clicks, dtype=np.int64)
@@ -565,12 +517,7 @@ def attach_clicks(run, time, indptr, shown, click_run, click_time, click_url):
             not_shown += best < 0
             c += 1
         q = q_stop
-    click_indptr = np.zeros(n_queries + 1, dtype=np.int64)
-    for c in range(n_clicks):
-        if owner[c] >= 0:
-            click_indptr[owner[c] + 1] += 1
-    for q in range(n_queries):
-        click_indptr[q + 1] += click_indptr[q]
+    click_indptr = _starts(owner, n_queries)
     clicks, filled = np.empty(click_indptr[-1], dtype=np.int64), click_indptr[:-1].copy()
     for c in order:
         if owner[c] >= 0:

@@ -53,42 +53,16 @@ class ClickCounts:
         )
 
 
-class KeySums:
-    """Sums of rows of `n_columns` values over equal (query, key); memory is proportional to the number of distinct pairs."""
-
-    def __init__(self, n_columns):
-        self._summed = (np.empty(0, np.int32), np.empty(0, np.int64), np.empty((0, n_columns)))
-        self._buffered, self._n_buffered = [], 0
-
-    def add(self, query, key, values):
-        """Add entries."""
-        self._buffered.append((query, key, values))
-        self._n_buffered += query.shape[0]
-        if self._n_buffered >= max(_MIN_BUFFERED, self._summed[0].shape[0]):
-            self.sums()
-
-    def sums(self):
-        """Return (query, key, values) of the distinct entries so far, sorted by query, then key."""
-        if self._buffered:
-            query, key, values = (np.concatenate(arrays) for arrays in zip(self._summed, *self._buffered, strict=True))
-            self._buffered, self._n_buffered = [], 0
-            self._summed = kernels.sum_by_key(query, key, values, int(query.max(initial=-1)) + 1)
-        return self._summed
-
-
 class LogCounter:
-    """Base class of counters over a log that is read in parts.
+    """Sums of values over equal (query, key), for a log that is read in parts; memory grows with the distinct pairs.
 
-    Subclasses set `_n_columns`, the number of values of a key.
+    Subclasses set `_n_columns`, the number of values, and return queries, keys and values of a part by ``_entries(part)``.
     """
 
     def __init__(self):
-        self._sums = KeySums(self._n_columns)
+        self._summed = (np.empty(0, np.int32), np.empty(0, np.int64), np.empty((0, self._n_columns)))
+        self._buffered, self._n_buffered = [], 0
         self._first = None
-
-    def _entries(self, part):
-        """Return queries, keys and values of a part, to sum."""
-        raise NotImplementedError
 
     def add(self, log: Any) -> None:
         """Count a part of the log.
@@ -100,14 +74,24 @@ class LogCounter:
         """
         shared_ids(self._first or log, log)
         self._first = self._first or log
-        for part in parts_of(log):
-            self._sums.add(*self._entries(part))
+        for start in range(0, len(log), _SESSIONS_AT_ONCE):
+            self._buffered.append(self._entries(log._between(start, start + _SESSIONS_AT_ONCE)))
+            self._n_buffered += self._buffered[-1][0].shape[0]
+            if self._n_buffered >= max(_MIN_BUFFERED, self._summed[0].shape[0]):
+                self._sum()
+
+    def _sum(self):
+        query, key, values = (np.concatenate(arrays) for arrays in zip(self._summed, *self._buffered, strict=True))
+        self._buffered, self._n_buffered = [], 0
+        self._summed = kernels.sum_by_key(query, key, values, int(query.max(initial=-1)) + 1)
 
     def _finish(self):
-        """Return queries, keys and values of the sums; raise if no part was added."""
+        """Return queries, keys and values of the sums, sorted by query, then key; raise if no part was added."""
         if self._first is None:
             raise ValueError("the log has no sessions; expected at least one.")
-        return self._sums.sums()
+        if self._buffered:
+            self._sum()
+        return self._summed
 
 
 class ClickCounter(LogCounter):
@@ -140,13 +124,3 @@ class ClickCounter(LogCounter):
         matrices = [scipy.sparse.csr_matrix((column, (query, url)), shape=shape) for column in values.T]
         matrices[0].eliminate_zeros()
         return ClickCounts(queries, urls, *matrices)
-
-
-def parts_of(log):
-    """Yield parts of a log of at most `_SESSIONS_AT_ONCE` sessions."""
-    for start in range(0, len(log), _SESSIONS_AT_ONCE):
-        stop = min(start + _SESSIONS_AT_ONCE, len(log))
-        rows, clicks = log.indptr[start : stop + 1], log.click_indptr[start : stop + 1]
-        lists = log.query[start:stop], rows - rows[0], log.shown[rows[0] : rows[-1]]
-        clicked = clicks - clicks[0], log.clicks[clicks[0] : clicks[-1]]
-        yield type(log)(log.queries, log.urls, *lists, *clicked, log.report)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 CHUNK = 2**17
+_NOTHING = LogReport()
 
 
 class ClickLog:
@@ -52,10 +53,12 @@ class ClickLog:
     ('news', ['a.org', 'b.org', 'c.org'], [2, 0])
     """
 
-    def __init__(self, queries, urls, query, indptr, shown, click_indptr, clicks, report):
+    def __init__(self, queries, urls, query, indptr, shown, click_indptr, clicks, skipped=_NOTHING):
         self.queries, self.urls = queries, urls
         self.query, self.indptr, self.shown = query, indptr, shown
-        self.click_indptr, self.clicks, self.report = click_indptr, clicks, report
+        self.click_indptr, self.clicks = click_indptr, clicks
+        n_without = int((np.diff(click_indptr) == 0).sum())
+        self.report = skipped + LogReport(len(self), shown.shape[0], clicks.shape[0], without_clicks=n_without)
 
     @classmethod
     def from_sessions(
@@ -99,13 +102,13 @@ class ClickLog:
             parts.append(part)
         if not parts:
             raise ValueError("the log has no sessions; expected at least one.")
-        report = sum((part.report for part in parts), LogReport())
+        skipped = sum((part.report.skipped() for part in parts), LogReport())
         queries, query = settled(parts[0].queries, np.concatenate([part.query for part in parts]))
         urls, shown = settled(parts[0].urls, np.concatenate([part.shown for part in parts]))
         clicks = np.concatenate([part.clicks for part in parts])
-        indptr = _joined([part.indptr for part in parts])
-        click_indptr = _joined([part.click_indptr for part in parts])
-        return cls(queries, urls, query, indptr, shown, click_indptr, clicks, report)
+        indptr = starts_of(np.concatenate([np.diff(part.indptr) for part in parts]))
+        click_indptr = starts_of(np.concatenate([np.diff(part.click_indptr) for part in parts]))
+        return cls(queries, urls, query, indptr, shown, click_indptr, clicks, skipped)
 
     def __len__(self) -> int:
         return self.query.shape[0]
@@ -171,15 +174,15 @@ class ClickLog:
         """
         taken = as_mask(mask, len(self), "sessions")
         shown, clicks = np.diff(self.indptr), np.diff(self.click_indptr)
-        report = LogReport(
-            sessions=int(taken.sum()),
-            shown=int(shown[taken].sum()),
-            clicks=int(clicks[taken].sum()),
-            without_clicks=int((clicks[taken] == 0).sum()),
-        )
         lists = self.query[taken], starts_of(shown[taken]), self.shown[np.repeat(taken, shown)]
         clicked = starts_of(clicks[taken]), self.clicks[np.repeat(taken, clicks)]
-        return ClickLog(self.queries, self.urls, *lists, *clicked, report)
+        return ClickLog(self.queries, self.urls, *lists, *clicked)
+
+    def _between(self, start, stop):
+        """Return consecutive sessions as a log over the same ids, without copying them."""
+        rows, clicks = self.indptr[start : stop + 1], self.click_indptr[start : stop + 1]
+        lists = self.query[start:stop], rows - rows[0], self.shown[rows[0] : rows[-1]]
+        return ClickLog(self.queries, self.urls, *lists, clicks - clicks[0], self.clicks[clicks[0] : clicks[-1]])
 
     def last_clicks(self) -> ClickLog:
         """Return the log with only the last click of each session, over the same ids.
@@ -201,10 +204,7 @@ class ClickLog:
         """
         ended = np.diff(self.click_indptr) > 0
         clicks = self.clicks[self.click_indptr[1:][ended] - 1]
-        report = LogReport(
-            sessions=len(self), shown=self.shown.shape[0], clicks=clicks.shape[0], without_clicks=int((~ended).sum())
-        )
-        return ClickLog(self.queries, self.urls, self.query, self.indptr, self.shown, starts_of(ended), clicks, report)
+        return ClickLog(self.queries, self.urls, self.query, self.indptr, self.shown, starts_of(ended), clicks)
 
     def split(self, test_size: float = 0.25, random_state: int = 0) -> tuple[ClickLog, ClickLog]:
         """Split the sessions at random into a training log and a test log.
@@ -304,22 +304,16 @@ def stream_sessions(
     return LogStream(parts(), "sessions")
 
 
-def assemble(queries, urls, query, sizes, shown, n_clicks, clicks, report):
-    """Build a log from raw arrays: clean the sessions as described in `LogReport`, and add the counts to `report`.
+def assemble(queries, urls, query, sizes, shown, n_clicks, clicks, skipped):
+    """Build a log from raw arrays: clean the sessions as described in `LogReport`, besides what the reader has `skipped`.
 
     `query`, `shown` and `clicks` are as in `ClickLog`, but urls and clicks may repeat, lists may be empty, and positions may
     lie outside the list. `sizes` and `n_clicks` are the numbers of urls and of clicks of each session.
     """
     lists = (query.astype(np.int32), starts_of(sizes), shown.astype(np.int32))
     *clean, counts = kernels.clean_sessions(*lists, starts_of(n_clicks), clicks.astype(np.int64), len(urls))
-    names = ("empty", "repeated_urls", "repeated_clicks", "not_shown", "without_clicks")
-    report = report + LogReport(
-        sessions=clean[0].shape[0],
-        shown=clean[2].shape[0],
-        clicks=clean[4].shape[0],
-        **dict(zip(names, counts.tolist(), strict=True)),
-    )
-    return ClickLog(queries, urls, *clean, report)
+    names = ("empty", "repeated_urls", "repeated_clicks", "not_shown")
+    return ClickLog(queries, urls, *clean, skipped + LogReport(**dict(zip(names, counts.tolist(), strict=True))))
 
 
 def as_mask(mask, size, what):
@@ -348,7 +342,3 @@ def random_mask(size, share, random_state, what):
 def starts_of(sizes):
     """Return the start of each of consecutive runs, and the end of the last."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
-def _joined(indptrs):
-    return starts_of(np.concatenate([np.diff(indptr) for indptr in indptrs]))

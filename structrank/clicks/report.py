@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from structrank._support import checks
 from structrank._support.text import printable
@@ -63,6 +63,10 @@ class LogReport:
     def __add__(self, other: LogReport) -> LogReport:
         summed = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
         return LogReport(**{**summed, "examples": summed["examples"][:MAX_EXAMPLES]})
+
+    def skipped(self) -> LogReport:
+        """Return the report without the counts of what is in the log."""
+        return replace(self, sessions=0, shown=0, clicks=0, without_clicks=0)
 
     def __str__(self):
         lines = [f"{_count(self.sessions, 'session')}, {_count(self.shown, 'url')} shown, {_count(self.clicks, 'click')}"]

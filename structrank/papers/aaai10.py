@@ -197,16 +197,7 @@ def table1(data=None, *, quick=True):
     read=read_log,
 )
 def figure3(data=None, *, quick=True, factors=(1, 2, 5, 10, 20, 50)):
-    """Compute Figure 3: pair accuracy by the number of factors.
-
-    Examples
-    --------
-    >>> from structrank import datasets, papers
-    >>> from structrank.clicks import ClickLog
-    >>> made = datasets.make_clicks(n_queries=50, n_urls=100, n_topics=2, n_sessions=500, random_state=0)
-    >>> papers.aaai10.figure3({"made": ClickLog.from_sessions(made)}, factors=(1, 5)).ours.index.tolist()
-    [1, 5]
-    """
+    """Compute Figure 3: pair accuracy by the number of factors."""
     logs = _logs(data, quick)
     curves, cases = {}, {}
     for name, log in logs.items():
@@ -231,16 +222,7 @@ def figure3(data=None, *, quick=True, factors=(1, 2, 5, 10, 20, 50)):
     read=read_log,
 )
 def figure4(data=None, *, quick=True, thetas=THETAS):
-    """Compute Figure 4: pair accuracy of the hybrid by theta.
-
-    Examples
-    --------
-    >>> from structrank import datasets, papers
-    >>> from structrank.clicks import ClickLog
-    >>> made = datasets.make_clicks(n_queries=50, n_urls=100, n_topics=2, n_sessions=500, random_state=0)
-    >>> papers.aaai10.figure4({"made": ClickLog.from_sessions(made)}, thetas=(0, 0.5, 1)).ours.columns.tolist()
-    [('made', 'raw sum'), ('made', 'standardised sum')]
-    """
+    """Compute Figure 4: pair accuracy of the hybrid by theta."""
     logs = _logs(data, quick)
     curves = {}
     outcomes = defaultdict(dict)

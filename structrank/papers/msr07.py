@@ -12,7 +12,7 @@ import pandas as pd
 from structrank.datasets.containers import Fold
 from structrank.learners import LambdaRank, RankNet, SmoothnessDisplay, SPSARanker, smoothness
 from structrank.papers.exhibit import Result, exhibit, printed_table
-from structrank.papers.stand_ins import artificial, described, first_folds, noisy, sentences, some_queries
+from structrank.papers.stand_ins import described, first_folds, sentences, some_queries
 from structrank.plots import BarsDisplay, LinesDisplay, PanelsDisplay
 
 __all__ = ["figure1", "figure2", "figure3", "figure4", "figure5", "table1"]
@@ -37,10 +37,7 @@ _REDUCED = (
 
 
 def _data(data: Any, quick: bool, name: str, random_state: int = 0) -> dict[str, Fold]:
-    if data is not None:
-        return first_folds(data)
-    make = {"artificial": artificial, "noisy": noisy}[name]
-    return {name: make(*(_QUICK if quick else _FULL), random_state)}
+    return first_folds(data, [name], _QUICK if quick else _FULL, random_state)
 
 
 # ---- Figure 1
@@ -70,10 +67,8 @@ def figure1(data=None, *, quick=True, n_runs=10):
     >>> papers.msr07.figure1({"made": fold}, n_runs=2).ours.columns.get_level_values(1).tolist()
     ['spsa:2', 'spsa:4', 'spsa:8', 'fdsa', 'fdsa, a of spsa:2']
     """
-    size = (75, 20, 50) if quick else (25_000, 26, 367)
-    folds = {"noisy": noisy(*size)} if data is None else first_folds(data)
-    curves, panels = {}, {}
-    steps = {}
+    folds = first_folds(data, ["noisy"], (75, 20, 50) if quick else (25_000, 26, 367))
+    curves, panels, steps = {}, {}, {}
     outcomes = defaultdict(dict)
     for title, fold in folds.items():
         part = some_queries(fold.train, 30) if quick else fold.train
@@ -158,15 +153,7 @@ def _curve_table(swept, n_queries):
     reduced=_REDUCED + " Samples of 1, 10 and 100 % of the training queries either way.",
 )
 def figure2(data=None, *, quick=True):
-    """Compute Figure 2: smoothness by number of queries.
-
-    Examples
-    --------
-    >>> from structrank import datasets, papers
-    >>> fold = datasets.make_ranking(n_queries=200, n_docs=8, n_features=3, random_state=0)
-    >>> papers.msr07.figure2({"made": fold}).ours.index.get_level_values("queries").tolist()
-    [1, 12, 120]
-    """
+    """Compute Figure 2: smoothness by number of queries."""
     folds = _data(data, quick, "artificial")
     rows, panels = {}, {}
     outcomes = defaultdict(dict)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from structrank import metrics
 from structrank.comparison import significance
-from structrank.datasets.containers import Fold
 from structrank.learners import LambdaRank, LocalOptimalityDisplay, local_optimality
 from structrank.papers.exhibit import Result, exhibit, printed_table
-from structrank.papers.stand_ins import artificial, described, first_folds, noisy, sentences, some_queries
+from structrank.papers.stand_ins import described, first_folds, sentences, some_queries
 from structrank.plots import BarsDisplay, LinesDisplay, PanelsDisplay
 
 __all__ = ["figure1", "figure2", "figure3", "figure4", "figure5", "figure6", "restarts", "table1", "table2", "table3", "table4"]
@@ -37,13 +35,6 @@ _PRIVATE = "The paper's Web data are private; generated data have other noise, f
 
 
 # ---- Data and training
-
-
-def _data(data: Any, size: tuple[int, int, int], default: tuple[str, ...], random_state: int = 0) -> dict[str, Fold]:
-    if data is not None:
-        return first_folds(data)
-    make = {"artificial": artificial, "noisy": noisy}
-    return {name: make[name](*size, random_state) for name in default}
 
 
 def _reduced(size: tuple[int, int, int], epochs: str) -> str:
@@ -99,7 +90,7 @@ def _constructions(name, data, quick, n_seeds):
     """Train with each construction and compare on the validation queries, as Tables 1 and 2."""
     runs = defaultdict(list)
     for seed in range(n_seeds):
-        folds = _data(data, _TABLE if quick else _FULL, ("noisy", "artificial"), seed)
+        folds = first_folds(data, ("noisy", "artificial"), _TABLE if quick else _FULL, seed)
         for title, fold in folds.items():
             runs[title].append(_compared_constructions(name, fold, quick, seed))
     tables = {}
@@ -179,7 +170,7 @@ def table2(data=None, *, quick=True, n_seeds=3):
 
 def _around(name, data, quick, n_directions):
     """Test whether the trained weights are local optima of the training measure, as Figures 1 to 4."""
-    folds = _data(data, _FIGURE if quick else _FULL, ("artificial", "noisy"))
+    folds = first_folds(data, ("artificial", "noisy"), _FIGURE if quick else _FULL)
     rows, panels = {}, {}
     for title, fold in folds.items():
         measure = _measures(fold)[name]
@@ -227,16 +218,7 @@ def _around_about(name):
 
 @exhibit(title="Figure 1: mean NDCG around the learned weights", **_around_about("mean NDCG"))
 def figure1(data=None, *, quick=True, n_directions=459):
-    """Compute Figure 1: the training NDCG around the weights that LambdaRank learns for it.
-
-    Examples
-    --------
-    >>> from structrank import datasets, papers
-    >>> fold = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0)
-    >>> ours = papers.sigir09.figure1({"made": fold}, n_directions=20).ours
-    >>> ours.index.get_level_values("layers").unique().tolist()
-    ['one layer', 'two layers']
-    """
+    """Compute Figure 1: the training NDCG around the weights that LambdaRank learns for it."""
     return _around("ndcg", data, quick, n_directions)
 
 
@@ -268,7 +250,7 @@ def figure4(data=None, *, quick=True, n_directions=459):
 )
 def figure6(data=None, *, quick=True, n_directions=459):
     """Compute Figure 6: the training NDCG around random weights."""
-    folds = _data(data, _FIGURE if quick else _FULL, ("noisy", "artificial"))
+    folds = first_folds(data, ("noisy", "artificial"), _FIGURE if quick else _FULL)
     found = {}
     for title, fold in folds.items():
         model = _converged("ndcg", fold.train, quick, hidden_units=0, max_epochs=0)
@@ -290,7 +272,7 @@ _GAIN = "ndcg - matched"
 
 def _matched(data, quick, share):
     """Compare training measures on all test measures, with a share of the training queries, as Tables 3 and 4."""
-    folds = _data(data, _TABLE if quick else _FULL, ("noisy", "artificial"))
+    folds = first_folds(data, ("noisy", "artificial"), _TABLE if quick else _FULL)
     rows, bars = {}, {}
     outcomes = defaultdict(dict)
     for title, fold in folds.items():
@@ -389,7 +371,7 @@ def table4(data=None, *, quick=True):
 )
 def figure5(data=None, *, quick=True):
     """Compute Figure 5: the test MRR by number of effective pairs."""
-    folds = _data(data, _TABLE if quick else _FULL, ("artificial",))
+    folds = first_folds(data, ["artificial"], _TABLE if quick else _FULL)
     rows, panels, cases = {}, {}, {}
     for title, fold in folds.items():
         measures, total = _measures(fold), len(np.unique(fold.train.qid))
@@ -440,7 +422,7 @@ def _at_equal_pairs(curves):
 )
 def restarts(data=None, *, quick=True, n_directions=459):
     """Compute the restart experiment of the section on local optima."""
-    folds = _data(data, _RESTARTS if quick else _FULL, ("noisy",))
+    folds = first_folds(data, ["noisy"], _RESTARTS if quick else _FULL)
     rows, curves = {}, {}
     for title, fold in folds.items():
         measures, part = _measures(fold), fold.train

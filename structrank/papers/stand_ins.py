@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,32 +11,40 @@ from structrank import datasets
 from structrank.datasets.containers import Dataset, Fold
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-__all__ = ["artificial", "described", "first_folds", "noisy", "sentences", "some_queries"]
+__all__ = ["described", "first_folds", "sentences", "some_queries"]
 
 _SPLIT = (0.4, 0.2, 0.4)  # 10K, 5K and 10K queries in both papers on LambdaRank
 
 
-def artificial(n_queries: int, n_docs: int, n_features: int, random_state: int = 0) -> Fold:
-    """Generate "Artificial" data as the papers do: graded by a random cubic polynomial, without noise."""
-    return datasets.make_polynomial_ranking(n_queries, n_docs, n_features, split=_SPLIT, random_state=random_state)
+# "artificial" as the papers make it: graded by a random cubic polynomial, without noise; "noisy", with five grades, in place of
+# the data of a web search engine.
+_MAKE = {"artificial": datasets.make_polynomial_ranking, "noisy": functools.partial(datasets.make_ranking, n_grades=5)}
 
 
-def noisy(n_queries: int, n_docs: int, n_features: int, random_state: int = 0) -> Fold:
-    """Generate data with five grades and label noise, in place of the data of a web search engine."""
-    return datasets.make_ranking(n_queries, n_docs, n_features, n_grades=5, split=_SPLIT, random_state=random_state)
+def first_folds(
+    data: Mapping[str, Any] | None, names: Iterable[str] = (), size: tuple[int, ...] = (), random_state: int = 0
+) -> dict[str, Fold]:
+    """Return one fold for each data set, the first where it is a list; without data, generated ones.
 
-
-def first_folds(data: Mapping[str, Any]) -> dict[str, Fold]:
-    """Return one fold for each data set: the first where it is a list.
+    Parameters
+    ----------
+    data : dict or None
+    names : iterable of {"artificial", "noisy"}
+        Data to generate.
+    size : tuple of int
+        Queries, documents a query and features of generated data.
+    random_state : int, default 0
 
     Examples
     --------
-    >>> fold = noisy(10, 5, 3)
+    >>> fold = first_folds(None, ["noisy"], (10, 5, 3))["noisy"]
     >>> first_folds({"mine": [fold, None]})["mine"] is fold
     True
     """
+    if data is None:
+        return {name: _MAKE[name](*size, split=_SPLIT, random_state=random_state) for name in names}
     return {name: folds[0] if isinstance(folds, (list, tuple)) else folds for name, folds in data.items()}
 
 

@@ -31,6 +31,7 @@ from structrank.learners import (
     lambda_contribution,
 )
 from structrank.papers.exhibit import Result, exhibit, printed_table
+from structrank.papers.stand_ins import first_folds
 from structrank.plots import BarsDisplay, LinesDisplay, PanelsDisplay
 
 __all__ = ["figure1", "figure2", "figure3a", "figure3b", "figure4", "figure5", "figure6", "figure7", "table1", "table2"]
@@ -93,8 +94,7 @@ def _parts(data: Any, quick: bool, random_state: int, disagreement: float = 0.5)
             f"disagreement={disagreement:g})"
         )
     else:
-        name, folds = next(iter(data.items()))
-        fold = folds[0] if isinstance(folds, (list, tuple)) else folds
+        name, fold = next(iter(first_folds(data).items()))
         given = [fold.train, fold.train if fold.validation is None else fold.validation, fold.test]
         parts = [
             _Judged(part, {"=": datasets.make_click_labels(part.X, part.y, part.qid, random_state=random_state)})
@@ -189,11 +189,10 @@ def figure1(data=None):
     rows = {}
     for name, ranking in {"before": [0, 1, 2, 3, 4], "after": [2, 1, 0, 3, 4]}.items():
         scores = -np.argsort(ranking).astype(float)
-        values = {
+        rows[name] = {
             "NDCG@3": metrics.evaluate(grades, scores, None, "ndcg@3")["ndcg@3"],
             "CNDCG@3": metrics.evaluate(clicks, scores, None, "cndcg@3")["cndcg@3"],
         }
-        rows[name] = values
     ours = pd.DataFrame.from_dict(rows, orient="index").rename_axis("ranking")
     change = ours.loc["after"] - ours.loc["before"]
     finding = f"The swap changes NDCG@3 by {change['NDCG@3']:.3f} and CNDCG@3 by {change['CNDCG@3']:+.3f}."

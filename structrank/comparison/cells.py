@@ -27,37 +27,17 @@ _CELL_FORMAT = 6
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Result of one trainer on one fold.
-
-    Attributes
-    ----------
-    dataset : str
-    fold : int
-        From 0.
-    trainer : str
-    C : float or None
-        Chosen C; None for trainers without a path of C.
-    validation : float or None
-        Mean score of the chosen C over validation queries and inner folds; None where there was nothing to choose.
-    seconds : float
-        Training time, including the choice of C; for a resumed cell, since it was resumed.
-    notes : tuple of str
-        Notes of the chosen model: its `notes_`, and warnings of training.
-    scores : (n_test_docs,) array
-        Predictions for the test part, in its row order.
-    vacuous : bool, default False
-        Whether the bound of a structured SVM is vacuous, see `structrank.training.health`.
-    """
+    """Result of one trainer on one fold."""
 
     dataset: str
-    fold: int
+    fold: int  # from 0
     trainer: str
-    C: float | None
-    validation: float | None
-    seconds: float
-    notes: tuple
-    scores: np.ndarray
-    vacuous: bool = False
+    C: float | None  # None for trainers without a path of C
+    validation: float | None  # mean score of C over validation queries and inner folds, if there was anything to choose
+    seconds: float  # of training, with the choice of C; for a resumed cell, since it was resumed
+    notes: tuple  # the `notes_` of the model, and warnings of training
+    scores: np.ndarray  # (n_test_docs,), in the row order of the test part
+    vacuous: bool = False  # whether the bound of a structured SVM is, see `structrank.training.health`
 
     def record(self):
         """Return all fields but the scores, by name."""

@@ -1,12 +1,7 @@
-"""The figures of the KDD 2008 paper about training itself, as pandas frames that `comparison.plotting` draws.
-
-`health_path`: Figures 4 to 6 (did training learn anything from these data?); `time_breakdown`: Figure 8 (where does the time
-go?). `structrank.papers.kdd08` computes the figures themselves.
-"""
+"""What the KDD 2008 paper shows about training itself (Figures 4 to 6 and 8), as frames that `comparison.plotting` draws."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import time
 import warnings
@@ -200,7 +195,8 @@ def time_breakdown(
             raise ValueError(
                 f"trainer {name!r} has bound={trainer.bound!r}; expected 'convex', whose single convex problem is timed."
             )
-        with _without_warnings():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", checks.StructRankWarning)  # models have their texts in `notes_`
             clone(trainer).set_params(max_iter=1).fit(data.X, data.y, qid=data.qid)  # compiles
             runs = [_timed(clone(trainer), data) for _ in range(repeats)]
         rows[name] = min(runs, key=lambda row: row["total"])
@@ -239,14 +235,6 @@ def _as_trainers(trainers, relevant_from):
 def name_of(trainer):
     """Return the names of a trainer's criteria."""
     return " + ".join(criterion.name for criterion in trainer.parsed_criteria())
-
-
-@contextlib.contextmanager
-def _without_warnings():
-    """Suppress warnings of training, which models have in `notes_`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", checks.StructRankWarning)
-        yield
 
 
 def _measured(models, test, measures, relevant_from):

@@ -1,12 +1,7 @@
-"""compare(): train each row on each fold, test on each measure.
-
-KDD 2008, section 4.5 and Figure 9. A trainer on a fold is a cell of work. Finished cells are stored, so that an interrupted
-comparison resumes. `structrank.comparison.table` holds and shows the result.
-"""
+"""compare(): train each row on each fold, a cell of work, and test on each measure (KDD 2008, section 4.5 and Figure 9)."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import os
@@ -68,13 +63,10 @@ def compare(
         Rows. None for `structrank.comparison.trainers.default_trainers`: the rows of the paper's Figures 1 and 9, and below a
         rule rows that are not in the paper. A list of names (case is ignored) for some of these rows and for other criteria,
         such as "ndcg@5"; "paper" stands for all rows of the paper. Or a dict from names to objects with ``fit(X, y, qid=...)``
-        and ``predict(X)``, which are copied, never trained. To add rows to the defaults:
-        ``{**default_trainers(), "LightGBM": LightGBMRanker()}``, see `structrank.learners.trees`.
+        and ``predict(X)``, see `structrank.comparison.trainers.Row`, which are copied, never trained.
     measures : str, Measure, or a list of these
         Columns, see `structrank.metrics.evaluate`. Measures given by name follow the paper: binary gain, `discount` and
-        `relevant_from` as below. Both conventions of NDCG can be columns: ``["ndcg@10", metrics.NDCG(k=10)]`` are "ndcg@10" and
-        "ndcg@10 (gain=exp2, discount=log2)". Columns that distinguish grades, as ``metrics.NDCG(k=10)`` does, have a default
-        row that is trained for them, see `structrank.comparison.trainers.default_trainers`.
+        `relevant_from` as below. Both conventions of NDCG can be columns: ``["ndcg@10", metrics.NDCG(k=10)]``.
     Cs : sequence of float, default None
         Candidates for C; None for 0.01, 0.1, 1, 10, 100.
     results : path-like, default None
@@ -103,12 +95,10 @@ def compare(
 
     Notes
     -----
-    C is chosen per fold and trainer as by `structrank.choose_C`, on the validation queries and on three inner folds of the
-    training queries. The model is trained on the whole training part. By default C maximises the row's own criterion (the
-    mean over the parts of a COMBO), so a row shows what that criterion alone achieves. Choosing by the column's measure would
-    make each row several models; `select` names one measure for all rows. Trainers without a path of C are trained once. The
-    validation part is passed to each trainer whose ``fit`` has a parameter `validation`: rows that are trained for a measure,
-    learners of `structrank.learners` and boosted trees, which drop the rounds after the best on it.
+    C is chosen per fold and trainer as by `structrank.choose_C`; the model is trained on the whole training part. By default C
+    maximises the row's own criterion (the mean over the parts of a COMBO), so a row shows what that criterion alone achieves.
+    Choosing by the column's measure would make each row several models; `select` names one measure for all rows. Trainers
+    without a path of C are trained once, with the validation part if their ``fit`` takes it.
 
     Examples
     --------
@@ -235,7 +225,7 @@ def _removed_text(part, removed):
 
 def _binarised(folds, rows, measures, relevant_from):
     """Return a line on data sets whose grades are reduced to binary relevance by default, if there are any, in a list."""
-    default = any(row.needs_relevance and row.relevant_from == 1 for row in rows)
+    default = any(row.needs_relevance and row.estimator.relevant_from == 1 for row in rows)
     default = default or any(getattr(measure, "gain", None) == "binary" for measure in measures.values())
     if relevant_from != 1 or not default:
         return []
@@ -281,19 +271,20 @@ def _check_fold(where, fold, rows, measures, choice):
         except (TypeError, ValueError) as error:
             raise type(error)(f"{where}, {name} part: {error}") from None
     for row in rows:
-        try:
-            row.check_labels(data["train"].labels)
-        except ValueError as error:
-            raise ValueError(f"{where}, train part, trainer {row.name!r}: {error}") from None
-    learners = [row for row in rows if row.needs_relevance]
-    for least in {row.relevant_from for row in learners}:
+        if hasattr(row.estimator, "check_labels"):
+            try:
+                row.estimator.check_labels(data["train"].labels)
+            except ValueError as error:
+                raise ValueError(f"{where}, train part, trainer {row.name!r}: {error}") from None
+    for least in {row.estimator.relevant_from for row in rows if row.needs_relevance}:
         wanted = "different labels" if least is None else f"both relevant (label >= {least:g}) and irrelevant documents"
         usable = data["train"].usable(least)
         if not usable.any():
             raise ValueError(
                 f"{where}: no query of the train part has {wanted}, so there is nothing to learn from. Is relevant_from right?"
             )
-        if len(choice.Cs) == 1 or not any(row.chooses_C and row.relevant_from == least for row in learners):
+        choosing = [row.name for row in rows if row.needs_relevance and row.estimator.relevant_from == least and row.chooses_C]
+        if len(choice.Cs) == 1 or not choosing:
             continue
         if "validation" in data:
             part, measured = "validation", np.ones(data["validation"].grouping.n_queries, dtype=bool)
@@ -391,7 +382,8 @@ class _Task:
             notes = model.notes_
         else:
             more = {"validation": validation} if self.trainer.takes_validation and validation is not None else {}
-            with _recorded_warnings() as caught:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
                 model.fit(train.X, train.y, qid=train.qid, **more)
             check_finished(model)
             notes = tuple(dict.fromkeys([*getattr(model, "notes_", ()), *_texts(caught)]))
@@ -400,14 +392,6 @@ class _Task:
         scores = checks.as_scores(model.predict(test.X), len(test.y), against="the test part")
         vacuous = hasattr(model, "health_") and model.health_.vacuous
         return Cell(self.dataset, self.number, self.trainer.name, C, reached, seconds, notes, scores, vacuous), model
-
-
-@contextlib.contextmanager
-def _recorded_warnings():
-    """Record all warnings instead of showing them."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield caught
 
 
 def _texts(caught):

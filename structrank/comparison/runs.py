@@ -114,20 +114,7 @@ def write_qrels(path: Pathlike, data: Any) -> None:
 
 
 def run_lines(queries: Sequence[str], documents: Sequence[str], scores: ArrayLike, tag: str = "structrank") -> list[str]:
-    r"""Return the lines of a TREC run; see `write_run`.
-
-    Parameters
-    ----------
-    queries, documents : list of str
-        Names without blanks, one a row.
-    scores : array-like of shape (n_docs,)
-    tag : str, default "structrank"
-
-    Examples
-    --------
-    >>> run_lines(["q", "q"], ["a", "b"], [0.25, 0.5])
-    ['q Q0 b 1 0.5 structrank\n', 'q Q0 a 2 0.25 structrank\n']
-    """
+    """Return the lines of a TREC run, see `write_run`, from the names of each row's query and document."""
     scores = checks.as_scores(scores, len(queries), against="the data")
     grouping = group_by_query(queries, len(queries))
     order, ranked_scores = metrics.sort_queries(scores, grouping.indptr, grouping.rows)
@@ -139,15 +126,7 @@ def run_lines(queries: Sequence[str], documents: Sequence[str], scores: ArrayLik
 def pool(parts: Sequence[Any]) -> Dataset:
     """Return the test parts of several folds as one Dataset without X, named as in runs.
 
-    Parameters
-    ----------
-    parts : list of Dataset
-        Each with ``qid``, ``y`` and perhaps ``docid``.
-
-    Returns
-    -------
-    Dataset
-        ``qid`` and ``docid`` are text; where a query is in several parts, the ids of all are preceded by "fold1-" and so on.
+    Where a query is in several parts, the ids of all are preceded by "fold1-" and so on.
 
     Examples
     --------
@@ -164,17 +143,9 @@ def pool(parts: Sequence[Any]) -> Dataset:
 
 
 def query_names(data: Any) -> list[str]:
-    """Return the name of each row's query as in runs: its id, or a number where an id has blanks.
+    """Return the name of each row's query as in runs: its id as text.
 
-    Parameters
-    ----------
-    data : Dataset
-        Any object with ``qid`` and ``y``.
-
-    Returns
-    -------
-    list of str
-        The ids as text; where two are the same as text or one has blanks, the queries are numbered from 1.
+    Where two ids are the same as text or one has blanks, all queries are numbered from 1.
 
     Examples
     --------
@@ -189,19 +160,9 @@ def query_names(data: Any) -> list[str]:
 
 
 def document_names(data: Any) -> tuple[list[str], bool]:
-    """Return names that are unique within each query.
+    """Return a name for each row, unique within its query, and whether it is a number.
 
-    Parameters
-    ----------
-    data : Dataset
-        Any object with ``qid``, ``y`` and ``docid`` (or None).
-
-    Returns
-    -------
-    names : list of str
-        The ids of the data; row numbers from 1 where these are missing, have blanks, or are not unique within a query.
-    numbered : bool
-        Whether rows are numbered.
+    Rows are numbered from 1 where ids are missing, have blanks, or are not unique within a query.
 
     Examples
     --------
@@ -227,11 +188,6 @@ def count_ties(qid: ArrayLike, scores: ArrayLike) -> int:
     """Count the scores that are equal to another of their query as 32-bit numbers, as trec_eval reads them.
 
     trec_eval ranks such documents by their ids; `structrank.metrics` averages over all their orders.
-
-    Parameters
-    ----------
-    qid : array-like of shape (n_docs,)
-    scores : array-like of shape (n_docs,)
 
     Examples
     --------

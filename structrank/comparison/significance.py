@@ -47,13 +47,13 @@ def standard_error_ratio(a: ArrayLike, b: ArrayLike) -> float:
 
     .. math:: \bar d \Big/ \frac{s_d}{\sqrt n}, \quad d_q = a_q - b_q
 
-    Over many queries, a is better than b with 95 % confidence where this exceeds 1.96 (section 6 of Svore, Volkovs and Burges,
-    WWW 2011); it is the t of `paired_t_test`, which looks up how likely it is for the number of queries at hand.
+    This is the t of `paired_t_test`. Over many queries, a is better than b with 95 % confidence where it exceeds 1.96
+    (section 6 of Svore, Volkovs and Burges, WWW 2011).
 
     Parameters
     ----------
     a, b : array-like of shape (n_queries,)
-        One value per query, in the same order; queries where either value is nan are excluded.
+        As for `paired_t_test`.
 
     Returns
     -------

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from structrank._support.typing import Path as Pathlike
 
-# Columns of the tests against the best of a column.
 _TEST_COLUMNS = ("best", "difference", "standard_error_ratio", "p_t", "p_t_holm", "p_randomisation", "p_randomisation_holm")
 
 
@@ -47,9 +46,6 @@ class CriterionTable:
 
     Attributes
     ----------
-    cells : list of Cell
-    tests : dict
-        From data set names to lists of test parts, one for each fold.
     trainers, datasets, measures : list of str
         Names, in the order of rows and columns.
     n_folds : dict

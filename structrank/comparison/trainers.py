@@ -38,12 +38,6 @@ class Row:
     - `relevant_from`: training needs queries with relevant and irrelevant documents (None: with different labels);
     - after training, ``health_.vacuous`` (whether the bound is vacuous) and ``notes_`` (texts for the notes of the table).
 
-    Parameters
-    ----------
-    name : str
-    estimator : object
-        Never trained; `fresh` returns copies.
-
     Examples
     --------
     >>> row = Row("MAP", StructRankSVM("map"))
@@ -78,18 +72,8 @@ class Row:
 
     @property
     def needs_relevance(self):
-        """Whether training needs relevant and irrelevant documents of a query."""
+        """Whether training needs relevant and irrelevant documents of a query; `relevant_from` of the estimator says which."""
         return hasattr(self.estimator, "relevant_from")
-
-    @property
-    def relevant_from(self):
-        """Lowest label that counts as relevant in training; None for grades."""
-        return self.estimator.relevant_from
-
-    def check_labels(self, labels):
-        """Raise if the estimator cannot be trained on these labels."""
-        if hasattr(self.estimator, "check_labels"):
-            self.estimator.check_labels(labels)
 
     def fresh(self):
         """Return an untrained copy of the estimator."""
@@ -159,13 +143,7 @@ _RAMP_ROWS, _TREES, _TRAINED_FOR = ("MRR, ramp", "NDCG, ramp"), "MAP, trees", "t
 
 
 def is_below_the_rule(name):
-    """Return whether a row is one of the default rows that are not in the paper; the table draws a rule above the first.
-
-    Examples
-    --------
-    >>> [is_below_the_rule(name) for name in ("MRR (phi_po)", "MRR, ramp", "trained for MAP")]
-    [False, True, True]
-    """
+    """Return whether a row is one of the default rows that are not in the paper; the table draws a rule above the first."""
     return name in (*_RAMP_ROWS, _TREES) or name.startswith(_TRAINED_FOR)
 
 
@@ -186,10 +164,8 @@ def default_trainers(
 
     Parameters
     ----------
-    relevant_from : float, default 1
-        Lowest label that counts as relevant.
-    discount : {"kdd08", "log2"}, default "kdd08"
-        Discount of the criteria and measures that have one.
+    relevant_from, discount
+        As for `paper_trainers`.
     Cs : sequence of float, default None
         Candidates for C of `MeasureMatched`; None for its default.
     random_state : int, default 0
@@ -210,29 +186,24 @@ def default_trainers(
     >>> list(default_trainers(measures={"err@10": metrics.ERR(k=10)}))[-2:]
     ['trained for ERR@10', 'MAP, trees']
     """
-    rows = paper_trainers(relevant_from, discount)
+    rows, make = paper_trainers(relevant_from, discount), _row_maker(relevant_from, discount)
     if not has_lightgbm():
         del rows["McRank"]
-    return rows | _more_trainers(relevant_from, discount, Cs, random_state, measures or {})
-
-
-def has_lightgbm():
-    """Return whether LightGBM is installed."""
-    return importlib.util.find_spec("lightgbm") is not None
-
-
-def _more_trainers(relevant_from, discount, Cs, random_state, measures):
-    make = _row_maker(relevant_from, discount)
+    rows |= dict(zip(_RAMP_ROWS, (make("mrr", bound="ramp"), make("ndcg", bound="ramp")), strict=True))
     settings = {"relevant_from": relevant_from, "discount": discount, "random_state": random_state}
     settings |= {} if Cs is None else {"Cs": tuple(Cs)}
-    rows = dict(zip(_RAMP_ROWS, (make("mrr", bound="ramp"), make("ndcg", bound="ramp")), strict=True))
-    graded = {name: measure for name, measure in measures.items() if uses_grades(measure)}
+    graded = {name: measure for name, measure in (measures or {}).items() if uses_grades(measure)}
     for name, measure in {"mrr@10": "mrr@10", "ndcg@10": "ndcg@10", "map": "map", **graded}.items():
         short, *more = name.split(" ", 1)
         rows[" ".join([_TRAINED_FOR + short.upper(), *more])] = MeasureMatched(measure, **settings)
     if has_lightgbm():
         rows[_TREES] = StructRankTrees("map", relevant_from=relevant_from, discount=discount, patience=20)
     return rows
+
+
+def has_lightgbm():
+    """Return whether LightGBM is installed."""
+    return importlib.util.find_spec("lightgbm") is not None
 
 
 def _row_maker(relevant_from, discount):
@@ -246,8 +217,6 @@ def as_trainers(trainers, relevant_from=1, discount="kdd08", Cs=None, random_sta
     --------
     >>> list(as_trainers(["auc", "MRR (phi_po)"]))
     ['AUC', 'MRR (phi_po)']
-    >>> as_trainers("paper").keys() == paper_trainers().keys()
-    True
     """
     default = default_trainers(relevant_from, discount, Cs=Cs, random_state=random_state, measures=measures)
     if trainers is None:

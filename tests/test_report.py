@@ -169,7 +169,7 @@ def test_the_legend_explains_marks_correction_conventions_and_undefined_queries(
     for text in (
         "best of its column",
         "second best",
-        "significantly below the column's best",
+        "significantly below the best",
         "p ≤ 0.05",
         "paired randomisation test",
         "Holm's correction over the rows of the column",

@@ -88,13 +88,16 @@ def legend(table, best, second, below, vacuous):
     return [
         f"{best} best of its column",
         f"{second} second best",
-        f"{below} significantly below the best: p <= {SIGNIFICANT} in a paired randomisation test over queries, with "
-        "Holm's correction over the rows of the column (the report has paired t-tests too)",
+        f"{below} {BELOW} (the report has paired t-tests too)",
         *([f"{vacuous} {VACUOUS}"] if any(table.vacuous.values()) else []),
         *explanations(table),
     ]
 
 
+BELOW = (
+    f"significantly below the best: p <= {SIGNIFICANT} in a paired randomisation test over queries, with Holm's correction "
+    "over the rows of the column"
+)
 VACUOUS = (
     "vacuous: in at least one fold no C makes the bound of this criterion fall below that of w = 0, so the model has learned "
     "almost nothing"
@@ -109,12 +112,11 @@ def explanations(table):
         for (dataset, measure), count in table.undefined.items()
         if count
     ]
-    settings = table.settings or {}
     lines = [
         *(["Rows below the rule are not in the KDD 2008 paper"] if table.n_above < len(table.trainers) else []),
         f"Measures: {'; '.join(measures)}",
-        *settings.get("preparation", ()),
-        *([settings["left out"]] if settings.get("left out") else []),
+        *table.settings.get("preparation", ()),
+        *([table.settings["left out"]] if table.settings.get("left out") else []),
         f"Undefined test queries, excluded from the means: {'; '.join(missing) or 'none'}",
         *(f"Identical rankings on {dataset}: {' = '.join(names)}" for dataset, names in table.identical),
     ]

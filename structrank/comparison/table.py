@@ -81,7 +81,7 @@ class CriterionTable:
 
     def __init__(self, cells, tests, measures, random_state=0, folds=None, settings=None):
         self.cells = list(cells)
-        self.folds, self.settings = folds, settings
+        self.folds, self.settings = folds, settings or {}
         self.random_state = random_state
         self.trainers = list(dict.fromkeys(cell.trainer for cell in self.cells))
         self.tests = dict(tests)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structrank.datasets.queries import Grouping, group_by_query
+from structrank.datasets.queries import group_by_query
 
 # Limits of one file: documents of a ranking, ranked documents in total, and values (query x trainer x measure) in total. The
 # last two are about 3 MB and 2 MB.
@@ -26,43 +26,32 @@ _PACKAGES_OF_TRAINERS = ("lightgbm", "xgboost")
 
 @dataclass(frozen=True)
 class Contents:
-    """The content of a report.
+    """The content of a report."""
 
-    Attributes
-    ----------
-    table : CriterionTable
-    parts : list of dict
-        One for each part (train, validation, test) of each fold: data set, fold, part, n_docs, n_queries, n_features,
-        labels (from label to count), one_kind (queries without both relevant and irrelevant documents). Empty if unknown.
-    relevant_from : float or None
-        Lowest label of a document shown as relevant; None for any label above 0.
-    settings : dict
-        From names to texts.
-    trainer_settings : dict
-        From names of trainers to texts.
-    versions : dict
-    data : dict
-        Data for the script of the page, ready for JSON.
-    """
-
-    table: object
-    parts: list
-    relevant_from: float | None
-    settings: dict
-    trainer_settings: dict
+    table: object  # CriterionTable
+    parts: list  # of `_describe`, for each part of each fold; empty if unknown
+    relevant_from: float | None  # lowest label of a document shown as relevant; None for any label above 0
+    settings: dict  # from names to texts
+    trainer_settings: dict  # from names of trainers to texts
     versions: dict
-    data: dict
+    data: dict  # for the script of the page, ready for JSON
 
 
 def gather(table, datasets=None, settings=None):
     """Collect the content of the report of a criterion table; arguments as for `write_report`."""
-    folds = _check_folds(table, getattr(table, "folds", None) if datasets is None else datasets)
-    settings = dict((getattr(table, "settings", None) or {}) if settings is None else settings)
+    folds = _check_folds(table, table.folds if datasets is None else datasets)
+    settings = dict(table.settings if settings is None else settings)
     trainer_settings = settings.pop("trainers", {})
     relevant_from = _relevant_from(table, settings)
     return Contents(
         table=table,
-        parts=[] if folds is None else _describe_parts(folds, relevant_from),
+        parts=[
+            {"data set": dataset, "fold": number, "part": name, **_describe(part, relevant_from)}
+            for dataset, its_folds in (folds or {}).items()
+            for number, fold in enumerate(its_folds)
+            for name in ("train", "validation", "test")
+            if (part := getattr(fold, name)) is not None
+        ],
         relevant_from=relevant_from,
         settings={str(name): _text(value) for name, value in settings.items()},
         trainer_settings={str(name): _text(value) for name, value in dict(trainer_settings).items()},
@@ -148,18 +137,8 @@ def _versions():
 # ---- Data
 
 
-def _describe_parts(folds, relevant_from):
-    parts = []
-    for dataset, its_folds in folds.items():
-        for number, fold in enumerate(its_folds):
-            for name in ("train", "validation", "test"):
-                part = getattr(fold, name)
-                if part is not None:
-                    parts.append({"data set": dataset, "fold": number, "part": name, **_describe(part, relevant_from)})
-    return parts
-
-
 def _describe(part, relevant_from):
+    """Return the sizes of a part, the number of each label, and of queries without both relevant and irrelevant documents."""
     labels = _as_labels(part)
     grouping = group_by_query(part.qid, labels.shape[0])
     n_relevant = np.add.reduceat(_is_relevant(labels[grouping.rows], relevant_from).astype(np.int64), grouping.indptr[:-1])
@@ -216,14 +195,14 @@ def _number(value, digits=None):
 # ---- Queries
 
 
-@dataclass(frozen=True)
 class _TestPart:
     """The test part of one fold, with the scores of each trainer."""
 
-    labels: np.ndarray
-    docid: np.ndarray | None
-    grouping: Grouping
-    scores: dict
+    def __init__(self, table, dataset, fold, test):
+        docid = getattr(test, "docid", None)
+        self.labels, self.docid = _as_labels(test), None if docid is None else np.asarray(docid)
+        self.grouping = group_by_query(test.qid, self.labels.shape[0])
+        self.scores = {cell.trainer: cell.scores for cell in table.cells if (cell.dataset, cell.fold) == (dataset, fold)}
 
     def ranking(self, query, trainers, relevant_from):
         """Return the first documents of a query by each trainer; documents are listed once, rankings are places there."""
@@ -249,41 +228,22 @@ class _TestPart:
         }
 
 
-def _test_parts(table, folds):
-    """Return the test parts of each data set, fold after fold."""
-    parts = {}
-    for dataset, its_folds in folds.items():
-        parts[dataset] = []
-        for number, fold in enumerate(its_folds):
-            test = fold.test
-            labels = _as_labels(test)
-            docid = getattr(test, "docid", None)
-            scores = {cell.trainer: cell.scores for cell in table.cells if (cell.dataset, cell.fold) == (dataset, number)}
-            parts[dataset].append(
-                _TestPart(
-                    labels=labels,
-                    docid=None if docid is None else np.asarray(docid),
-                    grouping=group_by_query(test.qid, labels.shape[0]),
-                    scores=scores,
-                )
-            )
-    return parts
-
-
 def _queries(table, folds, relevant_from):
     """Return, for each data set, the queries that the page shows, within the limits of a file."""
-    parts = None if folds is None else _test_parts(table, folds)
-    homes = {dataset: _homes(table, dataset, None if parts is None else parts[dataset]) for dataset in table.datasets}
+    parts = {
+        dataset: [_TestPart(table, dataset, number, fold.test) for number, fold in enumerate(its_folds)]
+        for dataset, its_folds in (folds or {}).items()
+    }
+    homes = {dataset: _homes(table, dataset, parts.get(dataset)) for dataset in table.datasets}
     valued, ranked = _choose(table, homes)
     found = []
     for dataset in table.datasets:
         kept = sorted(place for name, place in valued if name == dataset)
         rankings = [None] * len(kept)
-        if parts is not None:
-            for number, place in enumerate(kept):
-                if (dataset, place) in ranked:
-                    fold, query, _ = homes[dataset][place]
-                    rankings[number] = parts[dataset][fold].ranking(query, table.trainers, relevant_from)
+        for number, place in enumerate(kept):
+            if parts and (dataset, place) in ranked:
+                fold, query, _ = homes[dataset][place]
+                rankings[number] = parts[dataset][fold].ranking(query, table.trainers, relevant_from)
         found.append(
             {
                 "name": dataset,
@@ -291,7 +251,7 @@ def _queries(table, folds, relevant_from):
                 "nQueries": len(table.query_ids[dataset]),
                 "ids": [_name(table.query_ids[dataset][place]) for place in kept],
                 "folds": [homes[dataset][place][0] for place in kept],
-                "named": parts is not None and all(part.docid is not None for part in parts[dataset]),
+                "named": bool(parts) and all(part.docid is not None for part in parts[dataset]),
                 "values": [
                     [[_number(value) for value in row[kept]] for row in _values(table, dataset, measure)]
                     for measure in table.measures

@@ -13,9 +13,8 @@ import string
 from html import escape
 
 from structrank._support import html
-from structrank.comparison.rendering import VACUOUS, explanations, short_notes
+from structrank.comparison.rendering import BELOW, VACUOUS, explanations, short_notes
 from structrank.comparison.report.contents import N_TOP
-from structrank.comparison.significance import SIGNIFICANT
 
 _UNDEFINED = "\N{EN DASH}"
 # How many different labels the summary of the data counts one by one.
@@ -110,11 +109,11 @@ def _criterion_table(table):
 
 
 def _legend(table):
-    below = (
-        f"significantly below the column's best: p ≤ {SIGNIFICANT} in a paired randomisation test over queries, with "
-        "Holm's correction over the rows of the column"
-    )
-    marks = [("best", "0.9", "best of its column"), ("second", "0.8", "second best"), ("below", "0.7", below)]
+    marks = [
+        ("best", "0.9", "best of its column"),
+        ("second", "0.8", "second best"),
+        ("below", "0.7", BELOW.replace("<=", "≤")),
+    ]
     if any(table.vacuous.values()):
         marks.append(("vacuous", "0.6", VACUOUS))
     items = [f'<li><span class="sample {style}">{text}</span> {escape(what)}</li>' for style, text, what in marks]

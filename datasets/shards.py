@@ -15,12 +15,12 @@ import numpy as np
 import scipy.sparse
 
 from structrank._support import checks
-from structrank._support.checks import as_array, check_column_names, check_sparse
+from structrank._support.checks import check_column_names
 from structrank._support.files import replace_file
+from structrank.datasets.queries import group_rows
 
 _INDEX = "shards.json"
 _FORMAT = "structrank shards 1"
-_NUMBERS = "fiub"
 _NESTED = "list", "large_list", "fixed_size_list", "struct", "map"  # types of parquet columns
 DOCS_PER_SHARD = 2**17
 _COLUMNS_AT_ONCE, _ROWS_AT_ONCE = 8, 1024
@@ -162,18 +162,17 @@ def cut_shards(X: Any, y: Any, qid: Any, sample_weight: Any = None, docs_per_sha
     """
     if not isinstance(docs_per_shard, Integral) or isinstance(docs_per_shard, bool) or docs_per_shard < 1:
         raise ValueError(f"docs_per_shard={docs_per_shard!r} is not valid: expected an integer of at least 1.")
-    columns = column_names(X)
-    if scipy.sparse.issparse(X):
-        check_sparse(X)
-        X = X.tocsr()
-    else:
-        X = _as_numbers(np.asarray(as_array(X, "X")), "X")
-    _check_matrix(X, "X")
+    columns, X = column_names(X), checks.as_matrix(X)
+    if not scipy.sparse.issparse(X):
+        X = np.asarray(X)  # parts of a memory map would be maps, too
     n_docs = X.shape[0]
-    y, qid = _as_numbers(_as_column(y, n_docs, "y"), "y"), _as_column(_as_ids(qid), n_docs, "qid")
+    y, qid = checks.as_labels(y, n_docs), checks.as_query_ids(qid, n_docs)
     if sample_weight is not None:
-        sample_weight = _as_numbers(_as_column(sample_weight, n_docs, "sample_weight"), "sample_weight")
-    order, ends = _group(qid)
+        sample_weight = checks.as_number_column(sample_weight, n_docs, "sample_weight", "numbers of at least 0")
+    order, indptr = group_rows(qid)
+    if (order[1:] > order[:-1]).all():
+        order = None  # shards are parts of the arrays
+    ends = indptr[1:]
     shards, start = [], 0
     while start < X.shape[0]:
         fitting = np.searchsorted(ends, start + docs_per_shard, side="right") - 1
@@ -202,7 +201,7 @@ class Shards:
     --------
     >>> shards = cut_shards(np.eye(4), [0, 1, 0, 1], qid=[7, 7, 8, 8], docs_per_shard=2)
     >>> len(shards), shards[1].y.tolist(), shards
-    (2, [0, 1], Shards(2 shards, 4 documents, 4 features))
+    (2, [0.0, 1.0], Shards(2 shards, 4 documents, 4 features))
     """
 
     def __init__(self, shards):
@@ -412,7 +411,10 @@ class NpyShard(_Shard):
     def check(self):
         """Raise unless the files fit together."""
         X = self._map("X")
-        _check_matrix(X, self.name)
+        if X.ndim != 2 or 0 in X.shape:
+            raise ValueError(f"{self.name} has shape {X.shape}; expected one row per document, one column per feature.")
+        if X.dtype.kind not in "fiub":
+            raise ValueError(f"{self.name} has dtype {X.dtype}; expected real numbers.")
         for kind in ("y", "qid", "weight")[: 3 if self.weighted else 2]:
             found = self._map(kind).shape
             if found != X.shape[:1]:
@@ -573,60 +575,6 @@ def _parquet():
     except ImportError:
         raise ImportError("parquet files need pyarrow: pip install structrank[parquet]") from None
     return parquet
-
-
-def _group(qid):
-    """Return the rows query after query (None if they are in this order) and the end of each query."""
-    import pandas as pd
-
-    heads = np.flatnonzero(np.concatenate([[True], np.asarray(qid[1:] != qid[:-1], dtype=bool)]))
-    try:
-        codes, ids = pd.factorize(qid[heads])
-    except TypeError:
-        raise ValueError("qid contains ids that are not hashable; expected numbers, texts or tuples.") from None
-    missing = np.flatnonzero(codes < 0)
-    if missing.size:
-        row = int(heads[missing[0]])
-        raise ValueError(f"qid contains {qid[row]} at row {row}; every row needs the id of its query.")
-    run_sizes = np.diff(np.append(heads, qid.shape[0]))
-    if len(ids) == heads.size:
-        return None, np.cumsum(run_sizes)
-    order = np.argsort(np.repeat(codes, run_sizes), kind="stable")
-    return order, np.cumsum(np.bincount(codes, weights=run_sizes).astype(np.int64))
-
-
-def _as_numbers(values, name):
-    """Convert an object array, such as from a frame with columns of several types, to numbers."""
-    if values.dtype.kind != "O":
-        return values
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} has dtype object; expected real numbers.") from None
-
-
-def _as_ids(qid):
-    """Return a list of ids of several types, or of tuples, as objects: numpy would make strings, floats or a table."""
-    kinds = {type(value) for value in qid} if isinstance(qid, (list, tuple)) else set()
-    if all(issubclass(kind, Integral) for kind in kinds) or (len(kinds) == 1 and not issubclass(*kinds, (list, tuple))):
-        return qid
-    ids = np.empty(len(qid), dtype=object)
-    ids[:] = qid
-    return ids
-
-
-def _as_column(values, n_docs, name):
-    column = np.asarray(as_array(values, name))
-    if column.shape != (n_docs,):
-        raise ValueError(f"{name} has shape {column.shape}; expected {(n_docs,)}, one entry per row of X.")
-    return column
-
-
-def _check_matrix(X, name):
-    if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(f"{name} has shape {X.shape}; expected one row per document, one column per feature.")
-    if X.dtype.kind not in _NUMBERS:
-        raise ValueError(f"{name} has dtype {X.dtype}; expected real numbers.")
 
 
 def _storable(qid):

@@ -618,9 +618,11 @@ def as_query_ids(qid, n_rows, against="X"):
         )
     if isinstance(qid, numbers.Integral) and not isinstance(qid, (bool, np.timedelta64)):
         return np.full(n_rows, qid)
-    if isinstance(qid, (list, tuple)) and {type(value) for value in qid} not in ({str}, {float}):
-        # numpy would make a table of tuples, strings of [1, "a"], and floats of very large integers.
-        qid = objects(qid)
+    if isinstance(qid, (list, tuple)):
+        kinds = {type(value) for value in qid}
+        if len(kinds) != 1 or kinds == {int} or not issubclass(*kinds, (str, numbers.Real)):
+            # numpy would make a table of tuples, strings of [1, "a"], and floats of very large integers.
+            qid = objects(qid)
     qid = as_array(qid, "qid")
     if qid.shape != (n_rows,):
         sizes = qid
@@ -637,7 +639,10 @@ def as_query_ids(qid, n_rows, against="X"):
 def objects(values):
     """Return a list of ids as int64 if all are such integers, as a 1-d array of objects otherwise; tuples stay tuples."""
     array = np.fromiter(values, dtype=object, count=len(values))
-    whole = len(values) and all(type(value) is int and abs(value) < 2**63 for value in values)
+    no_integers = bool, *_NO_NUMBERS
+    whole = len(values) and all(
+        isinstance(value, numbers.Integral) and not isinstance(value, no_integers) and abs(value) < 2**63 for value in values
+    )
     return array.astype(np.int64) if whole else array
 
 

@@ -1,6 +1,5 @@
 """LETOR files into one Dataset: recognise the kind of lines, collect rows, report errors with their place."""
 
-import numbers
 import os
 import re
 import sys
@@ -9,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
+from structrank._support.checks import check_choice, check_number
 from structrank._support.progress import bytes_progress
 from structrank.datasets import _letor_parser as parser
 from structrank.datasets._row_store import DenseRows, GrowingArray, Names, QueryIds, SparseRows
 from structrank.datasets.containers import Dataset
-from structrank.datasets.queries import rows_by_query
+from structrank.datasets.queries import put_query_minimum
 from structrank.datasets.text_files import read_blocks
 
 NULL_POLICIES = {"error": parser.NULL_ERROR, "min": parser.NULL_NAN, "zero": parser.NULL_ZERO}
@@ -38,14 +38,11 @@ class ReadOptions:
     zero_based: bool = False
 
     def __post_init__(self):
-        if self.null not in NULL_POLICIES:
-            known = ", ".join(map(repr, NULL_POLICIES))
-            raise ValueError(f"null={self.null!r} is not known; choose one of: {known}.")
+        check_choice("null", self.null, NULL_POLICIES)
         if self.dtype not in (np.float32, np.float64, float, "float32", "float64"):
             raise ValueError(f"dtype={self.dtype!r} is not known; choose numpy.float64 or numpy.float32.")
-        n = self.n_features
-        if n is not None and not (isinstance(n, numbers.Integral) and 1 <= n <= _LAST_ID):
-            raise ValueError(f"n_features={n!r} is not valid; expected an integer of at least 1, or None.")
+        if self.n_features is not None:
+            check_number("n_features", self.n_features, at_least=1, at_most=_LAST_ID, integer=True)
 
     @property
     def largest(self):
@@ -368,27 +365,5 @@ def read_letor_files(paths, options, verbose=None):
         raise ValueError(f"{paths[0]} holds no feature; expected <feature id>:<value> after the query id.")
     data = store.finish()
     if options.null == "min":
-        _put_query_minimum(data.X, data.qid)
+        put_query_minimum(data.X, data.qid)
     return data
-
-
-def _put_query_minimum(X, qid):
-    """Replace nan, in place, by the column's smallest value in the query; by 0 if the query has none."""
-    dense = isinstance(X, np.ndarray)
-    if not np.isnan(np.min(X if dense else X.data, initial=0.0)):
-        return
-    for rows in rows_by_query(qid):
-        if dense:
-            block = X[rows]
-            missing = np.isnan(block)
-            if missing.any():
-                X[rows] = np.where(missing, np.nan_to_num(np.fmin.reduce(block, axis=0)), block)
-            continue
-        places = np.concatenate([np.arange(X.indptr[row], X.indptr[row + 1]) for row in rows])
-        missing = places[np.isnan(X.data[places])]
-        if missing.size:
-            columns, at = np.unique(X.indices[missing], return_inverse=True)
-            minimum = np.fmin.reduce(X[rows][:, columns].toarray(), axis=0)  # entries that are not stored count as 0
-            X.data[missing] = np.nan_to_num(minimum)[at]
-    if not dense:
-        X.eliminate_zeros()

@@ -1,17 +1,15 @@
 """Synthetic second label source: click-through rates that are correlated with the grades."""
 
 import zlib
-from numbers import Real
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from structrank._support.requirements import require
+from structrank._support.checks import check_number
 from structrank.datasets.cleaning import _checked
 from structrank.datasets.queries import rows_by_query
-from structrank.datasets.synthetic import _is_integer
 
 
 def make_click_labels(
@@ -67,11 +65,9 @@ def make_click_labels(
     >>> bool(0.5 < known.mean() < 0.8), bool(0.2 < np.corrcoef(train.y[known], clicks[known])[0, 1] < 0.8)
     (True, True)
     """
-    valid = isinstance(agreement, Real) and 0 <= agreement <= 1
-    require(valid, "agreement", agreement, "a number from 0 to 1")
-    valid = isinstance(seen_share, Real) and 0 < seen_share <= 1
-    require(valid, "seen_share", seen_share, "a number above 0 and at most 1")
-    require(_is_integer(n_views, 1), "n_views", n_views, "an integer of at least 1")
+    check_number("agreement", agreement, at_least=0, at_most=1)
+    check_number("seen_share", seen_share, above=0, at_most=1)
+    check_number("n_views", n_views, at_least=1, integer=True)
     features, labels, query = _checked(X, y, qid)
     grades = check_array(labels, ensure_2d=False, dtype=np.float64, input_name="y")
 

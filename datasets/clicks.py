@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from numbers import Integral, Real
 
 import numpy as np
 
+from structrank._support.checks import check_choice, check_number
 from structrank._support.requirements import require
 from structrank.datasets.containers import Dataset
 
@@ -166,19 +166,18 @@ def make_clicks(
         ("n_docs", n_docs, 2),
         ("n_shown", n_shown, 1),
     ):
-        require(isinstance(count, Integral) and count >= least, name, count, f"an integer of at least {least}")
+        check_number(name, count, at_least=least, integer=True)
     require(n_topics <= n_queries, "n_topics", n_topics, f"at most n_queries={n_queries}")
     require(n_shown <= n_docs, "n_shown", n_shown, f"at most n_docs={n_docs}")
-    valid = isinstance(n_urls, Integral) and n_urls >= n_topics * n_docs
-    require(valid, "n_urls", n_urls, f"an integer of at least n_topics * n_docs = {n_topics * n_docs}")
+    check_number("n_urls", n_urls, at_least=0, integer=True)
+    require(n_urls >= n_topics * n_docs, "n_urls", n_urls, f"at least n_topics * n_docs = {n_topics * n_docs}")
     shares = {"similarity": similarity, "stop": stop, "engine": engine, "churn": churn, "hubs": hubs}
     for name, value in shares.items():
-        require(isinstance(value, Real) and 0 <= value <= 1, name, value, "a number from 0 to 1")
-    valid = isinstance(relevant_share, Real) and 0 < relevant_share < 1
-    require(valid, "relevant_share", relevant_share, "a number between 0 and 1, both excluded")
+        check_number(name, value, at_least=0, at_most=1)
+    check_number("relevant_share", relevant_share, above=0, below=1)
     for name, value in {"skew": skew, "bias": bias, "authority": authority, "feature_noise": feature_noise}.items():
-        require(isinstance(value, Real) and 0 <= value < np.inf, name, value, "a finite number of at least 0")
-    require(isinstance(model, str) and model in _MODELS, "model", model, f"one of {', '.join(map(repr, _MODELS))}")
+        check_number(name, value, at_least=0)
+    check_choice("model", model, _MODELS)
 
     rng, n_hubs = np.random.default_rng(random_state), round(hubs * n_docs)
     topic = rng.permutation(np.arange(n_queries) % n_topics)

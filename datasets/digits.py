@@ -4,6 +4,7 @@ from numbers import Integral
 
 import numpy as np
 
+from structrank._support.checks import check_number
 from structrank._support.requirements import require
 from structrank.datasets.containers import Dataset, Fold
 
@@ -52,8 +53,7 @@ def load_digits_retrieval(
     """
     valid = np.shape(n_queries) == (3,) and all(isinstance(n, Integral) and 1 <= n <= _POOL for n in n_queries)
     require(valid, "n_queries", n_queries, f"three integers from 1 to {_POOL} (train, validation, test)")
-    valid = isinstance(n_docs, Integral) and 2 <= n_docs < _POOL
-    require(valid, "n_docs", n_docs, f"an integer from 2 to {_POOL - 1}")
+    check_number("n_docs", n_docs, at_least=2, at_most=_POOL - 1, integer=True)
 
     from sklearn.datasets import load_digits
 

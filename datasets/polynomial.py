@@ -6,9 +6,10 @@ from numbers import Real
 
 import numpy as np
 
+from structrank._support.checks import check_number
 from structrank._support.requirements import require
 from structrank.datasets.containers import Dataset, Fold
-from structrank.datasets.synthetic import _is_integer, _split_bounds
+from structrank.datasets.synthetic import _split_bounds
 
 _N_TERMS = 10
 
@@ -55,9 +56,8 @@ def make_polynomial_ranking(
     >>> fold.train
     Dataset(400 documents, 20 queries, 5 features, labels 0: 223, 1: 115, 2: 49, 3: 8, 4: 5)
     """
-    require(_is_integer(n_queries, 3), "n_queries", n_queries, "an integer of at least 3")
-    require(_is_integer(n_docs, 2), "n_docs", n_docs, "an integer of at least 2")
-    require(_is_integer(n_features, 1), "n_features", n_features, "an integer of at least 1")
+    for name, count, least in (("n_queries", n_queries, 3), ("n_docs", n_docs, 2), ("n_features", n_features, 1)):
+        check_number(name, count, at_least=least, integer=True)
     valid = np.ndim(grade_shares) == 1 and len(grade_shares) >= 2
     valid = valid and all(isinstance(share, Real) and share > 0 for share in grade_shares)
     valid = valid and bool(np.isclose(sum(grade_shares), 1.0))

@@ -43,6 +43,28 @@ def group_rows(qid):
     return np.argsort(query, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(query))])
 
 
+def put_query_minimum(X, qid):
+    """Replace nan, in place, by the column's smallest value in the query; by 0 if the query has none."""
+    dense = isinstance(X, np.ndarray)
+    if not np.isnan(np.min(X if dense else X.data, initial=0.0)):
+        return
+    for rows in rows_by_query(qid):
+        if dense:
+            block = X[rows]
+            missing = np.isnan(block)
+            if missing.any():
+                X[rows] = np.where(missing, np.nan_to_num(np.fmin.reduce(block, axis=0)), block)
+            continue
+        places = np.concatenate([np.arange(X.indptr[row], X.indptr[row + 1]) for row in rows])
+        missing = places[np.isnan(X.data[places])]
+        if missing.size:
+            columns, at = np.unique(X.indices[missing], return_inverse=True)
+            minimum = np.fmin.reduce(X[rows][:, columns].toarray(), axis=0)  # entries that are not stored count as 0
+            X.data[missing] = np.nan_to_num(minimum)[at]
+    if not dense:
+        X.eliminate_zeros()
+
+
 @dataclass(frozen=True)
 class Grouping:
     """Which rows belong to which query.

@@ -7,7 +7,6 @@ import os
 import tokenize
 import zlib
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -160,8 +159,7 @@ def cut_shards(X: Any, y: Any, qid: Any, sample_weight: Any = None, docs_per_sha
     >>> [shard.qid.tolist() for shard in shards]
     [['a', 'a'], ['b', 'b', 'b']]
     """
-    if not isinstance(docs_per_shard, Integral) or isinstance(docs_per_shard, bool) or docs_per_shard < 1:
-        raise ValueError(f"docs_per_shard={docs_per_shard!r} is not valid: expected an integer of at least 1.")
+    checks.check_number("docs_per_shard", docs_per_shard, at_least=1, integer=True)
     columns, X = column_names(X), checks.as_matrix(X)
     if not scipy.sparse.issparse(X):
         X = np.asarray(X)  # parts of a memory map would be maps, too

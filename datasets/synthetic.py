@@ -1,11 +1,11 @@
 """Synthetic ranking data."""
 
 from itertools import pairwise
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from structrank._support.checks import check_number
 from structrank._support.requirements import require
 from structrank.datasets.containers import Dataset, Fold
 
@@ -69,15 +69,12 @@ def make_ranking(
     """
     size_range: Any = n_docs if np.shape(n_docs) == (2,) else (n_docs, n_docs)
     low, high = size_range
-    require(_is_integer(n_queries, 3), "n_queries", n_queries, "an integer of at least 3")
-    valid = _is_integer(low, 2) and _is_integer(high, low)
-    require(valid, "n_docs", n_docs, "an integer of at least 2, or a pair low <= high of them")
-    require(_is_integer(n_features, 1), "n_features", n_features, "an integer of at least 1")
-    require(_is_integer(n_grades, 2), "n_grades", n_grades, "an integer of at least 2")
-    valid = isinstance(noise, Real) and 0 <= noise < np.inf
-    require(valid, "noise", noise, "a finite number of at least 0")
-    valid = isinstance(relevant_share, Real) and 0 < relevant_share < 1
-    require(valid, "relevant_share", relevant_share, "a number between 0 and 1, both excluded")
+    for name, count, least in (("n_queries", n_queries, 3), ("n_features", n_features, 1), ("n_grades", n_grades, 2)):
+        check_number(name, count, at_least=least, integer=True)
+    check_number("n_docs", low, at_least=2, integer=True)
+    check_number("n_docs", high, at_least=low, integer=True)
+    check_number("noise", noise, at_least=0)
+    check_number("relevant_share", relevant_share, above=0, below=1)
     bounds = _split_bounds(n_queries, split)
 
     rng = np.random.default_rng(random_state)
@@ -116,7 +113,3 @@ def _split_bounds(n_queries, split):
     valid = (np.diff(bounds) > 0).all()
     require(valid, "split", split, f"at least one of the {n_queries} queries in each part")
     return bounds
-
-
-def _is_integer(value, at_least):
-    return isinstance(value, Integral) and value >= at_least

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from structrank._support.checks import as_table, check_column_names
+from structrank._support.checks import as_table, check_choice, check_column_names
 from structrank.datasets._delimited import COMPRESSED, DelimitedFile
 from structrank.datasets._row_store import QueryIds, text_array
 from structrank.datasets.containers import Dataset, Fold
-from structrank.datasets.queries import group_by_query
+from structrank.datasets.queries import group_by_query, put_query_minimum
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _PARQUET = {".parquet", ".pq"}
@@ -108,8 +108,7 @@ def load_table(
     """
     import pandas as pd
 
-    if null not in ("error", "min", "zero"):
-        raise ValueError(f"null={null!r} is not valid: expected 'error', 'min' or 'zero'.")
+    check_choice("null", null, ("error", "min", "zero"))
     name, table = _open(source)
     columns = table.columns
     check_column_names(columns, name)
@@ -405,8 +404,6 @@ def _raise_not_numbers(wrong, name):
 
 def _without_gaps(X, features, ids, null, name):
     """Fill empty cells of X, in place, by the rule `null`; raise if any number is infinite."""
-    import pandas as pd
-
     empty = np.isnan(X)
     if empty.any():
         column = int(empty.any(axis=0).argmax())
@@ -417,9 +414,9 @@ def _without_gaps(X, features, ids, null, name):
                 "null='zero'."
             )
         if null == "min":
-            smallest = pd.DataFrame(X).groupby(ids, sort=False).transform("min").to_numpy()
-            X[empty] = smallest[empty]
-        X[np.isnan(X)] = 0.0
+            put_query_minimum(X, ids)
+        else:
+            X[empty] = 0.0
     infinite = np.isinf(X)
     if infinite.any():
         column = int(infinite.any(axis=0).argmax())

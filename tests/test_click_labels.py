@@ -78,7 +78,7 @@ def test_queries_of_identical_documents_have_labels():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"agreement": 1.5}, r"agreement=1\.5 is not valid: expected a number from 0 to 1"),
+        ({"agreement": 1.5}, r"agreement=1\.5 is not valid: expected a number of at least 0 and at most 1"),
         ({"agreement": "all"}, "agreement='all' is not valid"),
         ({"seen_share": 0}, "seen_share=0 is not valid"),
         ({"n_views": 0}, "n_views=0 is not valid: expected an integer of at least 1"),

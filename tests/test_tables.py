@@ -166,7 +166,7 @@ def test_empty_cells_are_errors_or_filled(tmp_path):
         ("qid,label,x\n", {}, r"d.csv has no rows; expected one document a row."),
         ("qid,label,x\n1,1,1\n", {"features": ["y"]}, r"d.csv has no column 'y' \(features=\)"),
         ("qid,label,x\n1,1,1\n", {"features": ["qid"]}, r"column 'qid' is named in features=, but holds"),
-        ("qid,label,x\n1,1,1,4,5\n1,1\n", {"null": "maybe"}, r"null='maybe' is not valid"),
+        ("qid,label,x\n1,1,1,4,5\n1,1\n", {"null": "maybe"}, r"null='maybe' is not known"),
         ("", {}, r"d.csv cannot be read as a table: "),
     ],
 )

@@ -58,12 +58,14 @@ class SortedLabels:
     Parameters
     ----------
     labels : (n_docs,) array
-        In the caller's row order; documents with the label nan are skipped.
+        In the caller's row order.
     grouping : structrank.datasets.queries.Grouping
+    ranks_unlabelled : bool, default False
+        Whether documents with the label nan are ranked, as documents of label 0; otherwise they are left out.
 
     Attributes
     ----------
-    labels : (n_known,) array
+    labels : (n_ranked,) array
         The labels of each query, largest first; equal ones in the caller's order.
     indptr : (n_queries + 1,) array of int
         Query q holds the positions ``indptr[q]`` to ``indptr[q + 1]``.
@@ -75,7 +77,9 @@ class SortedLabels:
     ([2.0, 0.0, 1.0], [0.0, 2.0, 1.0])
     """
 
-    def __init__(self, labels, grouping):
+    def __init__(self, labels, grouping, ranks_unlabelled=False):
+        if ranks_unlabelled:
+            labels = np.where(np.isnan(labels), 0.0, labels)
         known = ~np.isnan(labels[grouping.rows])
         rows = grouping.rows[known]
         self.indptr = np.concatenate([[0], np.cumsum(known)])[grouping.indptr]
@@ -185,6 +189,9 @@ class Measure:
     returns one value per query, nan if undefined. Fields named `k`, `gain`, `discount` and `relevant_from` have the
     same meaning as in `NDCG`; additional fields need a default. `register` makes it available by name.
 
+    A measure whose ``check_labels`` accepts nan sees the ranking without such documents, or, if its class variable
+    `ranks_unlabelled` is True, with their label as 0.
+
     Examples
     --------
     >>> NDCG(k=10), MAP(), NDCG(k=5, gain="linear")
@@ -194,6 +201,7 @@ class Measure:
     """
 
     short: ClassVar[str]
+    ranks_unlabelled: ClassVar[bool] = False
 
     def __post_init__(self):
         checks.check_settings(self)
@@ -506,8 +514,9 @@ class CNDCG(Discounted):
 
     ``CNDCG@k = 1/N sum_{i: r_i < k} (2 ** (4 c_i) - 1) D(r_i)`` with N the same sum for the ideal ranking (Svore, Volkovs and
     Burges, Learning to rank with multiple objective functions, WWW 2011, equation 9). The factor 4 scales c to the range of
-    five human grades, so that values are comparable with `NDCG`. A document without clicks may be irrelevant or merely unseen:
-    documents with the label nan are removed before the others are ranked. Undefined if no click label is above 0.
+    five human grades, so that values are comparable with `NDCG`. The label nan marks a document without clicks: it keeps its
+    rank and has gain 0. As it may be irrelevant or merely unseen, no pair of the lambdas has such a document (see
+    `structrank.learners.Graded`); a label 0 has the same gain, but forms pairs. Undefined if no click label is above 0.
 
     Parameters
     ----------
@@ -519,11 +528,12 @@ class CNDCG(Discounted):
     Examples
     --------
     >>> clicks = [0.25, float("nan"), 0.5]
-    >>> round(evaluate(clicks, [3.0, 2.0, 1.0], None, CNDCG())["cndcg"], 4)  # 1 + 3/1.585 over 3 + 1/1.585
-    0.7967
+    >>> round(evaluate(clicks, [3.0, 2.0, 1.0], None, CNDCG())["cndcg"], 4)  # 1 + 3/2 over 3 + 1/1.585
+    0.6885
     """
 
     short: ClassVar[str] = "cndcg"
+    ranks_unlabelled: ClassVar[bool] = True
     k: int | None = None
     discount: str = "log2"
 
@@ -1038,10 +1048,13 @@ def evaluate(
     labels, scores = _checked(y, scores, grouping, ties)
     for measure in chosen.values():
         measure.check_labels(labels)
-    ranking = SortedLabels(labels, grouping).rank(scores, ties)
+    rankings = {
+        ranks_unlabelled: SortedLabels(labels, grouping, ranks_unlabelled).rank(scores, ties)
+        for ranks_unlabelled in {measure.ranks_unlabelled for measure in chosen.values()}
+    }
     values, undefined = {}, {}
     for name, measure in chosen.items():
-        value = measure.values(ranking)
+        value = measure.values(rankings[measure.ranks_unlabelled])
         missing = np.isnan(value)
         undefined[name] = int(missing.sum())
         value[missing] = empty
@@ -1114,7 +1127,7 @@ class Evaluator:
     ----------
     measure : Measure
     labels : (n_docs,) array
-        In the caller's row order; documents with the label nan are skipped.
+        In the caller's row order; nan only where the measure supports it.
     grouping : structrank.datasets.queries.Grouping
     query_weights : (n_queries,) array, default None
         None for equal weights.
@@ -1128,7 +1141,7 @@ class Evaluator:
 
     def __init__(self, measure, labels, grouping, query_weights=None):
         measure.check_labels(labels)
-        self.measure, self._by_label = measure, SortedLabels(labels, grouping)
+        self.measure, self._by_label = measure, SortedLabels(labels, grouping, measure.ranks_unlabelled)
         self._weights = np.ones(grouping.n_queries) if query_weights is None else query_weights
 
     def per_query(self, scores, ties="average"):

@@ -1,6 +1,6 @@
 """Lambdas and swap gains against brute force: re-evaluated measures and finite differences of the cost."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -22,7 +22,10 @@ MEASURES = [
     "mrr@2",
     metrics.MAP(relevant_from=2),
     metrics.MRR(k=3, relevant_from=2),
+    metrics.CNDCG(),
+    metrics.CNDCG(k=4),
 ]
+CLICKS = [0.0, 0.25, 0.5, 1.0, np.nan, np.nan]
 
 
 def value_of(labels_by_rank, measure):
@@ -30,10 +33,15 @@ def value_of(labels_by_rank, measure):
     return metrics.parse(measure).per_query(labels_by_rank, -np.arange(n_docs), group_by_query(0, n_docs))[0]
 
 
-def random_queries(rng, n):
+def random_queries(rng, n, labels=None):
     for _ in range(n):
         n_docs = rng.integers(1, 8)
-        yield rng.integers(0, rng.integers(2, 6), n_docs), rng.normal(scale=2.0, size=n_docs)
+        drawn = rng.integers(0, rng.integers(2, 6), n_docs) if labels is None else rng.choice(labels, n_docs)
+        yield drawn, rng.normal(scale=2.0, size=n_docs)
+
+
+def labels_for(measure):
+    return CLICKS if isinstance(measure, metrics.CNDCG) else None
 
 
 def normaliser(labels, measure):
@@ -45,14 +53,17 @@ def normaliser(labels, measure):
     ranks = np.arange(len(labels))
     discounts = {"log2": 1 / np.log2(2 + ranks), "kdd08": 1 / np.log2(1 + np.maximum(ranks, 1))}[measure.discount]
     discounts[measure.k or len(labels) :] = 0
-    gains = {"exp2": 2.0**labels - 1, "linear": labels.astype(float)}[measure.gain]
+    if isinstance(measure, metrics.CNDCG):
+        gains = 2.0 ** (4 * np.nan_to_num(labels)) - 1
+    else:
+        gains = {"exp2": 2.0**labels - 1, "linear": labels.astype(float)}[measure.gain]
     return np.sort(gains)[::-1] @ discounts
 
 
 def pairs_of(construction, labels, order, measure):
     """List (better, worse, weight) by document for the ranking `order`, from swap gains by brute force."""
     grades = labels >= measure.relevant_from if isinstance(measure, (metrics.MAP, metrics.MRR)) else labels
-    grades = np.asarray(grades, dtype=float)
+    grades = np.nan_to_num(np.asarray(grades, dtype=float), nan=-1.0)  # without clicks: last, and without pairs
     base, n = value_of(labels[order], measure), len(labels)
 
     def gain(a, b):
@@ -76,7 +87,7 @@ def pairs_of(construction, labels, order, measure):
     found = []
     for a, b in ranks:
         i, j = order[a], order[b]
-        if grades[i] == grades[j]:
+        if grades[i] == grades[j] or min(grades[i], grades[j]) < 0:
             continue
         if grades[i] < grades[j]:
             i, j = j, i
@@ -104,7 +115,7 @@ def cost_of(construction, scores, pairs):
 
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
 def test_swap_gains_equal_differences_of_the_measure(measure, rng):
-    for labels, _ in random_queries(rng, 15):
+    for labels, _ in random_queries(rng, 15, labels_for(measure)):
         gains, base = swap_gains(labels, measure), value_of(labels, measure)
         if np.isnan(base):
             assert not gains.any()
@@ -120,7 +131,7 @@ def test_swap_gains_equal_differences_of_the_measure(measure, rng):
 @pytest.mark.parametrize("measure", MEASURES, ids=str)
 def test_lambdas_are_minus_the_gradient_of_the_implicit_cost_with_ranks_fixed(measure, construction, rng):
     parsed = metrics.parse(measure)
-    for labels, scores in random_queries(rng, 5):
+    for labels, scores in random_queries(rng, 5, labels_for(parsed)):
         lambdas = lambda_gradients(scores, labels, measure, construction)
         assert abs(lambdas.sum()) < 1e-12
         if np.isnan(value_of(labels, parsed)):
@@ -171,24 +182,22 @@ def test_forces_are_first_and_curvatures_second_derivatives(cost):
     assert force(gap)[1] == pytest.approx((force(gap - step)[0] - force(gap + step)[0]) / (2 * step), abs=1e-9)
 
 
-def test_pairs_are_within_groups_and_skip_documents_without_labels(rng):
-    labels = np.array([0.2, 0.9, np.nan, 0.5, 0.1])
-    grades = np.array([1.0, 0.0, 1.0, 1.0, 0.0])
-    scores = rng.normal(size=5)
-    plan = make_plan(metrics.CNDCG(), labels, np.array([0, 5]), groups=grades)
-    lambdas = np.zeros(5)
-    pairs = kernels.add_lambdas(scores, plan, 1.0, lambdas, np.zeros(5))
-    assert pairs == 2  # 0 with 3, 1 with 4
-    assert lambdas[2] == 0
-    assert lambdas[3] == pytest.approx(-lambdas[0], abs=1e-15)
-    assert lambdas[1] == pytest.approx(-lambdas[4], abs=1e-15)
-    # The document without a label has no rank.
-    known = [0, 1, 3, 4]
-    order = np.argsort(-scores[known])
-    gains = np.abs(swap_gains(labels[known][order], "cndcg"))
-    ranks = np.empty(4, int)
-    ranks[order] = np.arange(4)
-    assert lambdas[3] == pytest.approx(gains[ranks[0], ranks[2]] / (1 + np.exp(scores[3] - scores[0])), abs=1e-12)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_click_lambdas_are_of_clicked_pairs_of_a_group_at_their_ranks_in_the_whole_list(grouped, rng):
+    for clicks, scores in random_queries(rng, 20, CLICKS):
+        n, order, expected, n_pairs = len(clicks), np.argsort(-scores), np.zeros(len(clicks)), 0
+        grades = rng.integers(0, 2, n) if grouped else np.zeros(n)
+        for a, b in combinations(range(n), 2):
+            swapped = order.copy()
+            swapped[[a, b]] = order[[b, a]]
+            change = value_of(clicks[swapped], "cndcg@4") - value_of(clicks[order], "cndcg@4")
+            i, j = sorted(order[[a, b]], key=lambda document: -clicks[document])
+            if clicks[i] > clicks[j] and grades[i] == grades[j] and abs(change) > 1e-12:
+                expected[[i, j]] += np.array([1.0, -1.0]) * abs(change) / (1 + np.exp(scores[i] - scores[j]))
+                n_pairs += 1
+        lambdas, plan = np.zeros(n), make_plan(metrics.CNDCG(4), clicks, np.array([0, n]), groups=grades)
+        assert kernels.add_lambdas(scores, plan, 1.0, lambdas, np.zeros(n)) == n_pairs
+        assert lambdas == pytest.approx(expected, abs=1e-12)
 
 
 def test_queries_are_independent_and_weighted(rng):

@@ -323,12 +323,13 @@ def test_the_evaluator_equals_evaluate(measure, rng):
     assert evaluator(scores) == metrics.evaluate(labels, scores, qid, measure)[measure]
 
 
-def test_the_evaluator_skips_documents_without_clicks(rng):
+def test_the_evaluator_ranks_documents_without_clicks(rng):
     clicks, scores, qid = rng.random(40), rng.normal(size=40), rng.integers(0, 5, 40)
     clicks[::3] = np.nan
     data = RankingData(np.zeros((40, 1)), np.zeros(40), qid)
     expected = metrics.evaluate(clicks, scores, qid, "cndcg@5")["cndcg@5"]
     assert Evaluator(metrics.CNDCG(k=5), clicks, data.grouping)(scores) == expected
+    assert expected == metrics.evaluate(np.nan_to_num(clicks), scores, qid, "cndcg@5")["cndcg@5"]
 
 
 @pytest.mark.parametrize("ranker", [RankNet, LambdaRank, SPSARanker])

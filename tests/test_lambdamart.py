@@ -53,10 +53,10 @@ def ndcg(part, scores, per_query=False):
 
 
 def brute_force(scores, labels, qid, measure, margin, cost, equal=None):
-    """Compute lambdas and second derivatives pair by pair, re-evaluating the measure after each swap."""
+    """Compute lambdas and second derivatives pair by pair, re-evaluating the measure of the whole list after each swap."""
     force, bend = np.zeros(len(scores)), np.zeros(len(scores))
     for query in np.unique(qid):
-        rows = np.flatnonzero((qid == query) & ~np.isnan(labels))
+        rows = np.flatnonzero(qid == query)
         order = rows[np.argsort(-scores[rows], kind="stable")]
         places = -np.arange(len(order), dtype=float)
         before = metrics.evaluate(labels[order], places, None, measure)[measure]

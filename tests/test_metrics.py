@@ -108,7 +108,7 @@ def gain_of(m):
 
 
 def plain_cndcg(labels, m):
-    return plain_discounted([c for c in labels if not math.isnan(c)], m, lambda c: 2 ** (4 * c) - 1)
+    return plain_discounted([0.0 if math.isnan(c) else c for c in labels], m, lambda c: 2 ** (4 * c) - 1)
 
 
 def plain_pairs(labels, m):
@@ -277,11 +277,26 @@ def test_err_of_a_long_tie_is_the_mean_over_random_orders():
     assert evaluate(y, np.zeros(200), None, "err@20")["err@20"] == pytest.approx(np.mean(untied), abs=4 * spread)
 
 
-def test_cndcg_has_the_gain_of_the_paper_and_skips_documents_without_clicks():
+def test_cndcg_has_the_gain_of_the_paper_and_ranks_documents_without_clicks():
     y, scores = [0.5, NAN, 1.0, 0.0], [4.0, 3.0, 2.0, 1.0]
     log3 = math.log2(3)
-    assert evaluate(y, scores, None, "cndcg@2")["cndcg@2"] == pytest.approx((3 + 15 / log3) / (15 + 3 / log3))
+    found = evaluate(y, scores, None, ["cndcg@2", "cndcg@3"])
+    assert found["cndcg@2"] == pytest.approx(3 / (15 + 3 / log3))
+    assert found["cndcg@3"] == pytest.approx((3 + 15 / 2) / (15 + 3 / log3))
     assert math.isnan(evaluate([NAN, NAN], [1, 2], None, "cndcg")["cndcg"])
+
+
+def test_clicks_at_the_last_ranks_gain_nothing_before_the_cutoff():
+    y, scores = [NAN] * 8 + [0.5, 1.0], -np.arange(10.0)
+    assert dict(evaluate(y, scores, None, ["cndcg@3", "cndcg@8"])) == {"cndcg@3": 0.0, "cndcg@8": 0.0}
+    assert evaluate(y, scores, None, "cndcg@9")["cndcg@9"] > 0
+
+
+def test_measures_of_one_call_rank_unlabelled_documents_as_each_defines():
+    y, scores = [NAN, 0.0, 1.0], [3.0, 2.0, 1.0]
+    found = evaluate(y, scores, None, ["cndcg", "bpref"])
+    assert found["cndcg"] == 0.5  # third of three
+    assert found["bpref"] == 0.0  # last of the two that are judged
 
 
 @pytest.mark.parametrize(

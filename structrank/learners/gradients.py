@@ -48,7 +48,7 @@ def lambda_gradients(
     scores : array-like of shape (n_docs,)
         Finite; documents are ranked by decreasing score, equal scores in the order given.
     labels : array-like of shape (n_docs,)
-        At least 0; larger is more relevant.
+        At least 0; larger is more relevant. For "cndcg", nan is a document without clicks: it keeps its rank and has no pairs.
     measure : str, Measure or None, default "ndcg@10"
         "ndcg", "ndcg@k", "cndcg", "cndcg@k", "map", "mrr", "mrr@k", or an object such as ``metrics.MAP(relevant_from=2)``.
         None gives all pairs of different label the weight 1: the gradient of RankNet.
@@ -98,7 +98,7 @@ def swap_gains(labels_by_rank: ArrayLike, measure: str | Measure = "ndcg@10") ->
     Parameters
     ----------
     labels_by_rank : array-like of shape (n_docs,)
-        Labels, at least 0, in the order of the ranking, best first.
+        Labels, at least 0, in the order of the ranking, best first. For "cndcg", a document without clicks (nan) gains nothing.
     measure : str or Measure, default "ndcg@10"
         As for `lambda_gradients`.
 
@@ -135,8 +135,6 @@ def swap_gains(labels_by_rank: ArrayLike, measure: str | Measure = "ndcg@10") ->
 def _as_labels(labels, n_docs, measure, name):
     if isinstance(measure, metrics.CNDCG):
         labels = checks.as_number_column(labels, n_docs, name, "numbers from 0 to 1", name)
-        if np.isnan(labels).any():
-            raise ValueError(f"{name} contains NaN; remove documents without clicks.")
     else:
         labels = checks.as_labels(labels, n_docs, against=name, name=name)
     if measure is not None:

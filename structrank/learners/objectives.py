@@ -198,8 +198,9 @@ class Graded(Objective):
     .. math:: \lambda = (1 - w) \lambda^{(L)} + w \lambda^{(C)}
 
     with :math:`\lambda^{(C)}` over pairs that are equal in all tiers above, so that the tiers do not contradict each other.
-    With several lower tiers, the weight of the first tier is 1 minus their sum. A tier skips documents whose label is nan; the
-    tiers below treat the skipped documents as equal.
+    With several lower tiers, the weight of the first tier is 1 minus their sum. A document whose label is nan is in no pair of
+    its tier, and the tiers below treat such documents as equal. With CNDCG they keep their ranks; other measures leave them
+    out of the tier's ranking.
 
     Parameters
     ----------

@@ -60,7 +60,8 @@ def make_plan(
     measure : Measure or None
         From `parse_target`. None gives all pairs of different label the same weight, as in RankNet.
     labels : (n_docs,) array
-        Grouped by query; documents with the label nan are left out of the ranking.
+        Grouped by query. Documents with the label nan have no pairs; if the measure `ranks_unlabelled`, they keep their rank,
+        with gain 0, otherwise they are left out of the ranking.
     indptr : (n_queries + 1,) array of int
         Query q holds ``labels[indptr[q]:indptr[q + 1]]``.
     groups : (n_docs,) array, default None
@@ -96,6 +97,9 @@ def make_plan(
     longest = int(sizes.max())
     query = np.repeat(np.arange(sizes.shape[0]), sizes)
     known = ~np.isnan(labels)
+    if measure is not None and measure.ranks_unlabelled:
+        groups = np.where(known, 0.0 if groups is None else groups, np.inf)  # a group of equal labels has no pairs
+        labels, known = np.where(known, labels, 0.0), np.ones_like(known)
     binary = isinstance(measure, (metrics.MAP, metrics.MRR))
     grades = (labels >= measure.relevant_from).astype(np.float64) if binary else labels
     cut = getattr(measure, "k", None) or longest

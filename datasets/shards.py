@@ -171,7 +171,8 @@ def cut_shards(X: Any, y: Any, qid: Any, sample_weight: Any = None, docs_per_sha
     if (order[1:] > order[:-1]).all():
         order = None  # shards are parts of the arrays
     ends = indptr[1:]
-    shards, start = [], 0
+    shards: list[RowShard] = []
+    start = 0
     while start < X.shape[0]:
         fitting = np.searchsorted(ends, start + docs_per_shard, side="right") - 1
         stop = int(ends[max(fitting, np.searchsorted(ends, start, side="right"))])

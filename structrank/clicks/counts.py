@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,9 @@ class LogCounter:
 
     Subclasses set `_n_columns`, the number of values, and return queries, keys and values of a part by ``_entries(part)``.
     """
+
+    _n_columns: int
+    _entries: Callable
 
     def __init__(self):
         self._summed = (np.empty(0, np.int32), np.empty(0, np.int64), np.empty((0, self._n_columns)))

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from structrank import StructRankSVM, compare, metrics
+from structrank._support.text import printable_output
 from structrank.comparison.cells import Cell
 from structrank.comparison.report import contents, write_report
 from structrank.comparison.table import CriterionTable
@@ -342,12 +343,21 @@ def test_names_from_the_data_are_escaped(tmp_path):
     (dataset,) = page.data["datasets"]
     assert dataset["name"] == page.data["trainers"][0] == HOSTILE
     assert dataset["rankings"][0]["docs"][0].startswith(HOSTILE)
-    assert page.tables["criterion-table"][2][0]["text"].startswith(HOSTILE)
+    assert page.tables["criterion-table"][2][0]["text"].startswith(printable_output(HOSTILE))
 
 
 def test_names_that_are_not_valid_unicode_are_written(tmp_path):
     table, folds = small_table([[1, 2], [2, 1]], [0, 1], ["a\udc80"] * 2, np.array(["\udcff", "é"]))
     assert written(table, folds, tmp_path).data["datasets"][0]["ids"] == ["a\udc80"]
+
+
+def test_control_characters_of_names_are_written_as_escapes(tmp_path):
+    name = "\x1b[2J\x85\u202e\x00"
+    table, folds = small_table([[1, 2], [2, 1]], [0, 1], [name] * 2, np.array(["a", "b"]), name, [name, "b"])
+    assert written(table, folds, tmp_path).data["trainers"] == [name, "b"]
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+    assert r"<span>\x1b[2J\x85\u202e\x00</span>" in text
 
 
 # Writing

@@ -203,6 +203,8 @@ def test_fractional_labels_round_trip(tmp_path):
         ([("x", 1), ("x", 1), ("y", 2)], ["1", "1", "2"]),
         ([1, "1", 1], ["1", "2", "1"]),
         (["", "q", "q"], ["1", "2", "2"]),
+        (["a\0", "q", "q"], ["1", "2", "2"]),  # files with zero bytes are taken for binary files
+        (["\ufeffa", "q", "q"], ["1", "2", "2"]),  # a byte order mark at the start of a file is skipped
     ],
 )
 def test_query_names_are_distinct_and_without_blanks(qid, names):

@@ -6,6 +6,7 @@ import importlib.resources
 from html import escape
 
 from structrank._support.files import replace_file
+from structrank._support.text import printable_output
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -33,8 +34,8 @@ def write_page(path, what, title, body, style="", script=""):
         policy += f"; script-src '{_sha256(script)}'"
         body += f"\n<script>{script}</script>"
     page = _PAGE.format(policy=policy, title=escape(title), style=style, body=body)
-    # Names may contain halves of surrogate pairs (undecodable bytes), which UTF-8 cannot encode.
-    replace_file(path, page.encode("utf-8", "xmlcharrefreplace"), what)
+    # Names may contain control characters, and halves of surrogate pairs (undecodable bytes), which UTF-8 cannot encode.
+    replace_file(path, printable_output(page).encode(), what)
 
 
 def resource(name, package="structrank._support"):

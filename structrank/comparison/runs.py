@@ -179,9 +179,9 @@ def document_names(data: Any) -> tuple[list[str], bool]:
 
 
 def _are_words(names):
-    """Return whether files can hold the names: none is empty, has blanks or halves of surrogate pairs."""
+    """Return whether files can hold the names: none is empty, or has blanks, NUL, byte order marks or halves of surrogates."""
     text = "\n".join(names)
-    return text.split() == names and not re.search("[\ud800-\udfff]", text)
+    return text.split() == names and not re.search("[\0\ufeff\ud800-\udfff]", text)
 
 
 def count_ties(qid: ArrayLike, scores: ArrayLike) -> int:

@@ -224,25 +224,17 @@ def _root(parent, node):
     return node
 
 
+class Side(NamedTuple):
+    """Edges of the click graph by their nodes on one side: node n has ``ends[indptr[n]:indptr[n + 1]]`` on the other."""
+
+    indptr: np.ndarray
+    ends: np.ndarray
+    clicks: np.ndarray
+    total: np.ndarray  # clicks of each node
+
+
 @kernel
-def walk_scores(
-    queries,
-    indptr,
-    urls,
-    probabilities,
-    tol,
-    forward,
-    q_indptr,
-    q_urls,
-    q_clicks,
-    q_total,
-    u_indptr,
-    u_queries,
-    u_clicks,
-    u_total,
-    out,
-    lost,
-):
+def walk_scores(queries, indptr, urls, probabilities, tol, forward, by_query, by_url, out, lost):
     """Write the scores of ``urls[indptr[n]:indptr[n + 1]]`` for ``queries[n]``, and the truncated fraction of the walk.
 
     The walk makes k moves with probability ``probabilities[k]`` (it stays in all other steps), and is then at a query if k
@@ -252,8 +244,8 @@ def walk_scores(
     The graph is undirected, so the probability of a walk from u to q is that of a walk from q to u times clicks of q /
     clicks of u: the same walk from q serves both directions.
     """
-    on_query, on_url = np.zeros(q_total.shape[0]), np.zeros(u_total.shape[0])
-    reached = np.zeros(u_total.shape[0])
+    on_query, on_url = np.zeros(by_query.total.shape[0]), np.zeros(by_url.total.shape[0])
+    reached = np.zeros(by_url.total.shape[0])
     here, there = np.empty(64, np.int64), np.empty(64, np.int64)
     all_reached = np.empty(64, np.int64)
     for n in range(queries.shape[0]):
@@ -265,10 +257,7 @@ def walk_scores(
         lost[n] = 0.0
         for k in range(probabilities.shape[0]):
             later = max(later - probabilities[k], 0.0) if k + 1 < probabilities.shape[0] else 0.0
-            if k % 2:
-                mass, total, edges, ends, clicks, other = on_url, u_total, u_indptr, u_queries, u_clicks, on_query
-            else:
-                mass, total, edges, ends, clicks, other = on_query, q_total, q_indptr, q_urls, q_clicks, on_url
+            side, mass, other = (by_url, on_url, on_query) if k % 2 else (by_query, on_query, on_url)
             n_there = 0
             for place in range(n_here):
                 node = here[place]
@@ -279,24 +268,24 @@ def walk_scores(
                         all_reached = _append(all_reached, n_reached, node)
                         n_reached += 1
                     reached[node] += probabilities[k] * probability
-                if total[node] == 0.0:
+                if side.total[node] == 0.0:
                     continue
-                norm += probabilities[k] * probability / total[node]
-                if probability * later <= tol * total[node]:
+                norm += probabilities[k] * probability / side.total[node]
+                if probability * later <= tol * side.total[node]:
                     lost[n] += probability * later
                     continue
-                for edge in range(edges[node], edges[node + 1]):
-                    end = ends[edge]
+                for edge in range(side.indptr[node], side.indptr[node + 1]):
+                    end = side.ends[edge]
                     if other[end] == 0.0:
                         there = _append(there, n_there, end)
                         n_there += 1
-                    other[end] += probability * clicks[edge] / total[node]
+                    other[end] += probability * side.clicks[edge] / side.total[node]
             here, there = there, here
             n_here = n_there
         for p in range(indptr[n], indptr[n + 1]):
             score = reached[urls[p]]
             if not forward and score > 0.0:
-                score /= u_total[urls[p]] * norm
+                score /= by_url.total[urls[p]] * norm
             out[p] = score
         for place in range(n_reached):
             reached[all_reached[place]] = 0.0

@@ -108,13 +108,7 @@ def check_loaded_ids(model, name):
 
 
 def as_id_array(values, name):
-    """Convert ids of any hashable type to a 1-d array; tuples stay tuples, and 1 and "1" stay distinct.
-
-    Examples
-    --------
-    >>> as_id_array([("a", 1), 2], "queries").tolist()
-    [('a', 1), 2]
-    """
+    """Convert ids of any hashable type to a 1-d array; tuples stay tuples, and 1 and "1" stay distinct."""
     if not isinstance(values, np.ndarray) and not hasattr(values, "to_numpy"):
         if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
             raise ValueError(f"{name}={values!r} is not valid: expected a sequence of ids.")
@@ -126,38 +120,25 @@ def as_id_array(values, name):
     return array
 
 
-def dense_pairs(query_ids, url_ids, queries, urls):
-    """Return the dense integers of the queries and urls passed to ``predict``; -1 for unknown ids.
-
-    Raises if all queries, or all urls, are of a type that no known id has.
-
-    Examples
-    --------
-    >>> queries, urls = Ids(np.array([7, 9])), Ids(np.array(["a.org", "b.org"], dtype=object))
-    >>> dense_pairs(queries, urls, [9, 8], ["a.org", "b.org"])
-    (array([ 1, -1]), array([0, 1]))
-    """
+def as_id_pairs(queries, urls):
+    """Convert the queries and urls passed to ``predict`` to arrays; raise if their lengths differ or an id is missing."""
     queries, urls = as_id_array(queries, "queries"), as_id_array(urls, "urls")
     urls = checks.as_column(urls, queries.shape[0], "urls", against="queries")
     for name, ids in (("queries", queries), ("urls", urls)):
         checks.check_ids(ids, name, "every entry needs an id")
+    return queries, urls
+
+
+def dense_pairs(query_ids, url_ids, queries, urls):
+    """Return the dense integers of pairs, -1 for unknown ids; raise if no known query or url is of the type of those given."""
+    queries, urls = as_id_pairs(queries, urls)
     query_ids.check_kinds(queries, "queries")
     url_ids.check_kinds(urls, "urls")
     return query_ids.index(queries), url_ids.index(urls)
 
 
 class GrowingIds:
-    """Ids numbered in order of first appearance; `settle` converts them to `Ids`.
-
-    Examples
-    --------
-    >>> growing = GrowingIds()
-    >>> growing.add([30, 10, 30])
-    [0, 1, 0]
-    >>> ids, places = growing.settle()
-    >>> ids.values.tolist(), places.tolist()
-    ([10, 30], [1, 0])
-    """
+    """Ids numbered in order of first appearance; `settle` converts them to `Ids`."""
 
     def __init__(self):
         self._numbers, self._settled = {}, None
@@ -180,15 +161,9 @@ class GrowingIds:
         return Ids(self.values).index(values)
 
     def settle(self):
-        """Return the ids added so far as `Ids`, with integer ids in increasing order.
+        """Return the ids added so far as `Ids`, integers in increasing order, and the new number of each (None if unchanged).
 
         Calls return the same objects until an id is added, so that all results from one stream share their ids.
-
-        Returns
-        -------
-        ids : Ids
-        places : (n,) array of int64, or None
-            Dense integer in `ids` of each number that `add` returned; None if the numbers are unchanged.
         """
         if self._settled is None or len(self._settled[0]) < len(self):
             self._settled = _in_order(self.values)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from structrank._support import checks
-from structrank.clicks.ids import as_id_array, dense_pairs
+from structrank.clicks.ids import as_id_pairs, dense_pairs
 from structrank.clicks.preferences import Preferences
 from structrank.datasets.queries import group_by_query
 
@@ -57,11 +57,8 @@ def to_labels(
     array([0., 0., 0.])
     """
     n_grades = checks.check_number("n_grades", n_grades, at_least=2, integer=True)
-    query_ids, url_ids = as_id_array(queries, "queries"), as_id_array(urls, "urls")
+    query_ids, url_ids = as_id_pairs(queries, urls)
     n_docs = checks.count_rows(query_ids, "queries")
-    url_ids = checks.as_column(url_ids, n_docs, "urls", against="queries")
-    for name, ids in (("queries", query_ids), ("urls", url_ids)):
-        checks.check_ids(ids, name, "every entry needs an id")
     scores = checks.as_number_column(
         _scores(source, query_ids, url_ids), n_docs, "scores", "numbers, larger is better", against="queries"
     )

@@ -72,10 +72,8 @@ def stream_yandex(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed
 
     Parameters
     ----------
-    paths, malformed, verbose
-        As for `read_yandex`.
-    chunk : int, default 131072
-        Approximate number of sessions per part.
+    paths, chunk, malformed, verbose
+        As for `stream_tsv`.
     """
     return stream_files(YandexLines(malformed), paths, chunk, verbose)
 
@@ -117,10 +115,8 @@ def stream_jsonl(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed:
 
     Parameters
     ----------
-    paths, malformed, verbose
-        As for `read_jsonl`.
-    chunk : int, default 131072
-        Approximate number of sessions per part.
+    paths, chunk, malformed, verbose
+        As for `stream_tsv`.
     """
     return stream_files(JsonLines(malformed), paths, chunk, verbose)
 

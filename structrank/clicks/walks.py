@@ -31,26 +31,11 @@ _MAX_LOST = 0.01  # truncated fraction of a walk above which `predict` warns
 @record
 @dataclass(frozen=True, eq=False)
 class ClickGraph:
-    """Bipartite graph of queries and clicked urls; the weight of an edge is its number of clicks.
+    """Bipartite graph of queries and clicked urls; the weight of an edge is its number of clicks."""
 
-    Attributes
-    ----------
-    indptr : (n_queries + 1,) array of int64
-        Query i has the edges ``indptr[i]`` to ``indptr[i + 1]``.
-    url : (n_edges,) array of int32
-    clicks : (n_edges,) array of float64
-    n_urls : int
-
-    Examples
-    --------
-    >>> graph = ClickGraph(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1.0, 2.0, 3.0]), 3)
-    >>> graph.url_clicks.tolist(), graph.query_clicks.tolist()
-    ([1.0, 5.0, 0.0], [3.0, 3.0])
-    """
-
-    indptr: np.ndarray
-    url: np.ndarray
-    clicks: np.ndarray
+    indptr: np.ndarray  # (n_queries + 1,) int64; query i has the edges ``indptr[i]`` to ``indptr[i + 1]``
+    url: np.ndarray  # (n_edges,) int32
+    clicks: np.ndarray  # (n_edges,) float64
     n_urls: int
 
     def check(self, n_queries, n_urls):
@@ -68,25 +53,19 @@ class ClickGraph:
         checks.check_sparse(self._matrix, "graph_")
 
     @cached_property
-    def query_clicks(self):
-        """Clicks of each query."""
-        return np.asarray(self._matrix.sum(axis=1)).ravel()
-
-    @cached_property
-    def url_clicks(self):
-        """Clicks of each url."""
-        return np.asarray(self._matrix.sum(axis=0)).ravel()
-
-    @cached_property
     def _matrix(self):
         return scipy.sparse.csr_matrix((self.clicks, self.url, self.indptr), shape=(self.indptr.size - 1, self.n_urls))
 
     @cached_property
-    def edges(self):
-        """Arguments of the kernel: edges, weights and total clicks by query, then by url."""
-        by_url = self._matrix.T.tocsr()
-        wide = [array.astype(np.int64, copy=False) for array in (self.indptr, self.url, by_url.indptr, by_url.indices)]
-        return (wide[0], wide[1], self.clicks, self.query_clicks, wide[2], wide[3], by_url.data, self.url_clicks)
+    def sides(self):
+        """The edges by query and by url, for the kernel."""
+        by_node = (self._matrix, 1), (self._matrix.T.tocsr(), 0)
+        return [
+            kernels.Side(
+                edges.indptr.astype(np.int64), edges.indices.astype(np.int64), edges.data, self._matrix.sum(axis=axis).A1
+            )
+            for edges, axis in by_node
+        ]
 
 
 @saveable
@@ -174,7 +153,7 @@ class RandomWalkRanker(ClickRanker):
             own = slice(indptr[part.start], indptr[part.stop])
             bounds = indptr[part.start : part.stop + 1] - indptr[part.start]
             settings = probabilities, float(self.tol), self.direction == "forward"
-            kernels.walk_scores(starts[part], bounds, url[own], *settings, *self.graph_.edges, found[own], lost[part])
+            kernels.walk_scores(starts[part], bounds, url[own], *settings, *self.graph_.sides, found[own], lost[part])
 
         threads = min(n_threads(self.n_jobs), starts.shape[0])
         bounds = np.linspace(0, starts.shape[0], threads + 1).astype(int).tolist()

@@ -176,8 +176,6 @@ def _read_folds(arguments, path):
 
 def _tree_trainers(arguments):
     """Return the requested rows of boosted trees, with the same relevant documents as all other rows."""
-    if not arguments.trees:
-        return {}
     from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 
     known = {"lightgbm": ("LightGBM", LightGBMRanker), "xgboost": ("XGBoost", XGBoostRanker)}

@@ -7,7 +7,7 @@ structrank explain map.structrank test.txt --query 17 --pair GX012 GX345
 from __future__ import annotations
 
 from structrank._support.text import printable, printable_output
-from structrank.cli.input import check_exists, load_ranker, model_first, read_data
+from structrank.cli.input import read_model_and_data
 from structrank.cli.options import COUNT
 from structrank.cli.output import print_json
 
@@ -35,10 +35,7 @@ def run(arguments, report):
     from structrank.comparison import runs
     from structrank.models.explanation import explain
 
-    check_exists(arguments.model, arguments.data)
-    arguments.model, arguments.data = model_first(arguments.model, arguments.data)
-    model = load_ranker(arguments.model)
-    data = read_data(arguments, arguments.data, ranker=(arguments.model, model), labels=False)
+    model, data = read_model_and_data(arguments)
     ids = data.qid.astype(str)
     rows = np.flatnonzero(ids == arguments.query)
     if not rows.size:

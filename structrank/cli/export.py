@@ -8,13 +8,11 @@ structrank export map.structrank --to elasticsearch --scaler standard --data raw
 
 from __future__ import annotations
 
-import argparse
 import json
-import math
 import os
 
 from structrank.cli.input import check_exists, check_not_read, check_writable, load_ranker, read_data
-from structrank.cli.options import given
+from structrank.cli.options import NUMBER_OR_AUTO, given
 from structrank.cli.output import print_json, print_lines
 
 _TEXTS = ("solr", "elasticsearch", "opensearch", "lucene", "vespa", "sql", "painless")  # formats that accept a shift
@@ -55,7 +53,7 @@ def add_options(parser):
     )
     parser.add_argument(
         "--shift",
-        type=_shift,
+        type=NUMBER_OR_AUTO,
         metavar="NUMBER",
         help="constant to add to scores (Lucene rejects negative scores); auto: from the lowest score of documents in --data",
     )
@@ -159,15 +157,3 @@ def _fitted(name, X):
 
     scaler = StandardScaler() if name == "standard" else MinMaxScaler()
     return scaler.fit(X.toarray() if scipy.sparse.issparse(X) else X)
-
-
-def _shift(text):
-    if text == "auto":
-        return text
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"{text!r} is not valid: expected a number, or auto")
-    return number

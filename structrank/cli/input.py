@@ -12,21 +12,10 @@ from structrank.cli.options import LETOR, READING, TABLE, given
 
 
 def read_data(arguments, path, ranker=None, folders=False, labels=True, features=True, scaled=True):
-    """Read a LETOR file or a table.
+    """Read a LETOR file or a table, or a folder of LETOR files if `folders`.
 
-    Parameters
-    ----------
-    path : str
-    ranker : tuple, default None
-        The name of a model file and the model that will score the data, which must have its features.
-    folders : bool, default False
-        Whether `path` may be a folder of LETOR files.
-    labels : bool, default True
-        Whether labels are needed.
-    features : bool, default True
-        Whether features are needed; without them, a table may have columns of text.
-    scaled : bool, default True
-        Whether --scale is applied here.
+    The data must have the features of `ranker`, the name of a model file and the model, if given; they need no `labels` or
+    `features` where these are False. --scale is applied if `scaled`.
     """
     from structrank.datasets import scale_per_query
     from structrank.datasets.tables import is_table
@@ -47,6 +36,14 @@ def read_data(arguments, path, ranker=None, folders=False, labels=True, features
         return scale_per_query(data)
     except ValueError as error:
         raise ValueError(f"{path}: {error} (--scale)") from None
+
+
+def read_model_and_data(arguments):
+    """Load the model, and read the documents that it ranks; the two may be given in either order."""
+    check_exists(arguments.model, arguments.data)
+    arguments.model, arguments.data = model_first(arguments.model, arguments.data)
+    model = load_ranker(arguments.model)
+    return model, read_data(arguments, arguments.data, ranker=(arguments.model, model), labels=False)
 
 
 def read_parts(arguments, path, validation):

@@ -160,6 +160,11 @@ def _number(text):
     return int(text) if text.lstrip("+-").isdigit() else float(text)
 
 
+NUMBER_OR_AUTO = _checked(
+    lambda text: text if text == "auto" else float(text),
+    lambda number: number == "auto" or math.isfinite(number),
+    "a number, or auto",
+)
 POSITIVE = _checked(float, lambda value: 0 < value < math.inf, "a number above 0")
 JOBS = _checked(int, lambda jobs: jobs >= 1 or jobs == -1, "an integer of at least 1, or -1 for all cores")
 COUNT = _checked(int, lambda n: n >= 1, "an integer of at least 1")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from structrank.cli.input import check_exists, load_ranker, model_first, read_data
+from structrank.cli.input import read_model_and_data
 from structrank.cli.output import print_json
 
 
@@ -34,10 +34,7 @@ def run(arguments, report):
 
     if arguments.json and arguments.format == "trec":
         raise ValueError("--json and --format trec are two formats; choose one.")
-    check_exists(arguments.model, arguments.data)
-    arguments.model, arguments.data = model_first(arguments.model, arguments.data)
-    model = load_ranker(arguments.model)
-    data = read_data(arguments, arguments.data, ranker=(arguments.model, model), labels=False)
+    model, data = read_model_and_data(arguments)
     names, numbered = runs.document_names(data)
     if numbered:
         lacking = f"{arguments.data} has no document ids that are unique within a query and without blanks"

@@ -633,7 +633,7 @@ def made_table(per_query, trainers=None):
     for name, ranks in per_query.items():
         scores = np.concatenate([[-rank + 0.5, *-np.arange(1.0, 10.0)] for rank in ranks])
         cells.append(Cell("made", 0, name, None, None, 0.0, (), scores))
-    return CriterionTable(cells, {"made": [test]}, [metrics.MRR()])
+    return CriterionTable(cells, {"made": [Fold(test, None, test)]}, [metrics.MRR()])
 
 
 def test_marks_show_the_best_two_and_rows_significantly_below():
@@ -946,10 +946,10 @@ def test_significance_of_a_single_row_is_empty():
 
 
 def test_notes_shared_by_data_sets_omit_the_numbers():
-    parts = {name: [small_folds(1)[0].test] for name in ("a", "b")}
+    folds = {name: small_folds(1) for name in ("a", "b")}
     notes = {"a": "It dominates: 93 % of |w|.", "b": "It dominates: 86 % of |w|."}
-    cells = [Cell(name, 0, "t", None, None, 0.0, (notes[name],), parts[name][0].X[:, 0]) for name in parts]
-    text = str(CriterionTable(cells, parts, [metrics.MAP()]))
+    cells = [Cell(name, 0, "t", None, None, 0.0, (notes[name],), folds[name][0].test.X[:, 0]) for name in folds]
+    text = str(CriterionTable(cells, folds, [metrics.MAP()]))
     assert "t on a, b: It dominates." in text
     assert "93" not in text.partition("Notes")[2]
-    assert "93 %" in str(CriterionTable(cells[:1], {"a": parts["a"]}, [metrics.MAP()]))
+    assert "93 %" in str(CriterionTable(cells[:1], {"a": folds["a"]}, [metrics.MAP()]))

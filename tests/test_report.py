@@ -60,16 +60,14 @@ def table(folds):
     trainers = {"first feature": Feature(0), "second feature": Feature(1), "third feature": Feature(2)}
     ours = {"AUC": StructRankSVM("auc"), "DORM": StructRankSVM("dorm", decay="sqrt@30")}  # the second warns
     cells = compare(folds, trainers=ours, Cs=[0.1, 10.0]).cells + compare(folds, trainers=trainers).cells
-    tests = {name: [fold.test for fold in some] for name, some in folds.items()}
-    return CriterionTable(cells, tests, MEASURES)
+    settings = {"Cs": [0.1, 10.0], "select": "own", "preparation": "", "trainers": {"AUC": "StructRankSVM('auc')"}}
+    return CriterionTable(cells, folds, MEASURES, settings=settings)
 
 
 @pytest.fixture(scope="module")
-def path(table, folds, tmp_path_factory):
+def path(table, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
-    write_report(
-        table, path, folds, {"Cs": [0.1, 10.0], "select": "own", "preparation": "", "trainers": {"AUC": "StructRankSVM('auc')"}}
-    )
+    table.to_report(path)
     return path
 
 
@@ -78,19 +76,19 @@ def page(path):
     return Page(path.read_text(encoding="utf-8"))
 
 
-def small_table(scores, y, qid, docid=None, dataset="d", trainers=None, notes=()):
-    """Return a table of one fold from the scores of each trainer, and its folds."""
+def small_table(scores, y, qid, docid=None, dataset="d", trainers=None, notes=(), settings=None):
+    """Return a table of one fold from the scores of each trainer."""
     part = Dataset(np.zeros((len(y), 2)), np.asarray(y), np.asarray(qid), docid)
     trainers = [f"t{number}" for number in range(len(scores))] if trainers is None else trainers
     cells = [
         Cell(dataset, 0, name, None, None, 0.1, notes, np.asarray(some, dtype=float))
         for name, some in zip(trainers, scores, strict=True)
     ]
-    return CriterionTable(cells, {dataset: [part]}, MEASURES), {dataset: [Fold(part, None, part)]}
+    return CriterionTable(cells, {dataset: [Fold(part, None, part)]}, MEASURES, settings=settings)
 
 
-def written(table, folds, tmp_path, **settings):
-    write_report(table, tmp_path / "report.html", folds, **settings)
+def written(table, tmp_path):
+    table.to_report(tmp_path / "report.html")
     return Page((tmp_path / "report.html").read_text(encoding="utf-8"))
 
 
@@ -223,8 +221,8 @@ def test_rankings_follow_the_scores(table, folds, page):
 
 
 def test_documents_of_equal_score_are_marked_as_tied(tmp_path):
-    table, folds = small_table([[3, 3, 1, 0, 0, 0], range(6)], [1, 0, 0, 1, 0, 0], [1] * 6)
-    (ranking,) = written(table, folds, tmp_path).data["datasets"][0]["rankings"]
+    table = small_table([[3, 3, 1, 0, 0, 0], range(6)], [1, 0, 0, 1, 0, 0], [1] * 6)
+    (ranking,) = written(table, tmp_path).data["datasets"][0]["rankings"]
     assert ranking["ties"] == [[1, 4, 5], []]
     assert ranking["docs"] == [0, 1, 2, 3, 4, 5], "documents without names are shown by their row"
 
@@ -259,22 +257,15 @@ def test_data_settings_versions_and_notes_are_listed(table, folds, page):
             assert " ".join(text.split()) in page.text
 
 
-def test_missing_data_are_mentioned(table, tmp_path):
-    page = written(table, None, tmp_path)
-    assert "and so no rankings" in page.text
-    assert "the report has no other data" in page.text
-    assert all(ranking is None for dataset in page.data["datasets"] for ranking in dataset["rankings"])
-
-
 def test_large_reports_omit_queries_on_which_trainers_agree_and_mention_it(tmp_path, monkeypatch):
     n_queries, n_docs = 40, 60
     rng = np.random.default_rng(0)
     y, qid = rng.integers(2, size=n_queries * n_docs), np.repeat(np.arange(n_queries), n_docs)
     scores = rng.normal(size=y.shape)
-    table, folds = small_table([scores, np.where(qid < 8, -scores, scores)], y, qid)
+    table = small_table([scores, np.where(qid < 8, -scores, scores)], y, qid)
     monkeypatch.setattr(contents, "_MOST_VALUES", 30 * 2 * 3)
     monkeypatch.setattr(contents, "_MOST_RANKED", 5 * 2 * contents.N_TOP)
-    page = written(table, folds, tmp_path)
+    page = written(table, tmp_path)
     (dataset,) = page.data["datasets"]
     assert len(dataset["ids"]) == 30
     assert set(map(str, range(8))) <= set(dataset["ids"])
@@ -288,8 +279,8 @@ def test_large_reports_omit_queries_on_which_trainers_agree_and_mention_it(tmp_p
 
 
 def test_infinite_scores_and_columns_without_any_value_are_shown(tmp_path):
-    table, folds = small_table([[math.inf, -math.inf, 0], [1, 2, 3]], [0, 0, 0], ["a"] * 3)
-    page = written(table, folds, tmp_path)
+    table = small_table([[math.inf, -math.inf, 0], [1, 2, 3]], [0, 0, 0], ["a"] * 3)
+    page = written(table, tmp_path)
     assert page.data["datasets"][0]["rankings"][0]["scores"][0] == ["∞", 0, f"{MINUS}∞"]
     *_, row = page.tables["criterion-table"]
     assert [(cell["text"], cell["data-value"]) for cell in row[1:]] == [("\N{EN DASH}", "")] * 3
@@ -332,12 +323,21 @@ def hostile_table():
     y, scores = rng.integers(2, size=40), rng.normal(size=(2, 40))
     ids = np.repeat([f"{HOSTILE}{number}" for number in range(4)], 10)
     docid = np.array([f"{HOSTILE}{row}" for row in range(40)])
-    return small_table(scores, y, ids, docid, HOSTILE, [HOSTILE, f"{HOSTILE}2"], notes=(f"{HOSTILE}!",))
+    return small_table(
+        scores,
+        y,
+        ids,
+        docid,
+        HOSTILE,
+        [HOSTILE, f"{HOSTILE}2"],
+        notes=(f"{HOSTILE}!",),
+        settings={HOSTILE: HOSTILE, "trainers": {HOSTILE: HOSTILE}},
+    )
 
 
 def test_names_from_the_data_are_escaped(tmp_path):
-    table, folds = hostile_table()
-    page = written(table, folds, tmp_path, settings={HOSTILE: HOSTILE, "trainers": {HOSTILE: HOSTILE}})
+    table = hostile_table()
+    page = written(table, tmp_path)
     assert not [tag for tag, _ in page.elements if tag == "img"]
     assert len(page.scripts) == 2
     (dataset,) = page.data["datasets"]
@@ -347,8 +347,8 @@ def test_names_from_the_data_are_escaped(tmp_path):
 
 
 def test_names_that_are_not_valid_unicode_are_written(tmp_path):
-    table, folds = small_table([[1, 2], [2, 1]], [0, 1], ["a\udc80"] * 2, np.array(["\udcff", "é"]))
-    assert written(table, folds, tmp_path).data["datasets"][0]["ids"] == ["a\udc80"]
+    table = small_table([[1, 2], [2, 1]], [0, 1], ["a\udc80"] * 2, np.array(["\udcff", "é"]))
+    assert written(table, tmp_path).data["datasets"][0]["ids"] == ["a\udc80"]
 
 
 def test_control_characters_of_names_are_written_as_escapes(tmp_path):
@@ -363,7 +363,7 @@ def test_control_characters_of_names_are_written_as_escapes(tmp_path):
 # Writing
 
 
-def test_a_failed_write_keeps_the_earlier_report(table, folds, tmp_path, monkeypatch):
+def test_a_failed_write_keeps_the_earlier_report(table, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
 
@@ -373,10 +373,10 @@ def test_a_failed_write_keeps_the_earlier_report(table, folds, tmp_path, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fail)
         with pytest.raises(OSError, match="disk full"):
-            write_report(table, path, folds)
+            table.to_report(path)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["report.html"]
-    table.to_report(path, folds)
+    table.to_report(path)
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert os.listdir(tmp_path) == ["report.html"]
 
@@ -389,17 +389,6 @@ def test_invalid_paths_are_rejected_before_the_report_is_made(tmp_path, monkeypa
         write_report(None, tmp_path / "missing" / "report.html")
     with pytest.raises(TypeError):
         write_report(None, 3)
-
-
-def test_data_of_another_table_are_rejected(table, folds, tmp_path):
-    path = tmp_path / "report.html"
-    with pytest.raises(ValueError, match="datasets has no data set 'other'; it has: 'made'"):
-        write_report(table, path, {"made": folds["made"]})
-    with pytest.raises(ValueError, match=r"data set 'made' has 1 fold\(s\), the table 2"):
-        write_report(table, path, {**folds, "made": folds["made"][0]})
-    with pytest.raises(ValueError, match=r"data set 'made', fold 1: the test part has \d+ rows, the table scores for"):
-        write_report(table, path, {**folds, "made": folds["made"][::-1]})
-    assert not path.exists()
 
 
 # Behaviour in a browser
@@ -553,7 +542,7 @@ def test_the_numbers_on_axes_do_not_touch(visit, tmp_path, width):
     # MRR of 1 for some queries and of 1/2 for the others: means from 0.855 to 0.985, where 0.86, 0.88, ... are round numbers.
     y, qid = np.tile([1, 0], 400), np.repeat(np.arange(400), 2)
     scores = [np.where(qid < n_first, y, 1 - y) for n_first in (300, 380)]
-    written(*small_table(scores, y, qid, trainers=["a trainer with a very long name", "another one"]), tmp_path)
+    written(small_table(scores, y, qid, trainers=["a trainer with a very long name", "another one"]), tmp_path)
     window = visit(tmp_path / "report.html", width)
     panels = window.locator("#means svg")
     for number in range(panels.count()):
@@ -586,9 +575,9 @@ def test_the_page_fits_narrow_screens(visit, path, width):
 
 
 def test_names_from_the_data_are_not_executed_in_a_browser(visit, tmp_path):
-    table, folds = hostile_table()
+    table = hostile_table()
     path = tmp_path / "report.html"
-    write_report(table, path, folds, {HOSTILE: HOSTILE})
+    table.to_report(path)
     window = visit(path, 360)
     window.locator("#changes button").first.click()
     assert documents(window, 0)[0][1].startswith("</script><img src=x")
@@ -597,11 +586,12 @@ def test_names_from_the_data_are_not_executed_in_a_browser(visit, tmp_path):
     assert overflow(window) == 0
 
 
-def test_a_single_trainer_or_missing_rankings_are_shown_without_error(visit, table, tmp_path):
-    alone, folds = small_table([[1, 2, 3]], [0, 1, 0], [1, 1, 1])
-    write_report(alone, tmp_path / "alone.html", folds)
+def test_a_single_trainer_or_missing_rankings_are_shown_without_error(visit, table, tmp_path, monkeypatch):
+    alone = small_table([[1, 2, 3]], [0, 1, 0], [1, 1, 1])
+    alone.to_report(tmp_path / "alone.html")
     assert "Only one trainer" in visit(tmp_path / "alone.html").locator("#explorer").inner_text()
-    write_report(table, tmp_path / "report.html")
+    monkeypatch.setattr(contents, "_MOST_RANKED", 0)
+    table.to_report(tmp_path / "report.html")
     window = visit(tmp_path / "report.html")
     window.locator("#changes button").first.click()
     assert "rankings of this query are not in this report" in window.locator(".detail").inner_text()
@@ -611,15 +601,15 @@ def test_relevance_follows_relevant_from_of_the_measures(tmp_path):
     fold = make_ranking(n_queries=20, n_docs=8, n_features=2, n_grades=3, random_state=0)
     measures = [metrics.MAP(relevant_from=2), metrics.AUC(relevant_from=2)]
     table = compare({"made": fold}, {"f": Feature()}, measures)
-    page = written(table, {"made": [fold]}, tmp_path)
+    page = written(table, tmp_path)
     assert page.data["relevantFrom"] == 2
     relevant = [ranking["nRelevant"] for ranking in page.data["datasets"][0]["rankings"]]
     assert relevant == [int((fold.test.y[fold.test.qid == query] >= 2).sum()) for query in table.query_ids["made"]]
 
 
 def test_documents_within_their_tie_are_not_shown_as_moved(visit, tmp_path):
-    table, folds = small_table([np.zeros(5), [5, 4, 3, 2, 1]], [0, 0, 0, 1, 0], [1] * 5, trainers=["flat", "steep"])
-    written(table, folds, tmp_path)
+    table = small_table([np.zeros(5), [5, 4, 3, 2, 1]], [0, 0, 0, 1, 0], [1] * 5, trainers=["flat", "steep"])
+    written(table, tmp_path)
     window = visit(tmp_path / "report.html")
     choose(window, measure=table.measures[0], **{"from": "flat", "to": "steep"})
     window.locator("#overview rect").first.click()
@@ -633,7 +623,7 @@ def test_documents_within_their_tie_are_not_shown_as_moved(visit, tmp_path):
 def test_a_query_is_found_by_a_part_of_its_id_and_opened_with_enter(visit, tmp_path):
     ids = [f"web-{number}" for number in range(1, 25)] + ["2"]
     scores = np.tile([2.0, 1.0], len(ids))
-    written(*small_table([scores, scores], [1, 0] * len(ids), np.repeat(ids, 2)), tmp_path)
+    written(small_table([scores, scores], [1, 0] * len(ids), np.repeat(ids, 2)), tmp_path)
     window = visit(tmp_path / "report.html")
     found = window.locator('[data-kind="found"] .id')
     window.locator("#find").fill("WEB-2")
@@ -676,8 +666,8 @@ def test_a_link_to_a_query_that_is_not_in_the_report_is_reported(visit, path):
 
 @pytest.mark.parametrize("query", [HOSTILE, "a/b&c=d#e%f", "half \udc80"])
 def test_any_id_can_be_linked_to(visit, tmp_path, query):
-    table, folds = small_table([[1.0, 2, 3, 4], [4, 3, 2, 1]], [1, 0, 1, 0], [query, query, "other", "other"])
-    written(table, folds, tmp_path)
+    table = small_table([[1.0, 2, 3, 4], [4, 3, 2, 1]], [1, 0, 1, 0], [query, query, "other", "other"])
+    written(table, tmp_path)
     window = visit(tmp_path / "report.html")
     window.locator('[data-place="0"]').last.click()
     title = window.locator(".detail h3").inner_text()
@@ -690,7 +680,7 @@ def test_any_id_can_be_linked_to(visit, tmp_path, query):
 
 def test_the_decimals_of_scores_align(visit, tmp_path):
     scores = [[0.5, 0.25, -0.125, 12.0], [1e-7, -2.5e-7, 2e-7, 0.0]]
-    written(*small_table(scores, [1, 0, 0, 1], ["q"] * 4), tmp_path)
+    written(small_table(scores, [1, 0, 0, 1], ["q"] * 4), tmp_path)
     window = visit(tmp_path / "report.html", link="#query-q&from=t0&to=t1")
     assert [score for *_, score in documents(window, 0)] == ["12.00", "0.50", "0.25", f"{MINUS}0.13"]
     assert [score for *_, score in documents(window, 1)] == ["2.000", "1.000", "0.000", f"{MINUS}2.500"]

@@ -131,7 +131,6 @@ def compare(
     ]
     files = [None] * len(tasks) if results is None else cell_files(tasks, results)
     cells = _run_all(tasks, files, n_jobs, verbose)
-    tests = {dataset: [fold.test for fold in its_folds] for dataset, its_folds in folds.items()}
     settings = {
         "relevant_from": relevant_from,
         "discount": discount,
@@ -144,7 +143,7 @@ def compare(
         "left out": _left_out(trainers),
         "trainers": {row.name: repr(row.estimator) for row in rows},
     }
-    return CriterionTable(cells, tests, named, choice.random_state, folds, settings)
+    return CriterionTable(cells, folds, named, choice.random_state, settings)
 
 
 # ---- Input

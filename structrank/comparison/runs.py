@@ -310,7 +310,7 @@ def write_table(table, folder):
         raise ValueError(f"folder={str(folder)!r} is a file; expected a folder, or a new name for one.")
     paths, tied = {}, {}
     for dataset, name in _file_names(table.datasets).items():
-        pooled = pool(table.tests[dataset])
+        pooled = pool([fold.test for fold in table.folds[dataset]])
         (folder / name).mkdir(parents=True, exist_ok=True)
         write_qrels(folder / name / "qrels.txt", pooled)
         for trainer, tag in _file_names(table.trainers).items():

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,13 +36,13 @@ class CriterionTable:
     ----------
     cells : list of Cell
         One for each data set, fold and trainer.
-    tests : dict
-        From data set names to lists of test parts, one for each fold.
+    folds : dict
+        From data set names to lists of folds.
     measures : list of Measure, or dict from names to these
     random_state : int, default 0
         Seed of the randomisation tests.
-    folds, settings : dict, default None
-        The data and the other arguments of `structrank.compare`; the report shows both.
+    settings : dict, default None
+        The other arguments of `structrank.compare`, which the report shows.
 
     Attributes
     ----------
@@ -79,24 +79,23 @@ class CriterionTable:
                   MAP       1.0
     """
 
-    def __init__(self, cells, tests, measures, random_state=0, folds=None, settings=None):
+    def __init__(self, cells, folds, measures, random_state=0, settings=None):
         self.cells = list(cells)
-        self.folds, self.settings = folds, settings or {}
+        self.folds, self.settings = dict(folds), settings or {}
         self.random_state = random_state
         self.trainers = list(dict.fromkeys(cell.trainer for cell in self.cells))
-        self.tests = dict(tests)
-        self.datasets = list(tests)
+        self.datasets = list(folds)
         named = dict(measures) if isinstance(measures, Mapping) else metrics.parse_all(measures)
         self.measures = list(named)
         self.measure_settings = {name: measure.settings for name, measure in named.items()}
-        self.n_folds = {dataset: len(parts) for dataset, parts in tests.items()}
+        self.n_folds = {dataset: len(its_folds) for dataset, its_folds in folds.items()}
         self.query_ids = {
-            dataset: np.concatenate([group_by_query(part.qid, len(part.y)).ids for part in parts])
-            for dataset, parts in tests.items()
+            dataset: np.concatenate([group_by_query(fold.test.qid, len(fold.test.y)).ids for fold in its_folds])
+            for dataset, its_folds in folds.items()
         }
         pieces = {}
         for cell in self.cells:
-            test = tests[cell.dataset][cell.fold]
+            test = folds[cell.dataset][cell.fold].test
             values = metrics.evaluate(test.y, cell.scores, test.qid, list(named.values()), per_query=True)
             for name, array in zip(named, values.values(), strict=True):
                 pieces.setdefault((cell.trainer, cell.dataset, name), {})[cell.fold] = array
@@ -135,7 +134,7 @@ class CriterionTable:
             rankings = {}
             for cell in self.cells:
                 if cell.dataset == dataset:
-                    rankings.setdefault(cell.trainer, []).append(_ranking(self.tests[dataset][cell.fold], cell.scores))
+                    rankings.setdefault(cell.trainer, []).append(_ranking(self.folds[dataset][cell.fold].test, cell.scores))
             same = {}
             for name, ranking in rankings.items():
                 same.setdefault(b"".join(ranking), []).append(name)
@@ -269,21 +268,9 @@ class CriterionTable:
         """
         return self._deliver(rendering.html(self), path)
 
-    def to_report(self, path: Pathlike, datasets: Mapping[str, Any] | None = None) -> None:
-        """Write a self-contained HTML report: the table, figures, queries and their rankings, data, settings, versions.
-
-        Parameters
-        ----------
-        path : path-like
-            File to write, replaced atomically if it exists.
-        datasets : dict, default None
-            The data sets as passed to `compare`, for rankings and the summary of the data.
-
-        See Also
-        --------
-        structrank.comparison.report.write_report : Describes the content of the report.
-        """
-        write_report(self, path, datasets)
+    def to_report(self, path: Pathlike) -> None:
+        """Write a self-contained HTML report, see `structrank.comparison.report.write_report`."""
+        write_report(self, path)
 
     def to_runs(self, folder: Pathlike) -> dict[tuple[str, str], Path]:
         """Write the rankings of all test queries as TREC runs, one for each data set and trainer, for other tools to measure.

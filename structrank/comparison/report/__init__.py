@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,7 @@ from structrank._support import html
 __all__ = ["write_report"]
 
 
-def write_report(
-    table: Any,
-    path: str | os.PathLike[str],
-    datasets: Mapping[str, Any] | None = None,
-    settings: Mapping[str, Any] | None = None,
-) -> None:
+def write_report(table: Any, path: str | os.PathLike[str]) -> None:
     """Write a criterion table as one HTML file that needs no network, no other file and no server.
 
     The page has the table with its marks (sortable), figures, for any two trainers the queries that gained or lost most
@@ -32,11 +26,6 @@ def write_report(
     table : CriterionTable
     path : path-like
         File to write, replaced atomically if it exists. Its folder must exist.
-    datasets : dict, default None
-        The data sets as passed to `structrank.compare`; None for ``table.folds``. Without either, the report has no rankings
-        and little information about the data.
-    settings : dict, default None
-        Settings to list, by name; None for ``table.settings``.
 
     Examples
     --------
@@ -45,7 +34,7 @@ def write_report(
     >>> fold = datasets.make_ranking(n_queries=30, n_docs=10, n_features=3, noise=0.5, random_state=0)
     >>> table = compare({"made": fold}, trainers=["AUC", "MAP"], measures="map", Cs=[1.0])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_report(table, f"{folder}/report.html", {"made": fold})
+    ...     write_report(table, f"{folder}/report.html")
     ...     pathlib.Path(folder, "report.html").read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
@@ -54,7 +43,7 @@ def write_report(
 
     path = _check_path(path)
     title = f"StructRank report: {', '.join(table.datasets)}"
-    body = render(gather(table, datasets, settings))
+    body = render(gather(table))
     html.write_page(path, "the report", title, body, script=html.resource("report.js", __name__))
 
 

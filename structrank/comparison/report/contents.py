@@ -29,7 +29,7 @@ class Contents:
     """The content of a report."""
 
     table: object  # CriterionTable
-    parts: list  # of `_describe`, for each part of each fold; empty if unknown
+    parts: list  # of `_describe`, for each part of each fold
     relevant_from: float | None  # lowest label of a document shown as relevant; None for any label above 0
     settings: dict  # from names to texts
     trainer_settings: dict  # from names of trainers to texts
@@ -37,17 +37,16 @@ class Contents:
     data: dict  # for the script of the page, ready for JSON
 
 
-def gather(table, datasets=None, settings=None):
-    """Collect the content of the report of a criterion table; arguments as for `write_report`."""
-    folds = _check_folds(table, table.folds if datasets is None else datasets)
-    settings = dict(table.settings if settings is None else settings)
+def gather(table):
+    """Collect the content of the report of a criterion table."""
+    settings = dict(table.settings)
     trainer_settings = settings.pop("trainers", {})
-    relevant_from = _relevant_from(table, settings)
+    relevant_from = _relevant_from(table)
     return Contents(
         table=table,
         parts=[
             {"data set": dataset, "fold": number, "part": name, **_describe(part, relevant_from)}
-            for dataset, its_folds in (folds or {}).items()
+            for dataset, its_folds in table.folds.items()
             for number, fold in enumerate(its_folds)
             for name in ("train", "validation", "test")
             if (part := getattr(fold, name)) is not None
@@ -69,41 +68,17 @@ def gather(table, datasets=None, settings=None):
                 }
                 for cell in table.cells
             ],
-            "datasets": _queries(table, folds, relevant_from),
+            "datasets": _queries(table, relevant_from),
         },
     )
 
 
-def _check_folds(table, folds):
-    """Return the folds of each data set as lists, if they are known; they must be those of the table."""
-    if folds is None:
-        return None
-    folds = {str(name): list(some) if isinstance(some, (list, tuple)) else [some] for name, some in folds.items()}
-    missing = [name for name in table.datasets if name not in folds]
-    if missing:
-        raise ValueError(f"datasets has no data set {missing[0]!r}; it has: {', '.join(map(repr, folds)) or 'none'}.")
-    for cell in table.cells:
-        here = f"datasets: data set {cell.dataset!r}"
-        if len(folds[cell.dataset]) != table.n_folds[cell.dataset]:
-            raise ValueError(
-                f"{here} has {len(folds[cell.dataset])} fold(s), the table {table.n_folds[cell.dataset]}; "
-                "pass the data that it was computed from."
-            )
-        n_docs = len(folds[cell.dataset][cell.fold].test.y)
-        if n_docs != len(cell.scores):
-            raise ValueError(
-                f"{here}, fold {cell.fold + 1}: the test part has {n_docs} rows, the table scores for "
-                f"{len(cell.scores)}; pass the data that it was computed from."
-            )
-    return {name: folds[name] for name in table.datasets}
-
-
-def _relevant_from(table, settings):
+def _relevant_from(table):
     """Find the lowest label that counts as relevant: what all measures have, else as set, else the lowest of a measure."""
     found = [re.search(r"relevant_from=([^,;\s]+)", text) for text in table.measure_settings.values()]
     of_measures = {float(match[1]) for match in found if match}
-    if len(of_measures) != 1 and settings.get("relevant_from") is not None:
-        return float(settings["relevant_from"])
+    if len(of_measures) != 1 and table.settings.get("relevant_from") is not None:
+        return float(table.settings["relevant_from"])
     return min(of_measures, default=None)
 
 
@@ -228,20 +203,24 @@ class _TestPart:
         }
 
 
-def _queries(table, folds, relevant_from):
+def _queries(table, relevant_from):
     """Return, for each data set, the queries that the page shows, within the limits of a file."""
     parts = {
         dataset: [_TestPart(table, dataset, number, fold.test) for number, fold in enumerate(its_folds)]
-        for dataset, its_folds in (folds or {}).items()
+        for dataset, its_folds in table.folds.items()
     }
-    homes = {dataset: _homes(table, dataset, parts.get(dataset)) for dataset in table.datasets}
+    # For each pooled query, its fold, its place in the fold and its number of documents.
+    homes = {
+        dataset: [(fold, *query) for fold, part in enumerate(its) for query in enumerate(part.grouping.sizes.tolist())]
+        for dataset, its in parts.items()
+    }
     valued, ranked = _choose(table, homes)
     found = []
     for dataset in table.datasets:
         kept = sorted(place for name, place in valued if name == dataset)
         rankings = [None] * len(kept)
         for number, place in enumerate(kept):
-            if parts and (dataset, place) in ranked:
+            if (dataset, place) in ranked:
                 fold, query, _ = homes[dataset][place]
                 rankings[number] = parts[dataset][fold].ranking(query, table.trainers, relevant_from)
         found.append(
@@ -251,7 +230,7 @@ def _queries(table, folds, relevant_from):
                 "nQueries": len(table.query_ids[dataset]),
                 "ids": [_name(table.query_ids[dataset][place]) for place in kept],
                 "folds": [homes[dataset][place][0] for place in kept],
-                "named": bool(parts) and all(part.docid is not None for part in parts[dataset]),
+                "named": all(part.docid is not None for part in parts[dataset]),
                 "values": [
                     [[_number(value) for value in row[kept]] for row in _values(table, dataset, measure)]
                     for measure in table.measures
@@ -266,14 +245,6 @@ def _queries(table, folds, relevant_from):
 
 def _name(value):
     return str(value.item() if isinstance(value, np.generic) else value)
-
-
-def _homes(table, dataset, parts):
-    """Return, for each pooled query, its fold (None if unknown), its place in the fold and its number of documents."""
-    if parts is None:
-        fold = 0 if table.n_folds[dataset] == 1 else None
-        return [(fold, place, 0) for place in range(len(table.query_ids[dataset]))]
-    return [(fold, query, size) for fold, part in enumerate(parts) for query, size in enumerate(part.grouping.sizes.tolist())]
 
 
 def _choose(table, homes):

@@ -172,9 +172,7 @@ def _limits(contents):
             f"To keep the file small, it holds the values of {n_valued:,} of {n_queries:,} test queries: those on which the "
             "trainers differ most. Counts are of all queries."
         )
-    if not contents.parts:
-        texts.append("The report has no labels of the test documents, and so no rankings.")
-    elif n_ranked < n_valued:
+    if n_ranked < n_valued:
         texts.append(
             f"To keep the file small, it holds the rankings of {n_ranked:,} of {n_queries:,} test queries: those on which "
             "the trainers differ most."
@@ -187,24 +185,18 @@ def _limits(contents):
 
 def _data_summary(contents):
     sections = [_describe_dataset(contents, dataset) for dataset in contents.table.datasets]
-    if contents.parts:
-        least = "above 0" if contents.relevant_from is None else f"of at least {contents.relevant_from:g}"
-        sections.append(
-            f'<p class="quiet">A query of one kind has only documents with a label {least}, or none: it carries no training '
-            "signal, and its AUC is undefined.</p>"
-        )
+    least = "above 0" if contents.relevant_from is None else f"of at least {contents.relevant_from:g}"
+    sections.append(
+        f'<p class="quiet">A query of one kind has only documents with a label {least}, or none: it carries no training '
+        "signal, and its AUC is undefined.</p>"
+    )
     return "".join(sections)
 
 
 def _describe_dataset(contents, dataset):
-    table = contents.table
     title = f"<h3>{escape(dataset)}</h3>"
     parts = [part for part in contents.parts if part["data set"] == dataset]
-    if not parts:
-        n_docs = [len(cell.scores) for cell in table.cells if cell.dataset == dataset and cell.trainer == table.trainers[0]]
-        sizes = f"{_count(len(table.query_ids[dataset]), 'test query')}, {_count(sum(n_docs), 'document')}"
-        return f"{title}<p>{escape(sizes)}; the report has no other data.</p>"
-    if table.n_folds[dataset] == 1:
+    if contents.table.n_folds[dataset] == 1:
         return title + _parts_table(dataset, parts)
     pooled = _parts_table(f"{dataset}, test parts", [_pooled([part for part in parts if part["part"] == "test"])])
     return f"{title}{pooled}<details><summary>All folds and parts</summary>{_parts_table(dataset, parts)}</details>"

@@ -357,7 +357,7 @@ const isQueryLink = (hash) => hash.startsWith("#query-");
 
 function linkTo({ dataset, measure, from, to, query }) {
   const { ids, folds, name, nFolds } = datasets[dataset];
-  const parts = { data: datasets.length > 1 ? name : null, fold: nFolds > 1 && folds[query] !== null ? folds[query] + 1 : null };
+  const parts = { data: datasets.length > 1 ? name : null, fold: nFolds > 1 ? folds[query] + 1 : null };
   Object.assign(parts, { measure: measures[measure], from: trainers[from], to: trainers[to] });
   const known = Object.entries(parts).filter(([, value]) => value !== null);
   return `#query-${encode(ids[query])}${known.map(([key, value]) => `&${key}=${encode(value)}`).join("")}`;
@@ -447,7 +447,7 @@ function strip(all, dataset, width, open) {
 }
 
 function queryName(dataset, place) {
-  const fold = dataset.nFolds > 1 && dataset.folds[place] !== null ? `, fold ${dataset.folds[place] + 1}` : "";
+  const fold = dataset.nFolds > 1 ? `, fold ${dataset.folds[place] + 1}` : "";
   return `Query ${dataset.ids[place]}${fold}`;
 }
 

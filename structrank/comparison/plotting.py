@@ -65,19 +65,7 @@ class PathDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, qid: Any = None, Cs: Sequence[float] | None = None, **settings: Any
     ) -> PathDisplay:
-        """Train for many C and draw.
-
-        Parameters
-        ----------
-        estimator : StructRankSVM, or dict from names to these
-            Need not be fitted, and is not changed.
-        X, y, qid
-            As for `StructRankSVM.fit`.
-        Cs : sequence of float, default None
-            None for 0.01, 0.1, ..., 1000.
-        **settings
-            As for `plot`.
-        """
+        """Train a `StructRankSVM`, or several in a dict by name, for many C (to 1000), and draw; settings as for `plot`."""
         from structrank.comparison.diagnostics import health_path
         from structrank.datasets import Dataset
 
@@ -86,16 +74,9 @@ class PathDisplay(Display):
 
     @classmethod
     def from_models(cls, models: Any, *, name: str | None = None, **settings: Any) -> PathDisplay:
-        """Draw models returned by `StructRankSVM.fit_path`.
+        """Draw the models of `StructRankSVM.fit_path`, or a dict from names to such lists; settings as for `plot`.
 
-        Parameters
-        ----------
-        models : list of StructRankSVM, or dict from names to such lists
-            Fitted.
-        name : str, default None
-            Of a single list; None for the name of the criterion.
-        **settings
-            As for `plot`.
+        `name` is that of a single list; None for the name of its criterion.
         """
         import pandas as pd
 
@@ -154,8 +135,6 @@ class CriterionTableDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
     image_ : matplotlib AxesImage
         Colours: distance of each mean from the best of its column.
     text_ : (n_trainers, n_columns) array of matplotlib Text

@@ -158,26 +158,19 @@ class CriterionTable:
         for dataset, measure in self.columns:
             best = self._best(dataset, measure)
             others = [name for name in self.trainers if name != best] if best is not None else []
-            column = {name: self.per_query[name, dataset, measure] for name in self.trainers}
-            tests = {
-                "p_t": [significance.paired_t_test(column[name], column[best]) for name in others],
-                "p_randomisation": [
-                    significance.paired_randomisation_test(column[name], column[best], random_state=self.random_state)
-                    for name in others
-                ],
-            }
-            tests = {
-                key: values
-                for test, p_values in tests.items()
-                for key, values in ((test, p_values), (f"{test}_holm", significance.holm(p_values)))
-            }
-            for number, name in enumerate(others):
+            for name in others:
+                pair = self.per_query[name, dataset, measure], self.per_query[best, dataset, measure]
                 records[dataset, measure, name] = {
                     "best": best,
                     "difference": self.means[name, dataset, measure] - self.means[best, dataset, measure],
-                    "standard_error_ratio": significance.standard_error_ratio(column[name], column[best]),
-                    **{key: float(values[number]) for key, values in tests.items()},
+                    "standard_error_ratio": significance.standard_error_ratio(*pair),
+                    "p_t": significance.paired_t_test(*pair),
+                    "p_randomisation": significance.paired_randomisation_test(*pair, random_state=self.random_state),
                 }
+            column = [records[dataset, measure, name] for name in others]
+            for test in ("p_t", "p_randomisation"):
+                for record, p in zip(column, significance.holm([record[test] for record in column]).tolist(), strict=True):
+                    record[f"{test}_holm"] = p
         return records
 
     def to_frame(self) -> pd.DataFrame:

@@ -75,7 +75,7 @@ class Result:
     _: KW_ONLY
     printed: pd.DataFrame | None = None
     findings: Sequence[str] = ()
-    exhibit: Exhibit | None = None
+    exhibit: Any = None
     reduced: str = ""
 
     def __post_init__(self):
@@ -100,20 +100,23 @@ class Result:
     def texts(self) -> dict[str, str]:
         """Return what there is to say in words, by heading."""
         about = self.exhibit
-        found = {} if about is None else {"Question": about.question, "Protocol": about.protocol, "Paper's data": about.data}
-        found["Data here"] = self.data
-        if about is not None:
-            found |= {"The paper reports": about.reported, "Reduced": self.reduced}
-        found["Outcome"] = " ".join(self.findings)
-        if about is not None and (self.printed is not None or self.findings):
-            found["Likely reason of differences"] = about.reason
+        found = {
+            "Question": about.question,
+            "Protocol": about.protocol,
+            "Paper's data": about.data,
+            "Data here": self.data,
+            "The paper reports": about.reported,
+            "Reduced": self.reduced,
+            "Outcome": " ".join(self.findings),
+            "Likely reason of differences": about.reason if self.printed is not None or self.findings else "",
+        }
         return {heading: text for heading, text in found.items() if text}
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return the tables, by heading: ours, printed, and the difference where the data are the paper's."""
         if self.printed is None:
-            printed = None if self.exhibit is None else self.exhibit.printed
-            return {"Ours": self.ours} | ({} if printed is None else {"Printed (other data)": printed})
+            of_other_data = self.exhibit.printed
+            return {"Ours": self.ours} | ({} if of_other_data is None else {"Printed (other data)": of_other_data})
         return {"Ours": self.ours, "Printed": self.printed, "Ours - printed": self.difference}
 
     def excerpts(self) -> dict[str, pd.DataFrame]:
@@ -128,12 +131,12 @@ class Result:
 
     def __str__(self) -> str:
         fill = functools.partial(textwrap.fill, width=110, subsequent_indent="  ", break_on_hyphens=False)
-        title = [] if self.exhibit is None else [f"{self.exhibit.paper}, {self.exhibit.title}"]
+        title = f"{self.exhibit.paper}, {self.exhibit.title}"
         words = [fill(f"{heading}: {text}") for heading, text in self.texts().items()]
         tables = [
             f"{heading}:\n{frame.to_string(formatters=number_formats(frame))}" for heading, frame in self.excerpts().items()
         ]
-        return printable_output("\n".join([*title, *words, *("\n" + table for table in tables)]))
+        return printable_output("\n".join([title, *words, *("\n" + table for table in tables)]))
 
 
 @dataclass(eq=False)

@@ -74,25 +74,10 @@ def _described(parts: dict[str, Any]) -> str:
     return "; ".join(texts)
 
 
-def _printed_for(frame: pd.DataFrame, names: Any, rows: Any = None) -> pd.DataFrame | None:
-    """Return the printed columns of the data sets at hand; None if the paper has none of these data sets."""
-    known = [name for name in names if name in frame.columns.get_level_values(0)]
-    return frame.loc[[row for row in frame.index if rows is None or row in rows], known] if known else None
-
-
 def _rows(names: Any) -> dict[str, Any]:
     """Return the default rows of `compare` with these names, untrained; McRank is missing where LightGBM is."""
     default = default_trainers()
     return {name: default[name] for name in names if name in default}
-
-
-def _number(value: float) -> str:
-    """Return a number for a sentence: three digits after the point, or three significant ones if it is large or tiny."""
-    return f"{value:.3f}" if value == 0 or 0.001 <= abs(value) < 1000 else f"{value:.3g}"
-
-
-def _listed(values: pd.Series, form: Any = _number) -> str:
-    return ", ".join(f"{name} {form(value)}" for name, value in values.items())
 
 
 # ---- Figure 1: which algorithms, on which data
@@ -250,7 +235,8 @@ def _adapted(name, path, quantity):
         sentences = [f"{name}: w grows with C for {', '.join(growing)}{exceptions}."]
     else:
         change = (1 - values.loc[last] / values.loc[first]).sort_values(ascending=False)
-        sentences = [f"{name}, decrease from C = {first:g} to C = {last:g}: {_listed(change, '{:.0%}'.format)}."]
+        listed = ", ".join(f"{row} {value:.0%}" for row, value in change.items())
+        sentences = [f"{name}, decrease from C = {first:g} to C = {last:g}: {listed}."]
     vacuous = path["vacuous"].unstack("trainer").loc[last]
     if contrary := [row for row in _ADAPT_BEST if vacuous[row]]:
         verb = "adapts" if len(contrary) == 1 else "adapt"
@@ -323,9 +309,8 @@ def figure7(data=None, *, k=10, Cs=None, clean=True, n_jobs=None):
     ours = pd.DataFrame({name: _map_comparison(table, name, measure.name) for name in table.datasets}).T.rename_axis("data set")
     ours["queries"] = ours["queries"].astype(int)
     findings = [sentence for name, row in ours.iterrows() for sentence in _better_map(name, row)]
-    printed = _FIGURE7.loc[[name for name in _FIGURE7.index if name in folds]] if k == 10 else _FIGURE7[:0]
-    display = MapComparisonDisplay(ours)
-    return Result(ours, display, _described(folds), printed=printed, findings=findings)
+    printed = _FIGURE7.loc[[name for name in _FIGURE7.index if name in folds]] if k == 10 else None
+    return Result(ours, MapComparisonDisplay(ours), _described(folds), printed=printed, findings=findings)
 
 
 def _map_comparison(table, dataset, measure):
@@ -419,7 +404,7 @@ _FIGURE9_ROWS = (
     "RankSVM",
     *_FIGURE9.index[:5],
     "MRR (phi_po)",
-    *_FIGURE9.index[5:6],
+    _FIGURE9.index[5],
     "COMBO (shared slacks)",
     *_FIGURE9.index[6:],
 )
@@ -454,8 +439,9 @@ def figure9(data=None, *, Cs=None, clean=True, n_jobs=None, results=None, verbos
     folds = _folds(data, clean)
     table = compare(folds, _rows(_FIGURE9_ROWS), _MEASURES, Cs, results, n_jobs, verbose=verbose)
     ours = table.to_frame()
-    printed = _printed_for(_FIGURE9, folds, ours.index)
-    findings = _compared_rows(ours.loc[[row for row in ours.index if row in _FIGURE9.index or row == "MRR (phi_po)"]])
+    known = [name for name in folds if name in _DATA_SETS]
+    printed = _FIGURE9.loc[_FIGURE9.index.intersection(ours.index, sort=False), known] if known else None
+    findings = [_compared_rows(ours.loc[[row for row in ours.index if row in _FIGURE9.index or row == "MRR (phi_po)"]])]
     vacuous = table.details()["vacuous"].groupby(level="trainer", sort=False).sum()
     if vacuous.any():
         names = ", ".join(f"{name} ({int(count)})" for name, count in vacuous[vacuous > 0].items())
@@ -469,16 +455,16 @@ def figure9(data=None, *, Cs=None, clean=True, n_jobs=None, results=None, verbos
 
 
 def _compared_rows(means):
-    """Return sentences on the claims of the paper about the rows it prints."""
+    """Return a sentence on the claims of the paper about the rows it prints."""
     n_columns = means.shape[1]
     best = means.idxmax()
     own = sum(best[column] in _OWN[column[1]] for column in means)
     clipped = (means.loc["NDCG-NC"] > means.loc["NDCG"]).sum()
     combo = (means.rank(ascending=False, method="min").loc["COMBO (separate slacks)"] <= 2).sum()
-    return [
+    return (
         f"Of {n_columns} columns, the criterion of the column is the best in {own}; NDCG-NC beats NDCG in {clipped}; COMBO is "
         f"among the best two in {combo}; DORM is the best in {(best == 'DORM').sum()}."
-    ]
+    )
 
 
 # ---- Figure 10: time of McRank
@@ -519,8 +505,7 @@ def figure10(data=None, *, clean=True):
     ]
     findings.append("The paper: 230, 679 and 487 times as long, and 94 % for growing trees.")
     printed = _FIGURE10.loc[[name for name in _FIGURE10.index if name in parts]]
-    display = BarsDisplay(ours, "time (s)", logy=True)
-    return Result(ours, display, _described(parts), printed=printed, findings=findings)
+    return Result(ours, BarsDisplay(ours, "time (s)", logy=True), _described(parts), printed=printed, findings=findings)
 
 
 def _boost_mcrank(part, n_rounds=30):

@@ -418,7 +418,7 @@ _CLICKS = {"=": "of the same query (=)", "~": "of similar queries too (~)"}
     printed=_TABLE1,
     reduced=f"{_REDUCED}, w of three values instead of six.",
     reason=f"{_REASON} The outcome also depends on how the data are made, and on the seed: on the synthetic data CNDCG rises "
-    "significantly at some cutoffs for 2 of 5 seeds (=) and 1 of 5 (~), never at all ten; where clicks follow the relevance "
+    "significantly at some cutoffs for 1 of 5 seeds (=) and 2 of 5 (~), never at all ten; where clicks follow the relevance "
     "that is graded (disagreement=0), for 0 and 1 of 5.",
 )
 def table1(data=None, *, quick=True, random_state=0, disagreement=0.5):

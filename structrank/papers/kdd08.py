@@ -293,7 +293,7 @@ _FIGURE7 = pd.DataFrame({"mrr": [0.795, 0.628, 0.629, 0.670, 0.643]}, index=_DAT
     reported="A consistent large gain with phi_mrr on all data sets. (Numbers: the row MRR of Figure 9; the bars have none.)",
     printed=_FIGURE7,
     reason="With phi_mrr the convex bound of MRR@10 is vacuous on long lists: its optimum is no better than w = 0, and the "
-    "order is noise. The paper's optimiser may have stopped before (a guess: it does not state its tolerance).",
+    "order is noise. The gain in print is not explained: training that stops after a few passes does not show it.",
 )
 def figure7(data=None, *, k=10, Cs=None, clean=True, n_jobs=None):
     """Compute Figure 7, test MRR with phi_mrr and with phi_po.

@@ -20,7 +20,10 @@ _SPLIT = (0.4, 0.2, 0.4)  # 10K, 5K and 10K queries in both papers on LambdaRank
 
 # "artificial" as the papers make it: graded by a random cubic polynomial, without noise; "noisy", with five grades, in place of
 # the data of a web search engine.
-_MAKE: dict[str, Any] = {"artificial": datasets.make_polynomial_ranking, "noisy": functools.partial(datasets.make_ranking, n_grades=5)}
+_MAKE: dict[str, Any] = {
+    "artificial": datasets.make_polynomial_ranking,
+    "noisy": functools.partial(datasets.make_ranking, n_grades=5),
+}
 
 
 def first_folds(

@@ -121,8 +121,8 @@ class Permutation:
 
     .. math:: \phi_{dorm}(x, y) = \sum_i A(\mathrm{rank}_i) x_i
 
-    (KDD 2008, eq. 6). With equal labels there are several ideal rankings; phi(x, y*) is the mean over all of them, so each
-    document gets the mean of A over the ranks of its grade.
+    (KDD 2008, eq. 6). With equal labels there are several ideal rankings y*, and phi(x, y*) differs between them, unlike that
+    of the other feature maps. The paper leaves open which is meant; `ties` chooses.
 
     Parameters
     ----------
@@ -135,6 +135,11 @@ class Permutation:
         Algorithm for the most violated ranking with binary relevance: a lattice path, or an assignment of documents to ranks by
         ``scipy.optimize.linear_sum_assignment``, which is slower and supports any number of grades. Graded labels always use
         the latter.
+    ties : {"mean", "score"}, default "mean"
+        phi(x, y*): "mean" is the mean over all ideal rankings, so each document gets the mean of A over the ranks of its grade.
+        "score" orders documents of equal labels by w.x, which makes w.phi(x, y*) largest: the bound on the loss is tighter, and
+        seldom vacuous on long lists, but not convex. `StructRankSVM` then solves a sequence of convex problems, see
+        `structrank.training.ramp`. The ramp bound is the same for both.
 
     Examples
     --------
@@ -147,6 +152,7 @@ class Permutation:
     decay: str | tuple | Callable = "sqrt"
     cut: int | None = None
     assignment: str = "lattice"
+    ties: str = "mean"
 
     name: ClassVar[str] = "dorm"
     kernel: ClassVar[int] = kernels.PERMUTATION
@@ -168,6 +174,7 @@ class Permutation:
                 raise ValueError(text)
             decay = tuple(checks.as_number_column(values, values.size, "decay", "the values A(0), A(1), ...").tolist())
         checks.check_choice("assignment", self.assignment, ("lattice", "scipy"))
+        checks.check_choice("ties", self.ties, ("mean", "score"))
         object.__setattr__(self, "decay", decay)
         object.__setattr__(self, "cut", cut)
 
@@ -190,7 +197,7 @@ class Permutation:
         return self.decays(len(ranking))[_ranks(ranking)]
 
     def ideal_coefficients(self, relevant: np.ndarray) -> np.ndarray:
-        """Return c averaged over all ideal rankings; `relevant` may hold grades."""
+        """Return c averaged over all ideal rankings, for either value of `ties`; `relevant` may hold grades."""
         labels = np.asarray(relevant, dtype=np.float64)
         _, grade_of, counts = np.unique(-labels, return_inverse=True, return_counts=True)
         sums = np.concatenate([[0.0], np.cumsum(self.decays(labels.shape[0]))])
@@ -203,6 +210,17 @@ class Permutation:
         table[2, :-1] = self.decays(longest + 1)
         table[3, 1:] = np.cumsum(table[2, :-1])
         return _on_interleavings(kernels.permutation, table=table)
+
+
+def orders_ties(feature_map):
+    """Return whether a feature map orders the ties of the ideal ranking by score.
+
+    Examples
+    --------
+    >>> orders_ties(PartialOrder()), orders_ties(Permutation(ties="score"))
+    (False, True)
+    """
+    return getattr(feature_map, "ties", "mean") == "score"
 
 
 def _on_interleavings(kernel, **known):
@@ -223,7 +241,7 @@ def parse(feature_map, decay="sqrt"):
     Examples
     --------
     >>> parse("dorm", decay="sqrt@30")
-    Permutation(decay='sqrt', cut=30, assignment='lattice')
+    Permutation(decay='sqrt', cut=30, assignment='lattice', ties='mean')
     """
     if not isinstance(feature_map, str):
         requirements.check(feature_map, "feature map")

@@ -391,18 +391,24 @@ def permutation(criterion, feature_map, longest):
     return CompiledOracle.of_search(interleavings.permutation, feature_map, longest, criterion, cut=depth)
 
 
-def prediction(criterion, feature_map, longest, of_grades=False):
-    """Make the oracle that finds the predicted ranking, which maximises w.phi; its value does not include the loss."""
+def prediction(criterion, feature_map, longest, of_grades=False, ideal=False):
+    """Make the oracle that finds the predicted ranking, which maximises w.phi; its value does not include the loss.
+
+    With `ideal`, the maximum is over the ideal rankings, and the loss is still that of the order by scores.
+    """
     if of_grades:
         gaining = criterion if hasattr(criterion, "gains") else None
         loss = graded.pair_losses if gaining is None else graded.top_losses
-        kernels = (graded.predicted, loss, _weigh_grades(feature_map), graded.share_ties)
+        best = (graded.ideal,) if ideal else ()
+        kernels = (graded.predicted, loss, *best, _weigh_grades(feature_map), graded.share_ties)
         return CompiledOracle.of_grades(kernels, feature_map, longest, gaining, predicts=True)
     requirements.check(feature_map, "feature map of compiled oracles and the ramp bound")
     discounted = criterion if hasattr(criterion, "discounts") else None
     loss = interleavings.pair_losses if discounted is None else interleavings.discounted_losses
-    # The prediction of phi_mrr is not the order by score, which the loss is of.
-    best = (interleavings.predicted_first,) if feature_map.kernel == maps.FIRST_RELEVANT else ()
+    if ideal:
+        best = (interleavings.ideal,)
+    else:  # the prediction of phi_mrr is not the order by score
+        best = (interleavings.predicted_first,) if feature_map.kernel == maps.FIRST_RELEVANT else ()
     kernels = (interleavings.predicted, loss, *best, _weigh(feature_map), maps.share_ties)
     by_score = CompiledOracle.of(kernels, feature_map, longest, discounted, predicts=True)
     if discounted is not None or auc_partial_order in criterion.oracles.values():

@@ -78,6 +78,7 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         Rank cutoff of the criteria whose names have none; None for no cutoff, "auto" for the default of the criterion, 10.
     feature_map : str, feature map, or a list, default "auto"
         phi: "po" (pairs), "mrr" (first relevant), "dorm" (permutation); "auto" is the criterion's default.
+        ``Permutation(ties="score")`` makes the bound tighter, but not convex, see `structrank.feature_maps.Permutation`.
     discount : {"auto", "kdd08", "log2"}, default "auto"
         Discount of "ndcg", "ndcg-nc" and "dorm" given by name, see `structrank.criteria.NDCG`; "auto" is "kdd08".
     decay : str, array-like or callable, default "sqrt"
@@ -141,7 +142,8 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
     health_ : Health
         Objective relative to w = 0, norm of w, mean slack, and whether training was vacuous, or C small.
     rounds_ : tuple of RampRound
-        Rounds of the ramp bound, see `structrank.training.ramp`; empty if the convex bound was used. If not empty, `history_`
+        Rounds of a bound that is not convex (the ramp bound, or ``Permutation(ties="score")``), see
+        `structrank.training.ramp`; empty if the convex bound was used. If not empty, `history_`
         and `certificate_` are those of the last convex problem solved.
     stop_reason_ : str
         "converged", "max_iter", "callback" (stopped by the callback), "interrupted" (Ctrl-C) or "stalled".
@@ -169,6 +171,8 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
     >>> bool(model.certificate_.dual <= model.certificate_.primal)
     True
     """
+
+    _trains_in_rounds = True
 
     def __init__(
         self,
@@ -486,7 +490,14 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
             vars(self).pop(name, None)
         problems = self._problems(training.risk)
         remarks = [text[0].upper() + text[1:] for text in self.health_.remarks()]
-        if self.bound == "auto" and self.rounds_:
+        kind = self.rounds_[0].kind if self.rounds_ else None
+        if kind == "ideal":
+            remarks.insert(
+                0,
+                "Trained with the ties of ideal rankings ordered by score, so the bound is not convex: certificate_ is that of "
+                "the last convex problem, and a better w may exist.",
+            )
+        elif kind == "prediction" and self.bound == "auto":
             name = training.ramp_loss.name
             remarks.insert(0, f"Trained on the ramp bound of {name}, as the convex bound is vacuous on these data.")
         remarks += training.risk.loss.remarks(training.risk.has_grades)
@@ -498,7 +509,7 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
 
     def _problems(self, risk):
         """Return warnings about the training run; an empty list if there are none."""
-        # The ramp bound is not convex: its optimum is unknown.
+        # The optimum of a bound that is not convex is unknown.
         which = "that of the last convex problem" if self.rounds_ else "the objective"
         gap = f"{which} is within {100 * self.certificate_.relative_gap:.3g}% of the optimum"
         unfinished = {

@@ -222,7 +222,7 @@ def test_rounds_of_the_ramp_bound_are_drawn_instead_of_the_last_convex_problem(t
     assert len(ax.get_xticklabels()) == len(model.rounds_)
     assert ax.get_xlabel() == "round"
     for wrong in ({"kind": "gap"}, {"kind": "seconds"}, {"x": "seconds"}):
-        with pytest.raises(ValueError, match="trained on the ramp bound"):
+        with pytest.raises(ValueError, match="trained on a bound that is not convex"):
             HistoryDisplay.from_estimator(model, **wrong)
 
 

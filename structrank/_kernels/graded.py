@@ -101,6 +101,19 @@ def predicted(block):
             first = end
 
 
+@kernel(by_address=True)
+def ideal(block):
+    """Rank by grade, equal grades by score: the ideal ranking of largest w.phi_dorm."""
+    starts, grades, grade_starts, ranking = block.starts, block.grades, block.grade_starts, block.ranking
+    counts = _make_counts(grade_starts)
+    for q in range(starts.shape[0] - 1):
+        start, stop = starts[q], starts[q + 1]
+        _count_grades(grades, start, stop, grade_starts[q + 1] - grade_starts[q], counts)
+        for i in range(start, stop):
+            ranking[start + counts[1, grades[i]]] = i - start
+            counts[1, grades[i]] += 1
+
+
 @kernel(inner=True)
 def _make_counts(grade_starts):
     """Allocate counts for the query with the most grades."""

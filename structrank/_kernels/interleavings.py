@@ -416,6 +416,14 @@ def predicted(block):
 
 
 @kernel(by_address=True)
+def ideal(block):
+    """Rank relevant documents before irrelevant ones, both by score: the ideal ranking of largest w.phi_dorm."""
+    for q in range(block.n_relevant.shape[0]):
+        for g in range(block.starts[q], block.starts[q] + block.n_relevant[q]):
+            block.before[g] = 0
+
+
+@kernel(by_address=True)
 def predicted_first(block):
     """Find the ranking that maximises w.phi_mrr: it is not the sorted order.
 

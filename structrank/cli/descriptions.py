@@ -22,12 +22,14 @@ def _training_facts(model):
     names = getattr(model, "feature_names_in_", None)
     names = range(1, model.n_features_in_ + 1) if names is None else names.tolist()  # LETOR counts from 1
     weights = sorted(zip(names, model.coef_.tolist(), strict=True), key=lambda pair: -abs(pair[1]))
-    certificate = model.certificate_
+    certificate, rounds = model.certificate_, getattr(model, "rounds_", ())
+    kind = rounds[0].kind if rounds else None
     return {
         "iterations": model.n_iter_,
         "stop_reason": model.stop_reason_,
         "notes": list(model.notes_),
-        "ramp": bool(getattr(model, "rounds_", ())),
+        "ramp": kind == "prediction",
+        "convex": kind is None,
         "certificate": {"primal": certificate.primal, "dual": certificate.dual, "gap": certificate.gap},
         "health": vars(model.health_),
         "polish": vars(model.polish_) if hasattr(model, "polish_") else None,
@@ -49,7 +51,7 @@ def model_lines(facts):
 def _training_lines(facts):
     first, last = facts["certificate"]["dual"], facts["certificate"]["primal"]
     health = facts["health"]
-    which = "of the last convex problem solved for the ramp bound: " if facts["ramp"] else ""
+    which = "" if facts["convex"] else f"of the last convex problem solved{' for the ramp bound' if facts['ramp'] else ''}: "
     lines = [
         ("iterations", f"{facts['iterations']}, {facts['stop_reason']}"),
         ("certificate", f"{which}objective {last:.6g}; the optimum lies between {first:.6g} and {last:.6g}"),

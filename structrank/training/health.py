@@ -131,14 +131,16 @@ class HealthCheck:
     ----------
     driver : CuttingPlanes
         Its first point is w = 0.
+    risk : Risk
+        The driver's, or the one that the driver's is made of.
     """
 
-    def __init__(self, driver):
-        self.driver, self._vacuous = driver, None
+    def __init__(self, driver, risk):
+        self.driver, self.risk, self._vacuous = driver, risk, None
 
     def __call__(self, result, C):
         """Return the `Health` of the `Result` of a run with this C."""
-        risk, zero, norm = self.driver.risk, self.driver.points[0], float(np.linalg.norm(result.w))
+        risk, zero, norm = self.risk, self.driver.points[0], float(np.linalg.norm(result.w))
         at_zero = C * zero.risk
         ratio = (0.5 * norm**2 + C * result.risk) / at_zero if at_zero > 0 else 0.0
         # An unfinished training is neither vacuous nor is its C small: it is unfinished.

@@ -21,8 +21,8 @@ class HistoryDisplay(Display):
     tol : float, default None
         Gap at which training stops, drawn as a line: `tol` of the model times its C.
     rounds : sequence of RampRound, default ()
-        `StructRankSVM.rounds_` of a model trained on the ramp bound. They are drawn in place of the history, which has only
-        the last of several convex problems.
+        `StructRankSVM.rounds_` of a model trained on a bound that is not convex. They are drawn in place of the history, which
+        has only the last of several convex problems.
 
     Attributes
     ----------
@@ -95,11 +95,12 @@ class HistoryDisplay(Display):
         for name, value, known in (("kind", kind, "bounds"), ("x", x, "iteration")):
             if value != known:
                 raise ValueError(
-                    f"{name}={value!r} is not known for a model trained on the ramp bound, whose history has only the last of "
-                    f"{len(self.rounds) - 1} convex problems; use {name}={known!r}."
+                    f"{name}={value!r} is not known for a model trained on a bound that is not convex, whose history has only "
+                    f"the last of {len(self.rounds) - 1} convex problems; use {name}={known!r}."
                 )
         numbers = range(len(self.rounds))
-        columns = {"ramp bound": "risk", "training loss": "loss"}
+        name = "ramp bound" if self.rounds[0].kind == "prediction" else "bound"
+        columns = {name: "risk", "training loss": "loss"}
         curves = {name: (numbers, [getattr(each, column) for each in self.rounds]) for name, column in columns.items()}
         ax = self._lines(ax, curves, "round", "mean over training queries")
         names = ["start", *map(str, numbers[1:])]

@@ -1,4 +1,4 @@
-r"""The ramp bound: tighter than the convex one, and not vacuous on long lists.
+r"""Bounds that are differences of convex functions: the ramp bound, and the bound with ties of ideal rankings ordered by score.
 
 The convex risk compares the most violated ranking with the ideal ranking; on long lists no w makes the ideal ranking score
 well, and the bound stays above 1. The ramp compares it with the ranking that w predicts,
@@ -11,10 +11,26 @@ procedure linearises P, solves the resulting convex problem, and repeats: the ob
 
 The ranking does not depend on |w|, but the bound does: as |w| grows, the bound becomes tighter and less smooth. So there is a
 continuation in C, whose second value starts from the w of the first, and the w of smallest training loss of all rounds is kept.
+
+With the permutation map there are many ideal rankings, and the convex risk compares with the mean of their phi, so w pays for
+every score difference between documents of the same grade. ``Permutation(ties="score")`` compares with the ideal ranking that
+orders the documents of each grade by score,
+
+.. math:: \max_y [w \cdot \phi(y) + \Delta(y)] - \max_{y^* \text{ ideal}} w \cdot \phi(y^*)
+
+As the decay does not increase, this order makes w.phi(y*) largest among the ideal rankings (rearrangement inequality). A
+maximum of linear functions is convex, so with P(w) = max_{y*} w.phi(y*) - w.phi(mean of y*) >= 0 the bound is R(w) - P(w) as
+well. It lies between the ramp bound, whose second maximum is over more rankings, and the convex bound.
+
+C is the given one. Each convex problem is solved to the tolerance, and rounds end when the objective falls by no more than the
+tolerance: a local optimum, to which the certificate of the last convex problem belongs. The plane of P at w = 0 is level, and a
+round from there solves the problem of the convex bound; so the first round starts from the w of another criterion. Only the
+direction of this w counts. Planes of P contain the origin, so a round ends no higher than w = 0, to within the tolerance.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +38,7 @@ import numpy as np
 from structrank._support.saveable import record
 from structrank.solvers import CuttingPlanes, Plane, Result
 
-# Chosen by training loss and passes on synthetic data (notebook 15): twice as many gain little and cost twice.
+# Of the ramp bound, by training loss and passes on synthetic data (notebook 15): twice as many gain little and cost twice.
 _VALUES_OF_C, _C_FACTOR, _MOST_ROUNDS = 2, 30.0, 2
 # A round ends when the objective has fallen by this share of its distance to the bound ...
 _ENOUGH = 0.02
@@ -51,6 +67,8 @@ class RampRound:
         Norm of w.
     passes : int
         Passes over the data.
+    kind : str
+        "prediction" for the ramp bound, "ideal" for that with the ties of ideal rankings ordered by score: the rankings of P.
     """
 
     C: float
@@ -59,6 +77,7 @@ class RampRound:
     loss: float
     norm: float
     passes: int
+    kind: str = "prediction"
 
 
 class LinearisedRisk:
@@ -86,16 +105,18 @@ class LinearisedRisk:
         return Plane(plane.slope - self.slope, plane.offset, plane.value + self.slope @ w, plane.seconds)
 
 
-def train_ramp(risk, start, C, options, max_iter, callback=None):
-    """Train on the ramp bound.
+def train_rounds(kind, risk, start, C, options, max_iter, callback=None):
+    """Train on a bound that is a difference of convex functions.
 
     Parameters
     ----------
+    kind : {"prediction", "ideal"}
+        Rankings of P, see `structrank.training.risk.Risk.plane`.
     risk : Risk
     start : (n_features,) array
-        A w that ranks well; not 0, where the ramp is as vacuous as the convex bound.
+        A w that ranks well; not 0, where the bound is as vacuous as the convex one.
     C : float
-        First C of the continuation.
+        For the ramp bound, the first C of the continuation.
     options : dict
         Options of `CuttingPlanes` for the convex problems.
     max_iter : int
@@ -109,17 +130,20 @@ def train_ramp(risk, start, C, options, max_iter, callback=None):
         Its certificate and history are those of the last convex problem.
     kept : RampRound
         The round that ended at the returned w.
+    driver : CuttingPlanes
+        That of the last convex problem.
     """
-    run = _Run(risk, options, max_iter, callback)
+    run = _Run(risk, options, max_iter, callback, kind)
     place = run.evaluate(start)
-    rounds = [_describe(place, C, risk.weights, 2)]
+    rounds = [_describe(kind, place, C, risk.weights, run.passes)]
     w, kept = place.w, rounds[0]
     try:
-        for current_C in (C * _C_FACTOR**number for number in range(_VALUES_OF_C)):
+        for current_C in [C] if kind == "ideal" else (C * _C_FACTOR**number for number in range(_VALUES_OF_C)):
             for reached in run.rounds(place, current_C):
                 place = reached
-                rounds.append(_describe(place, current_C, risk.weights, run.last_passes))
-                if rounds[-1].loss < kept.loss - 1e-9:
+                rounds.append(_describe(kind, place, current_C, risk.weights, run.last_passes))
+                # The order by scores has a loss for any |w|; with one C the objective has fallen.
+                if kind == "ideal" or rounds[-1].loss < kept.loss - 1e-9:
                     w, kept = place.w, rounds[-1]
             if run.reason:
                 break
@@ -128,7 +152,7 @@ def train_ramp(risk, start, C, options, max_iter, callback=None):
             raise
         run.reason = "interrupted"
     reason = run.reason or "converged"
-    return Result(w, kept.risk, run.last.certificate, run.last.history, reason, tuple(rounds)), kept
+    return Result(w, kept.risk, run.last.certificate, run.last.history, reason, tuple(rounds)), kept, run.driver
 
 
 @dataclass(frozen=True)
@@ -137,56 +161,63 @@ class _Place:
 
     w: np.ndarray
     plane: Plane
-    prediction: Plane
+    compared: Plane
 
     def values(self):
-        return self.plane.value - self.prediction.value
+        return self.plane.value - self.compared.value
 
     def objective(self, C, weights):
         return 0.5 * float(self.w @ self.w) + C * float(weights @ self.values())
 
 
-def _describe(place, C, weights, passes):
-    risk, loss = float(weights @ place.values()), float(weights @ place.prediction.offset)
-    return RampRound(C, place.objective(C, weights), risk, loss, float(np.linalg.norm(place.w)), passes)
+def _describe(kind, place, C, weights, passes):
+    risk, loss = float(weights @ place.values()), float(weights @ place.compared.offset)
+    return RampRound(C, place.objective(C, weights), risk, loss, float(np.linalg.norm(place.w)), passes, kind)
 
 
 class _Run:
     """The rounds of one training."""
 
-    def __init__(self, risk, options, max_iter, callback):
-        self.risk, self.options, self.max_iter, self.callback = risk, options, max_iter, callback
-        self.known = []  # (w, plane of R)
+    def __init__(self, risk, options, max_iter, callback, kind="prediction"):
+        self.risk, self.options, self.max_iter, self.callback, self.kind = risk, options, max_iter, callback, kind
+        self.first, self.known = [], []  # (w, plane of R): at w = 0, and the last ones
         self.passes = self.last_passes = 0  # in all, and in the last round
         self.reason = ""
-        self.last = None
+        self.last = self.driver = None
+        if kind == "ideal":  # health is relative to w = 0
+            zero = np.zeros(risk.n_features)
+            self.first.append((zero, risk.plane(zero)))
+            self.passes += 1
 
     def evaluate(self, w):
         """Evaluate R and P at w."""
         plane = self.risk.plane(w)
         self.known.append((w, plane))
         self.passes += 2
-        return _Place(w, plane, self.risk.plane(w, "prediction"))
+        return _Place(w, plane, self.risk.plane(w, self.kind))
 
     def rounds(self, place, C):
         """Run rounds for one C until the objective stops falling, or predictions stay the same; yield each place."""
-        for _ in range(_MOST_ROUNDS):
+        exact = self.kind == "ideal"
+        for _ in itertools.count() if exact else range(_MOST_ROUNDS):
             before, place = place, self._round(place, C)
             start = before.objective(C, self.risk.weights)
             fall = start - place.objective(C, self.risk.weights)
             if fall <= 0.0:
                 return
             yield place
-            same = np.array_equal(place.prediction.slope, before.prediction.slope)
-            if fall <= _WORTH_ANOTHER * start or same or self.reason:
+            same = np.array_equal(place.compared.slope, before.compared.slope)
+            little = C * self.options["tol"] if exact else _WORTH_ANOTHER * start
+            if fall <= little or same or self.reason:
                 return
 
     def _round(self, place, C):
-        linearised = LinearisedRisk(self.risk, place.prediction.slope)
-        driver = CuttingPlanes(linearised, **self.options)
-        for w, plane in self.known:
+        linearised = LinearisedRisk(self.risk, place.compared.slope)
+        self.driver = driver = CuttingPlanes(linearised, **self.options)
+        for w, plane in (*self.first, *self.known):
             driver.add(w, linearised.linearised(w, plane))
         start = best = place.objective(C, self.risk.weights)
+        loose = self.kind == "prediction"
 
         def enough(iteration):
             nonlocal best
@@ -194,16 +225,18 @@ class _Run:
             if self.callback is not None and self.callback(iteration):
                 self.reason = "callback"
             # The next round's plane of P is worth more than the last digits of this round's optimum.
-            return self.reason or start - best >= _ENOUGH * (start - iteration.bound)
+            return self.reason or (loose and start - best >= _ENOUGH * (start - iteration.bound))
 
         self.last = driver.run(C, max(1, self.max_iter - self.passes), callback=enough)
         self.last_passes = len(linearised.evaluated) + 1
         self.passes += self.last_passes
         if self.last.reason == "interrupted" or self.passes >= self.max_iter:
             self.reason = "interrupted" if self.last.reason == "interrupted" else "max_iter"
+        elif self.last.reason == "stalled" and not loose:
+            self.reason = "stalled"
         evaluated = [*self.known, *linearised.evaluated]
-        reached = next(known for known in reversed(evaluated) if known[0] is self.last.w)
+        reached = next(known for known in (*reversed(evaluated), *self.first) if known[0] is self.last.w)
         self.known = evaluated[-_KEPT_POINTS:]
         if all(known is not reached for known in self.known):
             self.known[0] = reached  # where the next round starts
-        return _Place(*reached, self.risk.plane(self.last.w, "prediction"))
+        return _Place(*reached, self.risk.plane(self.last.w, self.kind))

@@ -128,8 +128,9 @@ class Risk:
         w : (n_features,) array
         kind : str or int
             "risk"; "prediction" for P(w) = sum_q u_q max_y w.(phi(y) - phi(y*)), whose planes are those of the rankings that w
-            predicts and whose offset is not 0 but the loss of these rankings; or the number of a part, for the risk of that
-            part alone.
+            predicts and whose offset is not 0 but the loss of these rankings; "ideal" for the same with max over the ideal
+            rankings y instead of all, for feature maps that order ties of y* by score (0 for others); or the number of a part,
+            for the risk of that part alone. In all, phi(y*) is the mean over the ideal rankings.
 
         Returns
         -------

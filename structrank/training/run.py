@@ -1,4 +1,7 @@
-"""Training runs over one risk, on the convex bound, the ramp bound, or the ramp bound if the convex bound is vacuous."""
+"""Training runs over one risk, on the convex bound, the ramp bound, or the ramp bound if the convex bound is vacuous.
+
+In place of the convex bound, that with the ties of ideal rankings ordered by score, for feature maps that order them.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ from structrank.solvers.backends import COMPILED
 from structrank.solvers.cutting_plane import LARGE_SIZE, ONE_SLACK_PASSES
 from structrank.training.checkpoint import KeptPasses
 from structrank.training.health import Health, HealthCheck
-from structrank.training.ramp import train_ramp
+from structrank.training.ramp import train_rounds
 
 # The ramp is tight for a large |w|, and so needs a larger C than the convex bound.
 _RAMP_FACTOR = 10.0
-# The ramp starts from the w of a convex criterion. Only the direction matters, so a loose tolerance is enough.
+# Rounds start from the w of a convex criterion. Only the direction matters, so a loose tolerance is enough.
 _START_TOL = 0.01
 # Squares of larger slopes, which QPs contain, leave the range of float64.
 _STEEPEST = 1e100
@@ -58,12 +61,15 @@ class Training:
         """Train for one C, from `start` if given; return `Result` and `Health`."""
         try:
             if self.bound != "ramp":
-                result = self._convex.run(C, self.max_iter, start, callback)
+                if self.risk.loss.orders_ties:
+                    result, health_check = self._run_ordered(C, callback, start)
+                else:
+                    result, health_check = self._convex.run(C, self.max_iter, start, callback), self._health_check
                 try:
-                    health = self._health_check(result, C)
+                    health = health_check(result, C)
                 except KeyboardInterrupt:  # the model is finished, but a path of C is to stop here
                     result = replace(result, reason="interrupted")
-                    health = self._health_check(result, C)
+                    health = health_check(result, C)
                 # With identical features no bound learns anything.
                 if self.bound == "convex" or not health.vacuous or health.flat or result.reason != "converged":
                     return result, health
@@ -73,14 +79,21 @@ class Training:
                 for risk in self._risks:
                     risk.write()
 
+    def _run_ordered(self, C, callback, start):
+        """Train with the ties of ideal rankings ordered by score; return the result and a check of its health."""
+        if start is None or not start.any():
+            start, _ = self._start(C, self.risk)
+        result, _, driver = train_rounds("ideal", self.risk, start, C, self._options, self.max_iter, callback)
+        return result, HealthCheck(driver, self.risk)
+
     def _run_ramp(self, C, callback, start):
         zero = np.zeros(self._ramp_risk.n_features)
         # First, because the pass at w = 0 finds nan in X.
         at_zero = float(self._ramp_risk.weights @ self._ramp_risk.plane(zero).value)
         C *= _RAMP_FACTOR
         if start is None or not start.any():
-            start, C = self._start(C)
-        result, kept = train_ramp(self._ramp_risk, start, C, self._options, self.max_iter, callback)
+            start, C = self._start(C, self._ramp_risk)
+        result, kept, _ = train_rounds("prediction", self._ramp_risk, start, C, self._options, self.max_iter, callback)
         # The ratio is 0 if no ranking has a loss, and exactly 1 if documents have identical features.
         ratio = kept.objective / (kept.C * at_zero) if at_zero > 0.0 else 0.0
         return result, Health(ratio, kept.norm, kept.risk, vacuous=ratio in (0.0, 1.0), flat=ratio == 1.0)
@@ -91,7 +104,7 @@ class Training:
 
     @cached_property
     def _health_check(self):
-        return HealthCheck(self._convex)
+        return HealthCheck(self._convex, self.risk)
 
     @cached_property
     def ramp_loss(self):
@@ -104,12 +117,11 @@ class Training:
 
     @cached_property
     def _starters(self):
-        """Convex trainings to start the ramp from, in order of preference."""
-        risk = self._ramp_risk
+        """Convex trainings to start the rounds of other bounds from, in order of preference."""
         starters, options = [], {**self._options, "tol": max(self._options["tol"], _START_TOL)}
         for criterion, feature_map in self._start_criteria():
-            loss = self.ramp_loss.other([criterion], feature_map)
-            starters.append(_started(self._keep(risk.of(loss), criterion.name), options))
+            loss = self.risk.loss.other([criterion], feature_map)
+            starters.append(_started(self._keep(self.risk.of(loss), criterion.name), options))
         return starters
 
     def _start_criteria(self):
@@ -117,8 +129,8 @@ class Training:
 
         With grades: AUC, and DORM for the first criterion with a cutoff.
         """
-        cut = next((one for one in self.ramp_loss.criteria if getattr(one, "k", None) is not None), None)
-        if not self.ramp_loss.graded:
+        cut = next((one for one in self.risk.loss.criteria if getattr(one, "k", None) is not None), None)
+        if not self.risk.loss.graded:
             order = (criteria.MAP(), criteria.AUC()) if cut is None else (criteria.AUC(), criteria.MAP())
             return [(criterion, "po") for criterion in order]
         if cut is None:
@@ -127,12 +139,12 @@ class Training:
         # Ranks from k on do not change the loss; without their decay a pass is faster and the bound less often vacuous.
         return [(criteria.AUC(), "po"), (criteria.DORM(cut.k, **settings), Permutation(cut=cut.k))]
 
-    def _start(self, C):
-        """Return a w to start the ramp from, and C, raised where it is not large: the ramp is tight for a large |w|.
+    def _start(self, C, risk):
+        """Return a w to start rounds over a risk from, and C, raised where it is not large: the ramp is tight for a large |w|.
 
         With grades the starter of least training loss; otherwise the first that is not vacuous, or the first of all.
         """
-        starts, risk = [], self._ramp_risk
+        starts = []
         for starter in self._starters:
             zero = starter.points[0]
             square = float(zero.slope @ zero.slope)
@@ -141,9 +153,9 @@ class Training:
             if result.reason == "interrupted":  # the ramp has nothing to return yet
                 raise KeyboardInterrupt
             starts.append((result.w, enough_C))
-            if not self.ramp_loss.graded and not HealthCheck(starter)(result, enough_C).vacuous:
+            if not risk.loss.graded and not HealthCheck(starter, starter.risk)(result, enough_C).vacuous:
                 return starts[-1]
-        if not self.ramp_loss.graded or len(starts) == 1:
+        if not risk.loss.graded or len(starts) == 1:
             return starts[0]
         return min(starts, key=lambda start: float(risk.weights @ risk.plane(start[0], "prediction").offset))
 

@@ -221,8 +221,7 @@ class Shard:
         ----------
         w : (n_features,) array
         kind : str or int
-            "risk"; "prediction" for max_y w.phi(y) - w.phi(y*), with the loss of that ranking as offset; or the number of one
-            part, for the risk of that part alone.
+            "risk", "prediction", "ideal" or the number of a part, see `structrank.training.risk.Risk.plane`.
         chunks : callable, default map
             Maps a function over the chunks.
 
@@ -290,7 +289,7 @@ class Shard:
     def _make_sweep(self, kind):
         """Return the number of planes of each group and a function that adds the planes of some blocks to sums."""
         made, shared, weights = self._loss.sweep(kind, self._longest)
-        slots = self._slots if kind in ("risk", "prediction") else self._slots[:1]
+        slots = self._slots if isinstance(kind, str) else self._slots[:1]
         if slots.shape[0] > 1:
             weights = np.ones(len(made))
         if not all(isinstance(oracle, oracles.CompiledOracle) for oracle in made):

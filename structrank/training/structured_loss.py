@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from structrank import criteria, oracles
 from structrank._support import checks
-from structrank.feature_maps import Permutation
+from structrank.feature_maps import PartialOrder, Permutation, orders_ties
 
 # First words of a remark; what uses binary relevance, and what to write instead, follow.
 BINARISED = "Labels have more than two grades, but "
@@ -58,6 +58,8 @@ class StructuredLoss:
             raise ValueError(f"feature_map has {len(maps)} entries but criterion has {len(parsed)}; pass one for each.")
         graded = relevant_from is None
         pairs = [criteria.find_oracle(one, its_map, graded, decay) for one, its_map in zip(parsed, maps, strict=True)]
+        if slack == "shared" and len(parsed) > 1 and any(orders_ties(its_map) for its_map, _ in pairs):
+            raise ValueError("ties='score' of a feature map needs a slack for each criterion; use slack='separate'.")
         weights = (1.0,) * len(parsed) if weights is None else tuple(weights)
         return cls(tuple(parsed), *map(tuple, zip(*pairs, strict=True)), weights, relevant_from, slack, query_weight)
 
@@ -70,6 +72,11 @@ class StructuredLoss:
     def shared(self):
         """Whether only the most violated of several criteria counts."""
         return self.slack == "shared" and len(self.criteria) > 1
+
+    @property
+    def orders_ties(self):
+        """Whether a feature map orders the ties of the ideal ranking by score, so that the bound is not convex."""
+        return any(map(orders_ties, self.feature_maps))
 
     @property
     def graded(self):
@@ -105,9 +112,12 @@ class StructuredLoss:
             Whether only the most violated oracle counts in each query.
         weights : (n_oracles,) array
         """
-        if kind == "prediction":  # each criterion has its own
-            pairs = zip(self.criteria, self.feature_maps, strict=True)
-            made, shared = [oracles.prediction(*pair, longest, self.graded) for pair in pairs], False
+        if kind in ("prediction", "ideal"):  # each criterion has its own
+            ideal, maps = kind == "ideal", self.feature_maps
+            if ideal:  # phi_po is the same for all ideal rankings, so its part is 0
+                maps = [its_map if orders_ties(its_map) else PartialOrder() for its_map in maps]
+            pairs = zip(self.criteria, maps, strict=True)
+            made, shared = [oracles.prediction(*pair, longest, self.graded, ideal) for pair in pairs], False
         else:
             which = range(len(self.criteria)) if kind == "risk" else [kind]
             made = [self.makers[one](self.criteria[one], self.feature_maps[one], longest) for one in which]
@@ -136,6 +146,8 @@ class LossParameters:
 
     criterion: Any
     feature_map: Any
+    # Whether training has the rounds that `Permutation(ties="score")` needs.
+    _trains_in_rounds: ClassVar[bool] = False
 
     def parsed_criteria(self):
         """Return the criteria as objects, one for each name or object in `criterion`."""
@@ -172,4 +184,7 @@ class LossParameters:
         if self.relevant_from is not None:
             checks.check_number("relevant_from", self.relevant_from)
         settings = {"relevant_from": self.relevant_from, "slack": self.slack, "query_weight": query_weight}
-        return StructuredLoss.of(self.parsed_criteria(), self.feature_map, weights, decay=self.decay, **settings)
+        loss = StructuredLoss.of(self.parsed_criteria(), self.feature_map, weights, decay=self.decay, **settings)
+        if loss.orders_ties and not self._trains_in_rounds:
+            raise ValueError(f"{type(self).__name__} does not support ties='score' of the permutation map; use ties='mean'.")
+        return loss

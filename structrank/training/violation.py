@@ -9,7 +9,8 @@ import numpy as np
 
 from structrank import criteria
 from structrank._support import checks
-from structrank.oracles import Queries
+from structrank.feature_maps import orders_ties
+from structrank.oracles import Queries, prediction
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -114,8 +115,12 @@ def most_violated(
         return Violation(np.argsort(-scores, kind="stable"), 0.0, 0.0, np.zeros(n_docs))
     queries = Queries.sort(scores, np.array([0, n_docs]), np.array([n_good]), order, labels)
     found = make_oracle(criterion, chosen_map, n_docs)(queries)
-    coefficients = np.empty(n_docs)
+    coefficients, value = np.empty(n_docs), float(found.values[0])
     coefficients[order] = found.coefficients
+    if orders_ties(chosen_map):
+        ideal = prediction(criterion, chosen_map, n_docs, relevant_from is None, ideal=True)(queries)
+        coefficients[order] -= ideal.coefficients
+        value = max(value - float(ideal.values[0]), 0.0)
     ranking = None
     ranks, before = getattr(found, "ranks", None), getattr(found, "before", None)
     if ranks is not None:
@@ -129,4 +134,4 @@ def most_violated(
         is_good[good_ranks] = True
         ranking[is_good] = good_order
         ranking[~is_good] = order[n_good:]
-    return Violation(ranking, float(found.losses[0]), float(found.values[0]), coefficients)
+    return Violation(ranking, float(found.losses[0]), value, coefficients)

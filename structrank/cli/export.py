@@ -13,7 +13,7 @@ import os
 
 from structrank.cli.input import check_exists, check_not_read, check_writable, load_ranker, read_data
 from structrank.cli.options import NUMBER_OR_AUTO, given
-from structrank.cli.output import print_json, print_lines
+from structrank.cli.output import print_json, print_result
 
 _TEXTS = ("solr", "elasticsearch", "opensearch", "lucene", "vespa", "sql", "painless")  # formats that accept a shift
 _FILES = ("onnx", "ranklib", "svmrank", "lightgbm", "xgboost")
@@ -145,10 +145,7 @@ def _check_options(arguments):
 
 def _report_file(arguments, shift):
     facts = {"model": arguments.model, "to": arguments.to, "file": arguments.output, "shift": shift}
-    if arguments.json:
-        print_json(facts)
-    else:
-        print_lines([("file", f"{arguments.output}, for {arguments.to}")])
+    print_result(arguments, facts, [("file", f"{arguments.output}, for {arguments.to}")])
 
 
 def _fitted(name, X):

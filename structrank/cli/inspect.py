@@ -11,7 +11,7 @@ import os
 from structrank.cli.descriptions import data_facts, data_lines, model_facts, model_lines, shard_facts, shard_lines
 from structrank.cli.input import check_exists, read_data
 from structrank.cli.options import add_relevant_from
-from structrank.cli.output import print_json, print_lines
+from structrank.cli.output import print_result
 
 
 def add_options(parser):
@@ -44,7 +44,4 @@ def run(arguments, report):
         facts = data_facts(read_data(arguments, arguments.file, folders=True), arguments)
         lines = [("data", arguments.file), *data_lines(facts)]
         facts = {"data": arguments.file, **facts}
-    if arguments.json:
-        print_json(facts)
-    else:
-        print_lines(lines)
+    print_result(arguments, facts, lines)

@@ -128,6 +128,14 @@ def _plain(value):
     return value if value is None or isinstance(value, (bool, int, str)) else repr(value)
 
 
+def print_result(arguments, facts, lines):
+    """Print a result: its facts as JSON if --json is given, else its lines."""
+    if arguments.json:
+        print_json(facts)
+    else:
+        print_lines(lines)
+
+
 def print_lines(lines):
     """Print pairs of a name and a value, one per line, long values wrapped."""
     wrapper = textwrap.TextWrapper(110, subsequent_indent=" " * 14, break_on_hyphens=False, break_long_words=False)

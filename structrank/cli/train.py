@@ -24,7 +24,7 @@ from structrank.cli.options import (
     add_training,
     given,
 )
-from structrank.cli.output import collecting_warnings, print_json, print_lines, save_trained, stdout_to_stderr
+from structrank.cli.output import collecting_warnings, print_result, save_trained, stdout_to_stderr
 
 
 def add_options(parser):
@@ -105,15 +105,12 @@ def run(arguments, report):
     if scores:
         facts["held_out"] = [{"C": C, "score": score} for C, score in scores.items()]
     facts |= model_facts(model)
-    if arguments.json:
-        print_json(facts)
-    else:
-        facts["notes"] = [note for note in facts["notes"] if note not in warned]  # which are on stderr
-        lines = [("model", facts["model"])]
-        if scores:
-            shown = ", ".join(f"C={C:g}: {score:.4f}" for C, score in scores.items())
-            lines.append(("held out", f"chose C={model.C:g} of {shown}" if len(scores) > 1 else shown))
-        print_lines(lines + model_lines(facts))
+    lines = [("model", facts["model"])]
+    if scores:
+        shown = ", ".join(f"C={C:g}: {score:.4f}" for C, score in scores.items())
+        lines.append(("held out", f"chose C={model.C:g} of {shown}" if len(scores) > 1 else shown))
+    unseen = [note for note in facts["notes"] if note not in warned]  # the others are on stderr
+    print_result(arguments, facts, lines + model_lines({**facts, "notes": unseen}))
     for edge, inner, beyond in ((0, 1, "smaller"), (-1, -2, "larger")):
         if len(scores) > 2 and Cs[edge] == model.C and scores[Cs[edge]] > scores[Cs[inner]]:
             report(f"note: C={model.C:g} is at the edge of the values given with -C; a {beyond} one may be better")

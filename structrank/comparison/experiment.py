@@ -120,8 +120,10 @@ def compare(
         random_state=random_state,
     )
     n_jobs = _check_n_jobs(n_jobs)
-    for where, fold in _each_fold(folds):
-        _check_fold(where, fold, rows, list(named.values()), choice)
+    for dataset, its_folds in folds.items():
+        for number, fold in enumerate(its_folds, 1):
+            where = f"data set {dataset!r}, fold {number} of {len(its_folds)}"
+            _check_fold(where, fold, rows, list(named.values()), choice)
 
     tasks = [
         _Task(dataset, number, fold, row, choice)
@@ -249,12 +251,6 @@ def _check_n_jobs(n_jobs):
     if checks.check_number("n_jobs", n_jobs, integer=True) == 0:
         raise ValueError("n_jobs=0 is not valid: expected None, an integer of at least 1, or -1 for all cores.")
     return joblib.effective_n_jobs(n_jobs)
-
-
-def _each_fold(folds):
-    for dataset, its_folds in folds.items():
-        for number, fold in enumerate(its_folds):
-            yield f"data set {dataset!r}, fold {number + 1} of {len(its_folds)}", fold
 
 
 def _check_fold(where, fold, rows, measures, choice):
@@ -385,18 +381,13 @@ class _Task:
                 warnings.simplefilter("always")
                 model.fit(train.X, train.y, qid=train.qid, **more)
             check_finished(model)
-            notes = tuple(dict.fromkeys([*getattr(model, "notes_", ()), *_texts(caught)]))
+            shown = [str(warning.message) for warning in caught if not issubclass(warning.category, DeprecationWarning)]
+            notes = tuple(dict.fromkeys([*getattr(model, "notes_", ()), *shown]))
         notes = tuple(note for note in notes if not note.startswith(BINARISED))  # said once, in the legend
         seconds = time.perf_counter() - started
         scores = checks.as_scores(model.predict(test.X), len(test.y), against="the test part")
         vacuous = hasattr(model, "health_") and model.health_.vacuous
         return Cell(self.dataset, self.number, self.trainer.name, C, reached, seconds, notes, scores, vacuous), model
-
-
-def _texts(caught):
-    """Return the texts of warnings that are meant for users, each once."""
-    meant = [warning for warning in caught if not issubclass(warning.category, DeprecationWarning)]
-    return tuple(dict.fromkeys(str(warning.message) for warning in meant))
 
 
 def _run_all(tasks, files, n_jobs, verbose):

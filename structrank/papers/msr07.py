@@ -179,8 +179,8 @@ def _near_optimum(table):
     return above < _CLOSE * widest, evidence
 
 
-def _hidden(data, quick, name, span):
-    """Change the hidden-to-output weights of a network, as Figures 3 to 5."""
+def _hidden(data, quick, name, span, outcomes):
+    """Change the hidden-to-output weights of a network, as Figures 3 to 5; `outcomes` compares the tables with the paper."""
     folds = _data(data, quick, name)
     tables, panels = {}, {}
     for title, fold in folds.items():
@@ -190,14 +190,23 @@ def _hidden(data, quick, name, span):
         tables[title] = _curve_table(swept, total)
         panels[title] = SmoothnessDisplay(swept)
     ours = pd.concat(tables, names=["data"])
-    return Result(ours, PanelsDisplay(panels), described(folds)), tables
+    return Result(ours, PanelsDisplay(panels), described(folds), findings=sentences(outcomes(tables)))
 
 
-def _smooth_findings(tables):
+def _smooth(tables):
     shares = {title: table["smooth share"].median() for title, table in tables.items()}
     smooth = {title: (share >= _SMOOTH, f"smooth share {share:.1%} in the median") for title, share in shares.items()}
     close = {title: _near_optimum(table) for title, table in tables.items()}
-    return sentences({"NDCG is smooth at a large scale": smooth, _OPTIMUM: close})
+    return {"NDCG is smooth at a large scale": smooth, _OPTIMUM: close}
+
+
+def _rugged(tables):
+    cases = {}
+    for title, table in tables.items():
+        maxima = table["local maxima"]
+        evidence = f"{maxima.min()} to {maxima.max()} a weight; smooth share {table['smooth share'].median():.1%} in the median"
+        cases[title] = (maxima > 1).all(), evidence
+    return {"At a small scale NDCG has several local maxima along each weight": cases}
 
 
 _HIDDEN = {
@@ -215,15 +224,13 @@ _HIDDEN = {
 @exhibit(title="Figure 3: NDCG by one weight of the output, artificial data", **_HIDDEN, data=f"{_ARTIFICIAL}. {_SAME}")
 def figure3(data=None, *, quick=True):
     """Compute Figure 3: smoothness of a two-layer network."""
-    result, tables = _hidden(data, quick, "artificial", 1.0)
-    return replace(result, findings=_smooth_findings(tables))
+    return _hidden(data, quick, "artificial", 1.0, _smooth)
 
 
 @exhibit(title="Figure 4: NDCG by one weight of the output, Web data", **_HIDDEN, data=f"{_WEB}. {_NOISY}")
 def figure4(data=None, *, quick=True):
     """Compute Figure 4, as Figure 3 for the Web data."""
-    result, tables = _hidden(data, quick, "noisy", 1.0)
-    return replace(result, findings=_smooth_findings(tables))
+    return _hidden(data, quick, "noisy", 1.0, _smooth)
 
 
 @exhibit(
@@ -236,13 +243,7 @@ def figure4(data=None, *, quick=True):
 )
 def figure5(data=None, *, quick=True):
     """Compute Figure 5: Figure 4 at a small scale."""
-    result, tables = _hidden(data, quick, "noisy", _SPAN_OF_FIGURE_5)
-    cases = {}
-    for title, table in tables.items():
-        maxima = table["local maxima"]
-        evidence = f"{maxima.min()} to {maxima.max()} a weight; smooth share {table['smooth share'].median():.1%} in the median"
-        cases[title] = (maxima > 1).all(), evidence
-    return replace(result, findings=sentences({"At a small scale NDCG has several local maxima along each weight": cases}))
+    return _hidden(data, quick, "noisy", _SPAN_OF_FIGURE_5, _rugged)
 
 
 # ---- Table 1

@@ -111,11 +111,9 @@ def _parts(data: Any, quick: bool, random_state: int, disagreement: float = 0.5)
 def _simulated(n_queries, random_state=0, disagreement=0.5):
     """Return three parts of queries with grades, and click labels of equal (=) and of similar (~) queries.
 
-    Users of a query, and of the other queries of its topic, click documents by their relevance to users, from top to bottom.
-    The weight of each feature is 1 for users; for judges it is drawn with mean 1 and standard deviation `disagreement`. Judges
-    give five grades to the weighted sum plus noise, so that the two label sources agree in part, as in the paper. With
-    ``disagreement=0`` clicks and grades follow the same relevance. A click label is the share of impressions with the last
-    click of a session, as in section 6 of the paper; documents without such a click have none.
+    Users click from top to bottom by the plain sum of the features. Judges give five grades to a noisy sum with weights around
+    1, of standard deviation `disagreement`. A click label is the share of impressions with the last click of a session, as in
+    section 6 of the paper; documents without such a click have none.
     """
     n_docs, n_topics = 30, n_queries // 6
     made = datasets.make_clicks(
@@ -210,9 +208,9 @@ _course_exhibit = functools.partial(
 
 
 def _plain_model(data, quick, random_state):
-    """Return training and validation part, a model trained for NDCG, and a text on the data."""
-    (train, validation, _), text = _parts(data, quick, random_state)
-    return train, validation, train.fit(_mart(quick=quick)), text
+    """Return the training part, a model trained on it for NDCG, and a text on the data."""
+    (train, _, _), text = _parts(data, quick, random_state)
+    return train, train.fit(_mart(quick=quick)), text
 
 
 @_course_exhibit(
@@ -225,7 +223,7 @@ def _plain_model(data, quick, random_state):
 )
 def figure2(data=None, *, quick=True, random_state=0):
     """Compute Figure 2, the agreement of the lambdas of grades and clicks."""
-    train, _, model, text = _plain_model(data, quick, random_state)
+    train, model, text = _plain_model(data, quick, random_state)
     part = train.documents
     shares = lambda_agreement(model, part.X, part.y, part.qid, {"clicks": train.clicks["="]}, every=5)
     first, second = shares.iloc[1:].mean()
@@ -244,7 +242,7 @@ def figure2(data=None, *, quick=True, random_state=0):
 )
 def figure3a(data=None, *, quick=True, random_state=0):
     """Compute Figure 3(a), the shares of the grades in the lambdas of highly relevant documents."""
-    train, _, model, text = _plain_model(data, quick, random_state)
+    train, model, text = _plain_model(data, quick, random_state)
     part = train.documents
     shares = lambda_contribution(model, part.X, part.y, part.qid, every=5)
     low = shares[[grade for grade in shares if grade <= 1]].sum(axis=1)
@@ -260,7 +258,7 @@ def figure3a(data=None, *, quick=True, random_state=0):
 )
 def figure3b(data=None, *, quick=True, random_state=0):
     """Compute Figure 3(b), the shares of the grades in the first three ranks."""
-    train, _, model, text = _plain_model(data, quick, random_state)
+    train, model, text = _plain_model(data, quick, random_state)
     part = train.documents
     shares = labels_at_top(model, part.X, part.y, part.qid, every=5)
     row = shares.iloc[1]
@@ -417,9 +415,7 @@ _CLICKS = {"=": "of the same query (=)", "~": "of similar queries too (~)"}
     reported="CNDCG rises by 3 to 5 points at all cutoffs, significantly; NDCG does not change.",
     printed=_TABLE1,
     reduced=f"{_REDUCED}, w of three values instead of six.",
-    reason=f"{_REASON} The outcome also depends on how the data are made, and on the seed: on the synthetic data CNDCG rises "
-    "significantly at some cutoffs for 1 of 5 seeds (=) and 2 of 5 (~), never at all ten; where clicks follow the relevance "
-    "that is graded (disagreement=0), for 0 and 1 of 5.",
+    reason=f"{_REASON} The outcome also depends on how the data are made, and on the seed.",
 )
 def table1(data=None, *, quick=True, random_state=0, disagreement=0.5):
     """Compute Table 1: NDCG and CNDCG of LambdaMART with and without click lambdas."""

@@ -275,8 +275,8 @@ class MapComparisonDisplay(Display):
     def __init__(self, comparison: pd.DataFrame) -> None:
         self.comparison = comparison
 
-    def plot(self, *, ax: Any = None, legend: bool = True) -> MapComparisonDisplay:
-        """Draw two bars for each data set, and a star where the two differ with p <= 0.05; `legend` names the maps."""
+    def plot(self, *, ax: Any = None) -> MapComparisonDisplay:
+        """Draw two bars for each data set, and a star where the two differ with p <= 0.05."""
         shown, p = self.comparison[["mrr", "po"]], self.comparison["p"].to_numpy()
         names = [plain(name).replace(", ", "\n") for name in shown.index]
         width = max(1.1, width_of(line for name in names for line in name.split("\n"))) * len(shown)
@@ -286,8 +286,7 @@ class MapComparisonDisplay(Display):
         ax.margins(y=0.1)  # the star of the highest bar stays inside
         ax.set_xlabel(f"data set   (* p <= {SIGNIFICANT:g})")
         ax.set_ylabel("test MRR")
-        if legend:
-            legend_above(ax, 2)
+        legend_above(ax, 2)
         return self
 
 

@@ -63,11 +63,6 @@ def write_run(path: Pathlike, data: Any, scores: ArrayLike, tag: str = "structra
     tag : str, default "structrank"
         Last column, the name of the run.
 
-    See Also
-    --------
-    read_scores : Read a run.
-    count_ties : Count scores that trec_eval ranks differently.
-
     Examples
     --------
     >>> from pathlib import Path

@@ -262,7 +262,17 @@ class CriterionTable:
         return self._deliver(rendering.html(self), path)
 
     def to_report(self, path: Pathlike) -> None:
-        """Write a self-contained HTML report, see `structrank.comparison.report.write_report`."""
+        """Write a report as one HTML file that needs no network, no other file and no server.
+
+        The page has the table with its marks (sortable), figures, for any two trainers the queries that gained or lost most
+        with both rankings side by side, and a summary of data, settings and versions. For large comparisons it is limited to
+        the first 50 documents of a ranking and to the queries on which trainers differ most, and says so.
+
+        Parameters
+        ----------
+        path : path-like
+            File to write, replaced atomically if it exists. Its folder must exist.
+        """
         write_report(self, path)
 
     def to_runs(self, folder: Pathlike) -> dict[tuple[str, str], Path]:
@@ -281,9 +291,8 @@ class CriterionTable:
 
         Notes
         -----
-        Queries and documents are named as in `structrank.comparison.runs`. If a query is in the test parts of several folds,
-        the table counts it once for each, and ids are preceded by the fold, as in "fold2-17". A warning names runs with tied
-        scores, because other tools rank tied documents in some order and the table averages over all orders.
+        Queries and documents are named as in `structrank.comparison.runs`. Where a query is in several test parts, ids are
+        preceded by the fold, as in "fold2-17". A warning names runs with tied scores, which other tools rank in some order.
 
         Examples
         --------

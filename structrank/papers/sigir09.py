@@ -255,14 +255,12 @@ def figure6(data=None, *, quick=True, n_directions=459):
     for title, fold in folds.items():
         model = _converged("ndcg", fold.train, quick, hidden_units=0, max_epochs=0)
         found[title] = _tested(model, fold.train, "ndcg", n_directions)
-    ours = pd.DataFrame.from_dict(
-        {title: {"training ndcg": result.value, "ascent directions": result.n_better} for title, result in found.items()},
-        orient="index",
-    )
+    values = {title: {"training ndcg": result.value, "ascent directions": result.n_better} for title, result in found.items()}
+    ours = pd.DataFrame.from_dict(values, orient="index").rename_axis("data")
     cases = {title: (not result.passed, f"{result.n_better} of {n_directions} lead up") for title, result in found.items()}
     panels = {title: LocalOptimalityDisplay(result) for title, result in found.items()}
     findings = sentences({"Random weights are not a local optimum": cases})
-    return Result(ours.rename_axis("data"), PanelsDisplay(panels), described(folds), findings=findings)
+    return Result(ours, PanelsDisplay(panels), described(folds), findings=findings)
 
 
 # ---- Tables 3 and 4, Figure 5

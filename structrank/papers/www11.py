@@ -60,9 +60,6 @@ class _Judged:
     documents: Dataset
     clicks: dict[str, np.ndarray]
 
-    def labels(self, kind=None):
-        return self.documents.y if kind is None else self.clicks[kind]
-
     def fit(self, model, kind=None, validation=None):
         """Train a LambdaMART on this part; `kind` names the click labels of a second tier."""
         part = self.documents
@@ -70,9 +67,9 @@ class _Judged:
         return model.fit(part.X, part.y, qid=part.qid, validation=None if validation is None else validation.documents, **more)
 
     def measured(self, model, names, kind=None):
-        """Return the values of measures by name, one for each query."""
-        part = self.documents
-        return metrics.evaluate(self.labels(kind), model.predict(part.X), part.qid, list(names), per_query=True)
+        """Return the values of measures by name, one for each query; `kind` names click labels instead of grades."""
+        part, labels = self.documents, self.documents.y if kind is None else self.clicks[kind]
+        return metrics.evaluate(labels, model.predict(part.X), part.qid, names, per_query=True)
 
     def subset(self, queries):
         """Return the part with some of its queries."""

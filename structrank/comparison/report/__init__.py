@@ -15,29 +15,7 @@ __all__ = ["write_report"]
 
 
 def write_report(table: Any, path: str | os.PathLike[str]) -> None:
-    """Write a criterion table as one HTML file that needs no network, no other file and no server.
-
-    The page has the table with its marks (sortable), figures, for any two trainers the queries that gained or lost most
-    with both rankings side by side, and a summary of data, settings and versions. For large comparisons it is limited to the
-    first 50 documents of a ranking and to the queries on which trainers differ most, and says so.
-
-    Parameters
-    ----------
-    table : CriterionTable
-    path : path-like
-        File to write, replaced atomically if it exists. Its folder must exist.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from structrank import compare, datasets
-    >>> fold = datasets.make_ranking(n_queries=30, n_docs=10, n_features=3, noise=0.5, random_state=0)
-    >>> table = compare({"made": fold}, trainers=["AUC", "MAP"], measures="map", Cs=[1.0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_report(table, f"{folder}/report.html")
-    ...     pathlib.Path(folder, "report.html").read_text(encoding="utf-8")[:15]
-    '<!doctype html>'
-    """
+    """Write the report of a `CriterionTable`, see `CriterionTable.to_report`."""
     from structrank.comparison.report.contents import gather
     from structrank.comparison.report.page import render
 

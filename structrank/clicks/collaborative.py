@@ -167,15 +167,23 @@ class CollaborativeRanker(ClickRanker):
         grouped = _grouped(pairs, weight, expected)
         held_out = grouped if validation is None else _grouped(validation, -validation.weight, expected)
         Q, U = self._start(pairs, grouped, rng)
+        rate = _RATES[self.solver] if self.learning_rate is None else self.learning_rate
+        problem = Q, U, grouped, self._priors(), rate
         if self.solver == "batch":
-            ascent = BatchAscent(Q, U, grouped, self._priors(), self._rate())
+            ascent = BatchAscent(*problem)
         else:
-            ascent = StochasticAscent(
-                Q, U, grouped, self._priors(), self._rate(), rng, n_threads(self.n_jobs), self.solver == "adam"
-            )
+            ascent = StochasticAscent(*problem, rng, n_threads(self.n_jobs), self.solver == "adam")
         total = float(weight.sum(where=weight > 0, dtype=np.float64))
         facts = {"pairs": grouped._asdict(), "validation": held_out._asdict(), "initial factors": (Q, U)}
-        self._ascend(ascent, total, held_out, Rounds(self, ascent, facts, "max_iter", "pass", folder=checkpoint))
+        rounds = Rounds(self, ascent, facts, "max_iter", "pass", folder=checkpoint)
+        with rounds:
+            for number in rounds:
+                ascent.epoch()
+                unseen = held_out_likelihood(ascent.query_factors, ascent.url_factors, held_out)
+                rounds.end(Epoch(number, ascent.likelihood() / total, unseen, rounds.seconds + rounds.lap()), watched=unseen)
+        if rounds.reason == "patience":
+            rounds.reason = "converged"
+        rounds.store(self)
         self.queries_, self.urls_ = pairs.queries, pairs.urls
         self.query_factors_ = ascent.query_factors.astype(np.float32, copy=False)
         self.url_factors_ = ascent.url_factors.astype(np.float32, copy=False)
@@ -272,9 +280,6 @@ class CollaborativeRanker(ClickRanker):
     def _priors(self):
         return Priors(float(self.query_mean), float(self.query_sd), float(self.url_sd))
 
-    def _rate(self):
-        return _RATES[self.solver] if self.learning_rate is None else self.learning_rate
-
     def _start(self, pairs, grouped, rng):
         """Draw initial factors of the ids that have pairs, or copy those of the last fit if `warm_start`."""
         resume = self.warm_start and hasattr(self, "query_factors_")
@@ -283,31 +288,19 @@ class CollaborativeRanker(ClickRanker):
                 f"warm_start: the last fit had {self.query_factors_.shape[1]} factors, and factors={self.factors}. "
                 "Fit a new model, or set warm_start=False."
             )
-        query_uses, url_uses = count_uses(grouped, len(pairs.urls))
         both = []
-        for kind, ids, uses in (("query", pairs.queries, query_uses), ("url", pairs.urls, url_uses)):
+        for ids, uses in zip((pairs.queries, pairs.urls), count_uses(grouped, len(pairs.urls)), strict=True):
             factors = rng.standard_normal((len(ids), self.factors), dtype=np.float32)
             factors *= np.float32(_START_SD)
             factors[uses == 0] = 0
-            if kind == "query":
-                factors[:, 0] += np.float32(self.query_mean)
-            if resume:
-                old_ids, old = (self.queries_, self.query_factors_) if kind == "query" else (self.urls_, self.url_factors_)
-                place = old_ids.index(ids.values)
-                factors[place >= 0] = old[place[place >= 0]]
             both.append(factors)
+        both[0][:, 0] += np.float32(self.query_mean)
+        if resume:
+            old = (pairs.queries, self.queries_, self.query_factors_), (pairs.urls, self.urls_, self.url_factors_)
+            for factors, (ids, old_ids, old_factors) in zip(both, old, strict=True):
+                place = old_ids.index(ids.values)
+                factors[place >= 0] = old_factors[place[place >= 0]]
         return both
-
-    def _ascend(self, ascent, total, held_out, rounds):
-        """Run passes until a stopping criterion holds."""
-        with rounds:
-            for number in rounds:
-                ascent.epoch()
-                unseen = held_out_likelihood(ascent.query_factors, ascent.url_factors, held_out)
-                rounds.end(Epoch(number, ascent.likelihood() / total, unseen, rounds.seconds + rounds.lap()), watched=unseen)
-        if rounds.reason == "patience":
-            rounds.reason = "converged"
-        rounds.store(self)
 
 
 def check_pairs(pairs, name):

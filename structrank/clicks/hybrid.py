@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -38,20 +37,9 @@ _POOLED = 10  # weight of the pooled variance in the variance of a query, in url
 @record
 @dataclass(frozen=True, eq=False)
 class QueryScale:
-    """Mean and standard deviation of a model's scores over the urls shown for each query.
+    """Mean and standard deviation of a model's scores over the urls shown for each query."""
 
-    Attributes
-    ----------
-    mean, sd : (n_queries,) arrays
-
-    Examples
-    --------
-    >>> scale = QueryScale.measure(np.array([0, 0, 1]), np.array([1.0, 3.0, 5.0]), 2)
-    >>> scale.mean.tolist()
-    [2.0, 5.0]
-    """
-
-    mean: np.ndarray
+    mean: np.ndarray  # (n_queries,), as sd
     sd: np.ndarray
 
     @classmethod
@@ -172,11 +160,11 @@ class HybridRanker(ClickRanker):
         counts = click_counts(log)
         # _check_parameters requires pairs if log is ClickCounts.
         pairs = preference_pairs(log, self.rule) if pairs is None else _over_ids_of(counts, pairs)  # type: ignore[arg-type]
-        clicks = _Scored.walk(self.combine, walk.fit(counts), counts.impressions)
+        clicks = _scored_walk(self.combine, walk.fit(counts), counts.impressions)
         expected = clicks.margins(theta) if self.combine == "prior" else None
         factors._fit(pairs, expected=expected, checkpoint=None if folder is None else folder / "factors")
         self.collaborative_, self.walk_, self.walk_scale_ = factors, walk, clicks.scale
-        self.collaborative_scale_ = _Scored.factors(self.combine, factors, counts.impressions).scale
+        self.collaborative_scale_ = _scored_factors(self.combine, factors, counts.impressions).scale
         self.theta_, self.curve_ = float(theta), curve
         return self
 
@@ -191,9 +179,9 @@ class HybridRanker(ClickRanker):
         return self.walk_.urls_
 
     def _scores(self, query, url):
-        clicks = _Scored(_walk_score(self.combine, self.walk_), self.walk_scale_)(query, url)
+        clicks = _Scored(self.walk_, self.combine != "raw-sum", self.walk_scale_)(query, url)
         scale = self.collaborative_scale_ if self.combine == "sum" else None  # older files have one in any case
-        preferred = _Scored(self.collaborative_._scores, scale)(query, url)
+        preferred = _Scored(self.collaborative_, scale=scale)(query, url)
         return _mixed(self.combine, self.theta_, preferred, clicks)
 
     def check_loaded(self):
@@ -255,7 +243,7 @@ class HybridRanker(ClickRanker):
 
         Finished folds are kept in a folder, unless it is None.
         """
-        thetas, attempt = (STRENGTHS, _try_priors) if combine == "prior" else (THETAS, _try_sums)
+        thetas = STRENGTHS if combine == "prior" else THETAS
         agreed, passes = np.zeros((len(walks), len(thetas))), np.zeros(len(thetas))
         weight, n_evaluated, n_folds, n_done = 0.0, 0, 0, 0
         data = {"log": _arrays(log), "pairs": None if pairs is None else _arrays(pairs)}
@@ -270,9 +258,9 @@ class HybridRanker(ClickRanker):
             sample, shown = held_out, counts.impressions
             if combine != "prior":  # a prior needs the margin of every training pair, and so a walk from every query anyway
                 sample, shown = _selection_sample(held_out, counts.impressions, self.random_state)
-            fitted = [_Scored.walk(combine, clone(walk).fit(counts), shown) for walk in walks]
-            accuracy, made = attempt(combine, thetas, clone(factors), fitted, known, held_out, sample, shown)
-            agreed += sample.weight.sum() * np.array(accuracy)
+            fitted = [_scored_walk(combine, clone(walk).fit(counts), shown) for walk in walks]
+            accuracy, made = _try_thetas(combine, thetas, clone(factors), fitted, known, held_out, sample, shown)
+            agreed += sample.weight.sum() * accuracy
             passes += made
             weight += sample.weight.sum()
             n_evaluated += len(sample)
@@ -316,72 +304,59 @@ def _selection_sample(held_out, impressions, random_state):
     return sample, scipy.sparse.csr_matrix(kept, shape=impressions.shape)
 
 
-def _try_sums(combine, thetas, factors, walks, known, held_out, sample, shown):
+def _try_thetas(combine, thetas, factors, walks, known, held_out, sample, shown):
     """Return the accuracy on the sample for each walk and theta, and the passes of the factors for each theta."""
-    check_finished(factors._fit(known, held_out))
-    preferred = _of_pairs(_Scored.factors(combine, factors, shown), sample)
-    clicked = [_of_pairs(walk, sample) for walk in walks]
-    accuracy = [[pair_accuracy(sample, _mixed(combine, theta, preferred, each)) for theta in thetas] for each in clicked]
-    return accuracy, factors.n_iter_
-
-
-def _try_priors(combine, thetas, factors, walks, known, held_out, sample, shown):
-    """Return the same as `_try_sums`, with factors fitted on top of the walk for each theta."""
-    accuracy, passes = [], []
-    (walk,) = walks
-    clicked = _of_pairs(walk, sample)
-    for theta in thetas:
-        check_finished(factors._fit(known, held_out, walk.margins(theta)))
-        accuracy.append(pair_accuracy(sample, _mixed(combine, theta, _of_pairs(factors._scores, sample), clicked)))
-        passes.append(factors.n_iter_)
-    return [accuracy], passes
+    accuracy, passes = np.empty((len(walks), len(thetas))), np.empty(len(thetas))
+    clicked = [walk.of_pairs(sample) for walk in walks]
+    for number, theta in enumerate(thetas):
+        if combine == "prior" or number == 0:  # factors on top of a prior depend on theta
+            check_finished(factors._fit(known, held_out, walks[0].margins(theta) if combine == "prior" else None))
+            preferred = _scored_factors(combine, factors, shown).of_pairs(sample)
+        accuracy[:, number] = [pair_accuracy(sample, _mixed(combine, theta, preferred, each)) for each in clicked]
+        passes[number] = factors.n_iter_
+    return accuracy, passes
 
 
 @dataclass(frozen=True)
 class _Scored:
-    """A scoring function of dense (query, url), standardised by the scale of each query unless that is None."""
+    """Scores of a model for dense (query, url), or their logarithm; standardised by the scale of each query if there is one."""
 
-    score: Callable
-    scale: QueryScale | None
-
-    @classmethod
-    def factors(cls, combine, model, impressions):
-        return cls(model._scores, None) if combine != "sum" else cls._standardised(model._scores, impressions)
-
-    @classmethod
-    def walk(cls, combine, model, impressions):
-        score = _walk_score(combine, model)
-        return cls(score, None) if combine == "raw-sum" else cls._standardised(score, impressions)
-
-    @classmethod
-    def _standardised(cls, score, impressions):
-        shown = impressions.tocoo()
-        query = shown.row.astype(np.int64)
-        return cls(score, QueryScale.measure(query, score(query, shown.col.astype(np.int64)), shown.shape[0]))
+    model: ClickRanker
+    logarithm: bool = False
+    scale: QueryScale | None = None
 
     def __call__(self, query, url):
-        scores = self.score(query, url)
+        scores = self.model._scores(query, url)
+        if self.logarithm:
+            scores = np.log(scores + _FLOOR)
         return scores if self.scale is None else self.scale.apply(query, scores)
+
+    def standardised(self, impressions):
+        shown = impressions.tocoo()
+        query = shown.row.astype(np.int64)
+        return replace(self, scale=QueryScale.measure(query, self(query, shown.col.astype(np.int64)), shown.shape[0]))
+
+    def of_pairs(self, pairs):
+        """Return the scores of winners and losers, as for `pair_accuracy`."""
+        query = pairs.query.astype(np.int64)
+        return np.column_stack([self(query, url.astype(np.int64)) for url in (pairs.winner, pairs.loser)])
 
     def margins(self, strength):
         """Return the function from pairs to their prior margins."""
 
         def expected(pairs):
-            scores = _of_pairs(self, pairs)
+            scores = self.of_pairs(pairs)
             return strength * (scores[:, 0] - scores[:, 1])
 
         return expected
 
 
-def _walk_score(combine, walk):
-    """Return the walk's score of dense (query, url): its probability for "raw-sum", else the logarithm."""
-    return walk._scores if combine == "raw-sum" else lambda query, url: np.log(walk._scores(query, url) + _FLOOR)
+def _scored_factors(combine, factors, impressions):
+    return _Scored(factors).standardised(impressions) if combine == "sum" else _Scored(factors)
 
 
-def _of_pairs(score, pairs):
-    """Return the scores of winners and losers, as for `pair_accuracy`."""
-    query = pairs.query.astype(np.int64)
-    return np.column_stack([score(query, url.astype(np.int64)) for url in (pairs.winner, pairs.loser)])
+def _scored_walk(combine, walk, impressions):
+    return _Scored(walk) if combine == "raw-sum" else _Scored(walk, logarithm=True).standardised(impressions)
 
 
 def _mixed(combine, theta, preferred, clicked):

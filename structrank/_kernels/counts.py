@@ -270,11 +270,11 @@ def find(block):
     for q in range(starts.shape[0] - 1):
         longest = max(longest, starts[q + 1] - starts[q])
         most_grades = max(most_grades, grade_starts[q + 1] - grade_starts[q])
-    sizes, firsts, previous = block.block_sizes, block.block_firsts, block.block_previous
-    ends, cell_counts, sources, discounts = block.cell_ends, block.cell_counts, block.cell_sources, block.cell_discounts
+    firsts, ends, cell_counts, sources = block.block_firsts, block.cell_ends, block.cell_counts, block.cell_sources
+    lattice = block.block_sizes, firsts, block.block_previous, ends, cell_counts, sources, block.cell_discounts
     workspace = _make_workspace(longest, most_grades, k, ends[k], firsts[firsts.shape[0] - 1])
-    documents, by_grade, above, tails, tail_sums, levels, powers, by_cell, all_values = workspace
-    worth, value = levels[4], all_values[0]
+    documents, by_grade, above, tails, _, levels, powers, by_cell, _ = workspace
+    worth = levels[4]
     for q in range(starts.shape[0] - 1):
         start, stop, first_gain = starts[q], starts[q + 1], grade_starts[q]
         n_grades, depth = grade_starts[q + 1] - first_gain, min(k, stop - start)
@@ -288,15 +288,8 @@ def find(block):
                 for c in range(depth):
                     powers[g, c + 1] = powers[g, c] * (1.0 - gain)
         _fill_cells(documents, by_grade, ends[depth], cell_counts, sources, powers, tails, by_cell, cascade)
-        best_block = _best_block(
-            *(documents, by_grade, n_grades, k, depth),
-            *(sizes, firsts, previous, ends, cell_counts, sources, discounts),
-            *(tails, tail_sums, levels, powers, by_cell, cascade, value),
-        )
-        _trace_back(
-            *(best_block, documents, by_grade, n_grades, depth, firsts, previous, cell_counts, sources),
-            *(worth, powers, discount, value, start, ranking),
-        )
+        best_block = _best_block(n_grades, k, depth, lattice, workspace, cascade)
+        _trace_back(best_block, n_grades, depth, lattice, workspace, discount, start, ranking)
         _append_tail(grades, start, stop, n_grades, by_grade, depth, ranking)
 
 
@@ -340,28 +333,11 @@ def _step_within_block(value, target, n_cells, rest, rest_sum, reach, worth, pla
 
 
 @kernel(inner=True)
-def _best_block(
-    documents,
-    by_grade,
-    n_grades,
-    k,
-    depth,
-    sizes,
-    firsts,
-    previous,
-    ends,
-    cell_counts,
-    sources,
-    discounts,
-    tails,
-    tail_sums,
-    levels,
-    powers,
-    by_cell,
-    cascade,
-    value,
-):
+def _best_block(n_grades, k, depth, lattice, workspace, cascade):
     """Fill the lattice; return the block of the best path, and leave its counts in the third row of `by_grade`."""
+    sizes, firsts, previous, ends, cell_counts, sources, discounts = lattice
+    documents, by_grade, _, tails, tail_sums, levels, powers, by_cell, all_values = workspace
+    value = all_values[0]
     keys, sums = documents[0][0], documents[0][1]
     counts, begins, best_counts = by_grade[0], by_grade[1], by_grade[2]
     chances, cell_tails = by_cell[_CHANCE], by_cell[_TAIL]
@@ -432,24 +408,11 @@ def _best_block(
 
 
 @kernel(inner=True)
-def _trace_back(
-    block,
-    documents,
-    by_grade,
-    n_grades,
-    depth,
-    firsts,
-    previous,
-    cell_counts,
-    sources,
-    worth,
-    powers,
-    discount,
-    value,
-    start,
-    ranking,
-):
+def _trace_back(block, n_grades, depth, lattice, workspace, discount, start, ranking):
     """Follow the best path backwards: at each state, the step of largest value was taken."""
+    _, firsts, previous, _, cell_counts, sources, _ = lattice
+    documents, by_grade, _, _, _, levels, powers, _, all_values = workspace
+    worth, value = levels[4], all_values[0]
     keys, sums, members = documents[0][0], documents[0][1], documents[1][0]
     counts, begins, count = by_grade[0], by_grade[1], by_grade[2]
     cell = 0

@@ -41,8 +41,8 @@ def check_choice(name, value, choices):
     return value
 
 
-def check_number(name, value, *, above=None, below=None, at_least=None, at_most=None, integer=False):
-    """Raise unless `value` is a finite number (an integer if requested) within the bounds."""
+def check_number(name, value, *, above=None, below=None, at_least=None, at_most=None, integer=False, otherwise=""):
+    """Raise unless `value` is a finite number (an integer if requested) within the bounds; `otherwise` ends the error."""
     kind = numbers.Integral if integer else numbers.Real
     what = "an integer" if integer else "a number"
     bound = f" above {above}" if above is not None else f" of at least {at_least}" if at_least is not None else ""
@@ -51,7 +51,7 @@ def check_number(name, value, *, above=None, below=None, at_least=None, at_most=
     too_low = good and ((above is not None and value <= above) or (at_least is not None and value < at_least))
     too_high = good and ((below is not None and value >= below) or (at_most is not None and value > at_most))
     if not good or too_low or too_high:
-        raise ValueError(f"{name}={value!r} is not valid: expected {what}{bound}.")
+        raise ValueError(f"{name}={value!r} is not valid: expected {what}{bound}{otherwise}.")
     return int(value) if integer else float(value)
 
 
@@ -120,12 +120,7 @@ def check_Cs(Cs):
 
 def check_cut(name, value, none="no cut"):
     """Raise unless `value` is an integer of at least 1, or None, whose meaning `none` describes."""
-    if value is None:
-        return None
-    try:
-        return check_number(name, value, at_least=1, integer=True)
-    except ValueError:
-        raise ValueError(f"{name}={value!r} is not valid: expected an integer of at least 1, or None for {none}.") from None
+    return None if value is None else check_number(name, value, at_least=1, integer=True, otherwise=f", or None for {none}")
 
 
 def check_gain(name, value):
@@ -214,10 +209,7 @@ def check_empty(value):
     """Raise unless `value`, which stands for an undefined query, is a finite number or nan."""
     if isinstance(value, numbers.Real) and np.isnan(value):
         return float(value)
-    try:
-        return check_number("empty", value)
-    except ValueError:
-        raise ValueError(f"empty={value!r} is not valid: expected a number, or nan to skip such queries.") from None
+    return check_number("empty", value, otherwise=", or nan to skip such queries")
 
 
 def count_rows(values, name):
@@ -532,13 +524,13 @@ def as_labels(y, n_rows, against="X", name="y"):
     return labels
 
 
-def _check_each(labels, valid, rule, name="y"):
-    """Raise unless all labels are valid; the error names the first that is not, and the rule."""
+def _check_each(values, valid, rule, name="y"):
+    """Raise unless all values of a column are valid; the error names the first that is not, and the rule."""
     wrong = np.flatnonzero(~valid)
     if wrong.size:
         row = int(wrong[0])
-        value = "NaN" if np.isnan(labels[row]) else f"{labels[row]:g}"
-        raise ValueError(f"{name} contains {value} at row {row} ({wrong.size} such label(s) in all); {rule}.")
+        value = "NaN" if np.isnan(values[row]) else f"{values[row]:g}"
+        raise ValueError(f"{name} contains {value} at row {row} ({wrong.size} such value(s) in all); {rule}.")
 
 
 def check_exp2_labels(labels):
@@ -562,9 +554,7 @@ def check_click_labels(labels):
 def as_scores(scores, n_rows, against="y") -> np.ndarray:
     """Return scores as float64 without nan; infinities are valid and rank first or last."""
     array = as_number_column(scores, n_rows, "scores", "numbers, larger ranks higher", against)
-    missing = np.flatnonzero(np.isnan(array))
-    if missing.size:
-        raise ValueError(f"scores contains NaN at row {int(missing[0])}; every document needs a score to be ranked.")
+    _check_each(array, ~np.isnan(array), "every document needs a score to be ranked", "scores")
     return array
 
 
@@ -694,12 +684,8 @@ def check_row_weights(sample_weight, rows, indptr, query_ids, against="X"):
     """Return one weight per query from row weights, which must be constant within each query."""
     weights = as_number_column(sample_weight, rows.shape[0], "sample_weight", "numbers of at least 0", against)
     least, most = WEIGHTS
-    wrong = np.flatnonzero(~((weights == 0) | ((weights >= least) & (weights <= most))))
-    if wrong.size:
-        row = int(wrong[0])
-        raise ValueError(
-            f"sample_weight contains {weights[row]:g} at row {row}; weights must be 0, or from {least:g} to {most:g}."
-        )
+    valid = (weights == 0) | ((weights >= least) & (weights <= most))
+    _check_each(weights, valid, f"weights must be 0, or from {least:g} to {most:g}", "sample_weight")
     weights = weights[rows]
     per_query = weights[indptr[:-1]]
     differs = np.flatnonzero(weights != np.repeat(per_query, np.diff(indptr)))

@@ -50,6 +50,7 @@ _FIRST_LINE = re.compile(rb"structrank-model ([1-9]\d{0,8}) ([1-9]\d{0,14}) (0|[
 _LONGEST_FIRST_LINE = len(_MAGIC) + 9 + 15 + 15 + 3
 _DIGEST_SIZE = hashlib.sha256().digest_size
 _DTYPES = {np.dtype(letter).newbyteorder("<").str: np.dtype(letter) for letter in "?bBhHiIqQefd"}
+_CUT_AT_START = "is truncated in its first line"
 _NOT_FINITE = ("nan", "inf", "-inf")
 _PACKAGES = ("numpy", "scipy", "numba", "osqp", "scikit-learn")
 
@@ -423,23 +424,16 @@ def _read(path):
         first_line = _FIRST_LINE.match(start)
         actual = os.fstat(file.fileno()).st_size
         if first_line is None:
-            what = "was altered: its first line is not valid" if b"\n" in start else "is truncated in its first line"
-            raise ValueError(f"{path} is a damaged model file: it {what}. Download it again, or train again.")
+            raise _damaged(path, "was altered: its first line is not valid" if b"\n" in start else _CUT_AT_START)
         header_size, values_size = int(first_line[2]), int(first_line[3])
         expected = first_line.end() + header_size + values_size + _DIGEST_SIZE
         if actual != expected:
             what = "is truncated" if actual < expected else "has extra bytes"
-            raise ValueError(
-                f"{path} is a damaged model file: it {what}, with {actual} bytes where its first line says {expected}. "
-                "Download it again, or train again."
-            )
+            raise _damaged(path, f"{what}, with {actual} bytes where its first line says {expected}")
         content = start + file.read()
     content, digest = memoryview(content)[:-_DIGEST_SIZE], content[-_DIGEST_SIZE:]
     if hashlib.sha256(content).digest() != digest:
-        raise ValueError(
-            f"{path} is a damaged model file: it was altered, as its checksum does not fit its content. Download it again, or "
-            "train again."
-        )
+        raise _damaged(path, "was altered, as its checksum does not fit its content")
     text = content[first_line.end() : first_line.end() + header_size]
     try:
         header = json.loads(bytes(text))
@@ -448,11 +442,15 @@ def _read(path):
     return header, content[first_line.end() + header_size :]
 
 
+def _damaged(path, what):
+    return ValueError(f"{path} is a damaged model file: it {what}. Download it again, or train again.")
+
+
 def _raise_foreign(path, start):
     if not start:
         raise ValueError(f"{path} is empty; expected a model file.")
     if _MAGIC.startswith(start):
-        raise ValueError(f"{path} is a damaged model file: it is truncated in its first line. Download it again.")
+        raise _damaged(path, _CUT_AT_START)
     raise ValueError(
         f"{path} is not a model file of structrank: it begins with {start[:24]!r}, expected {_MAGIC!r}. "
         "Model files are written by model.save(path) or the command structrank train."

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from structrank._support import checks
-from structrank.models.exports.linear import linear_function
+from structrank.models.exports.linear import LinearFunction, linear_function
 from structrank.models.exports.trees import GradeForests, forest_of, has_trees
 
 if TYPE_CHECKING:
@@ -37,16 +37,13 @@ def positive_shift(model: Any, X: Matrix, *, scaler: Any = None) -> float:
     4.5
     """
     matrix = checks.as_matrix(X)
-    if not has_trees(model):
-        function = linear_function(model, scaler)
-        checks.check_width(matrix.shape[1], len(function.names), type(model).__name__)
+    function = (forest_of if has_trees(model) else linear_function)(model, scaler)
+    checks.check_width(matrix.shape[1], len(function.names), type(model).__name__)
+    if isinstance(function, LinearFunction):
         scores = matrix @ function.raw_weights + function.constant
     else:
-        function = forest_of(model, scaler)
-        checks.check_width(matrix.shape[1], len(function.names), type(model).__name__)
-        dense = np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix, dtype=np.float64)
         if isinstance(function, GradeForests) and function.grades.shape[0] == 2:
             function = function.sum_of_trees("an engine")  # log-odds; expected grades are not negative
-        scores = function.predict(dense)
+        scores = function.predict(np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix, dtype=np.float64))
     lowest, spread = float(np.min(scores)), float(np.ptp(scores))
     return max(0.0, (spread or 1.0) - lowest)

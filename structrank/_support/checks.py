@@ -628,11 +628,9 @@ def as_query_ids(qid, n_rows, against="X"):
 
 def objects(values):
     """Return a list of ids as int64 if all are such integers, as a 1-d array of objects otherwise; tuples stay tuples."""
-    array = np.fromiter(values, dtype=object, count=len(values))
-    no_integers = bool, *_NO_NUMBERS
-    whole = len(values) and all(
-        isinstance(value, numbers.Integral) and not isinstance(value, no_integers) and abs(value) < 2**63 for value in values
-    )
+    array, kinds = np.fromiter(values, dtype=object, count=len(values)), set(map(type, values))
+    whole = kinds and all(issubclass(kind, numbers.Integral) and not issubclass(kind, (bool, *_NO_NUMBERS)) for kind in kinds)
+    whole = whole and all(-(2**63) < value < 2**63 for value in values)
     return array.astype(np.int64) if whole else array
 
 

@@ -12,6 +12,7 @@ import scipy.sparse
 from structrank._support import checks
 from structrank._support.text import printable
 from structrank.models.exports.linear import linear_function, split_pipeline
+from structrank.models.ranker import checked_features
 from structrank.plots import COLOURS, Display, plain
 
 if TYPE_CHECKING:
@@ -60,19 +61,13 @@ def explain(
     >>> explain(model, [[0.0, 5.0], [2.0, 3.0]], pair=(1, 0))
     Document 1 is above document 0 by 1: f1 +1.
     """
-    from sklearn.utils.validation import validate_data
-
     function = linear_function(model, scaler, feature_names)
     learner, scaler = split_pipeline(model, scaler)
-    matrix = checks.as_matrix(X)
-    # Checks the width, and the names if the scaler, which sees X first, or the learner has names.
+    # The scaler sees X first, but only one of both may have seen names.
     seen = [step for step in (scaler, learner) if step is not None]
-    judge = next((step for step in seen if hasattr(step, "feature_names_in_")), seen[0])
-    checks.check_column_names(checks.column_names(X))
-    validate_data(judge, X, reset=False, skip_check_array=True)
+    matrix = checked_features(next((step for step in seen if hasattr(step, "feature_names_in_")), seen[0]), X)
     checks.check_finite_matrix(matrix, checks.column_names(X))
-    dense = matrix.toarray() if scipy.sparse.issparse(matrix) else np.asarray(matrix)
-    dense = dense.astype(np.float64)
+    dense = np.asarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix).astype(np.float64)
     explanation = Explanation(function.names, dense, function.contributions(dense))
     return explanation if pair is None else explanation.pair(*_checked_pair(pair))
 

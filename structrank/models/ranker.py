@@ -33,6 +33,17 @@ def ranks_within(scores, grouping):
     return ranks
 
 
+def checked_features(estimator, X):
+    """Return X as `checks.as_matrix` does; raise unless its width and column names are those that the estimator has seen."""
+    check_is_fitted(estimator)
+    X = checks.as_table(X)
+    matrix = checks.as_matrix(X)
+    checks.check_column_names(checks.column_names(X))
+    validate_data(estimator, X, reset=False, skip_check_array=True)
+    checks.check_width(matrix.shape[1], estimator.n_features_in_, type(estimator).__name__)
+    return matrix
+
+
 def check_finished(model):
     """Raise KeyboardInterrupt if training was interrupted, for callers that need a completely trained model."""
     if getattr(model, "stop_reason_", None) == "interrupted":
@@ -155,10 +166,4 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
 
     def _check_features(self, X):
         """Return X as `checks.as_matrix` does, after all checks for scoring except for nan and infinity."""
-        check_is_fitted(self)
-        X = checks.as_table(X)
-        matrix = checks.as_matrix(X)
-        checks.check_column_names(checks.column_names(X))
-        validate_data(self, X, reset=False, skip_check_array=True)
-        checks.check_width(matrix.shape[1], self.n_features_in_, type(self).__name__)
-        return matrix
+        return checked_features(self, X)

@@ -452,7 +452,7 @@ class ParquetShard(_Shard):
         return self._file().metadata.num_rows, len(self.columns)
 
     def _file(self):
-        return _parquet().ParquetFile(self.path)
+        return import_parquet().ParquetFile(self.path)
 
     def _read(self, kind):
         if kind == "X":
@@ -551,7 +551,7 @@ def _open_npy(folder, verify):
 
 def _open_parquet(path, columns):
     try:
-        schema = _parquet().ParquetFile(path).schema_arrow
+        schema = import_parquet().ParquetFile(path).schema_arrow
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} is not a parquet file: {error}.") from None
     names = schema.names
@@ -568,7 +568,8 @@ def _open_parquet(path, columns):
     return ParquetShard(str(path), columns["label"], columns["qid"], columns["sample_weight"], features)
 
 
-def _parquet():
+def import_parquet():
+    """Return pyarrow's module for parquet files."""
     try:
         from pyarrow import parquet
     except ImportError:

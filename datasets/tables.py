@@ -18,6 +18,7 @@ from structrank.datasets._delimited import COMPRESSED, DelimitedFile
 from structrank.datasets._row_store import QueryIds, text_array
 from structrank.datasets.containers import Dataset, Fold
 from structrank.datasets.queries import group_by_query, put_query_minimum
+from structrank.datasets.shards import import_parquet
 
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".tab": "\t"}
 _PARQUET = {".parquet", ".pq"}
@@ -215,11 +216,9 @@ def _open(source):
 def _read_parquet(name):
     import pandas as pd
 
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise ImportError("parquet files need pyarrow: pip install structrank[parquet]") from None
+    parquet = import_parquet()
+    import pyarrow
+
     try:
         # pandas would not say which column a file has twice; a folder of files has no schema of its own.
         columns = parquet.read_schema(name).names if os.path.isfile(name) else []

@@ -397,10 +397,8 @@ class P(_Top):
 
     Parameters
     ----------
-    k : int
-        Rank cutoff.
-    relevant_from : float, default 1
-        Documents with a label of at least this are relevant.
+    k, relevant_from
+        As for `MRR`, but the cutoff is needed.
 
     Examples
     --------
@@ -632,12 +630,10 @@ class RBP(Binary):
 
     Parameters
     ----------
-    k : int, default None
-        Rank cutoff; None for none.
+    k, relevant_from
+        As for `MRR`.
     p : float, default 0.8
         Persistence of the reader, above 0 and below 1.
-    relevant_from : float, default 1
-        Documents with a label of at least this are relevant.
 
     Examples
     --------
@@ -667,10 +663,8 @@ class Recall(_Top):
 
     Parameters
     ----------
-    k : int
-        Rank cutoff.
-    relevant_from : float, default 1
-        Documents with a label of at least this are relevant.
+    k, relevant_from
+        As for `MRR`, but the cutoff is needed.
 
     Examples
     --------
@@ -694,10 +688,8 @@ class Success(_Top):
 
     Parameters
     ----------
-    k : int
-        Rank cutoff.
-    relevant_from : float, default 1
-        Documents with a label of at least this are relevant.
+    k, relevant_from
+        As for `MRR`, but the cutoff is needed.
 
     Examples
     --------

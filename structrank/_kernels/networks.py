@@ -17,13 +17,9 @@ _DECAY, _DECAY_OF_SQUARES, _EPSILON = 0.9, 0.999, 1e-8
 
 
 class Adam(NamedTuple):
-    """State of Adam (Kingma and Ba, ICLR 2015).
+    """State of Adam (Kingma and Ba, ICLR 2015): running means of the gradient and its square, and the number of steps, (1,).
 
-    Attributes
-    ----------
-    mean, square : (n_weights,) array
-        Running means of the gradient and of its square; of length 0 for plain gradient ascent.
-    n_steps : (1,) array of int64
+    The means have a number for each weight, or none for plain gradient ascent.
     """
 
     mean: np.ndarray

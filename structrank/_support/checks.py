@@ -415,13 +415,7 @@ def _column(number, names):
 
 
 def first_not_finite(values):
-    """Return the position of the first nan or infinity in a 1-d array, -1 if there is none.
-
-    Examples
-    --------
-    >>> first_not_finite(np.array([1.0, np.inf, np.nan])), first_not_finite(np.zeros(3))
-    (1, -1)
-    """
+    """Return the position of the first nan or infinity in a 1-d array, -1 if there is none."""
     for start in range(0, values.shape[0], 2**16):  # results of one block stay in the cache
         finite = np.isfinite(values[start : start + 2**16])
         if not finite.all():

@@ -28,13 +28,7 @@ def discounts(name, n):
 
 
 def reciprocal_ranks(n, k=None):
-    """Return 1, 1/2, ..., 1/n, 0 from rank k on.
-
-    Examples
-    --------
-    >>> reciprocal_ranks(3, k=2)
-    array([1. , 0.5, 0. ])
-    """
+    """Return 1, 1/2, ..., 1/n, 0 from rank k on."""
     values = 1.0 / np.arange(1.0, n + 1)
     if k is not None:
         values[k:] = 0.0

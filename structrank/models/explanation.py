@@ -133,13 +133,7 @@ class Explanation:
         return f"Explanation({n_docs} documents, {n_features} features; largest differences by {leading})"
 
     def pair(self, above: int, below: int) -> PairExplanation:
-        """Compare two documents.
-
-        Parameters
-        ----------
-        above, below : int
-            Rows of the documents.
-        """
+        """Compare the documents of two rows."""
         for name, row in (("above", above), ("below", below)):
             checks.check_number(name, row, at_least=0, integer=True)
             if row >= self.values.shape[0]:

@@ -208,14 +208,7 @@ class GradeForests:
 
 
 def has_trees(model):
-    """Return whether a model, or the model of a Pipeline, consists of trees.
-
-    Examples
-    --------
-    >>> from structrank import StructRankSVM
-    >>> has_trees(StructRankSVM())
-    False
-    """
+    """Return whether a model, or the model of a Pipeline, consists of trees."""
     last = last_step(model)
     return hasattr(last, "trees_") or hasattr(last, "model_text_")
 

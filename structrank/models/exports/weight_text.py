@@ -60,12 +60,5 @@ def parse_weights(tokens, where):
 
 
 def format_weights(weights):
-    """Format weights as text with enough digits to read back the same numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> format_weights(np.array([0.5, -2.0]))
-    '1:0.5 2:-2.0'
-    """
+    """Format weights as text with enough digits to read back the same numbers; `parse_weights` reads it."""
     return " ".join(f"{number}:{weight!r}" for number, weight in enumerate(weights.tolist(), start=1))

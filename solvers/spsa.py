@@ -124,7 +124,16 @@ class FDSA:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Result of `minimize`: the final weights, (n_weights,), and the function values computed for the gradients."""
+    """Result of `minimize`.
+
+    Attributes
+    ----------
+    w : (n_weights,) array
+        Final weights.
+    iterations : int
+    evaluations : int
+        Function values computed for the gradients.
+    """
 
     w: np.ndarray
     iterations: int

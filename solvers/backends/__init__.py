@@ -26,9 +26,21 @@ _NEAR_MISS = 2.0
 class QPSolution:
     """A solution of the working-set QP with its own certificate.
 
-    `multipliers`, (n_slacks, capacity), are a feasible dual point of value `dual`: a lower bound on the optimum of the QP, and
-    so on that of the whole problem. `gap` is the objective at w minus `dual`, and `accurate` whether it is as small as
-    requested. `note` lists the failures of the backends that were tried before `backend`.
+    Attributes
+    ----------
+    w : (n_features,) array
+    multipliers : (n_slacks, capacity) array
+        A feasible dual point.
+    dual : float
+        Value of the dual point: a lower bound on the optimum of the QP, and so on that of the whole problem.
+    gap : float
+        Objective at w minus `dual`.
+    accurate : bool
+        Whether the gap is as small as requested.
+    backend : str
+        Name of the backend.
+    note : str
+        Failures of the backends tried before; empty if there were none.
     """
 
     w: np.ndarray

@@ -416,8 +416,11 @@ INVALID_INPUT = {
     "weights differ": (wrong(weight=[1, 1, 2, 1, 1, 1]), r"sample_weight differs within query 0: 1 at row 0, 2 at row 2"),
     "weights negative": (wrong(weight=[-1] * 6), r"sample_weight contains -1 at row 0"),
     "weights zero": (wrong(weight=[0] * 6), r"sample_weight is zero for every query"),
-    "weights tiny": (wrong(weight=[5e-324] * 6), r"sample_weight contains 4\.94\d*e-324 at row 0 .*; weights must be 0, or fr"),
-    "weights huge": (wrong(weight=[1e308] * 6), r"sample_weight contains 1e\+308 at row 0 .*; weights must be 0, or from 1e-100"),
+    "weights tiny": (wrong(weight=[5e-324] * 6), r"sample_weight contains 4\.94\d*e-324 at row 0 .*; weights must be 0"),
+    "weights huge": (
+        wrong(weight=[1e308] * 6),
+        r"sample_weight contains 1e\+308 at row 0 .*; weights must be 0, or from 1e-100",
+    ),
 }
 
 

@@ -171,7 +171,7 @@ def _forged(content, rng):
             values[rng.randrange(len(values))] = rng.randrange(256)
             continue
         if values and rng.random() < 0.1:
-            values = _resized(header["arrays"], values, rng)
+            values = _resized(header, values, rng)
             continue
         place, key = rng.choice(list(_places(header)))
         texts = [(place, key) for place, key in _places(header) if isinstance(place[key], str) and len(place[key]) > 100]
@@ -189,9 +189,10 @@ def _forged(content, rng):
     return content + hashlib.sha256(content).digest()
 
 
-def _resized(listed, values, rng):
+def _resized(header, values, rng):
     """Return the bytes of the arrays with one array made shorter or longer; its shape is adjusted."""
     try:
+        listed = header["arrays"]
         number = rng.randrange(len(listed))
         start = sum(_n_bytes(entry) for entry in listed[:number])
         entry = listed[number]

@@ -327,6 +327,12 @@ def test_ids_of_mixed_types_can_be_saved_and_unsupported_types_are_named(tmp_pat
         ({"learning_rate": 0}, "learning_rate=0 is not valid"),
         ({"query_mean": "x"}, "query_mean='x' is not valid"),
         ({"query_sd": -1.0}, "query_sd=-1.0 is not valid"),
+        ({"query_sd": 1e-300}, "query_sd=1e-300 is not valid: expected a number of at least 1e-09"),
+        ({"url_sd": 1e300}, r"url_sd=1e\+300 is not valid: .* at most 1000000000.0"),
+        (
+            {"learning_rate": 1e30, "solver": "adam"},
+            r"learning_rate=1e\+30 or query_mean=1 is too large: the factors overflowed",
+        ),
         ({"url_sd": float("nan")}, "url_sd=nan is not valid"),
         ({"max_iter": 1.5}, "max_iter=1.5 is not valid"),
         ({"validation_fraction": 1.0}, "validation_fraction=1.0 is not valid"),

@@ -289,6 +289,8 @@ def test_invalid_data_are_rejected(train):
         model.predict([[0.0] * 6, [np.nan] + [0.0] * 5])
     with pytest.raises(ValueError, match="learning_rate=1e\\+308 is too large"):
         fit(LambdaRank(learning_rate=1e308), train)
+    with pytest.raises(ValueError, match=r"learning_rate=\d+ is too large"):
+        fit(LambdaRank(learning_rate=10**308), train)
 
 
 class OfOneQuery(RankNet):

@@ -353,8 +353,8 @@ def test_names_that_are_not_valid_unicode_are_written(tmp_path):
 
 def test_control_characters_of_names_are_written_as_escapes(tmp_path):
     name = "\x1b[2J\x85\u202e\x00"
-    table, folds = small_table([[1, 2], [2, 1]], [0, 1], [name] * 2, np.array(["a", "b"]), name, [name, "b"])
-    assert written(table, folds, tmp_path).data["trainers"] == [name, "b"]
+    table = small_table([[1, 2], [2, 1]], [0, 1], [name] * 2, np.array(["a", "b"]), name, [name, "b"])
+    assert written(table, tmp_path).data["trainers"] == [name, "b"]
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
     assert r"<span>\x1b[2J\x85\u202e\x00</span>" in text

@@ -740,3 +740,11 @@ def test_fractions_are_accepted_and_huge_integers_rejected(train):
     for parameters in ({"C": 10**400}, {"max_iter": 10**30}, {"k": 10**30}):
         with pytest.raises(ValueError, match="is not valid: expected"):
             StructRankSVM(**parameters).fit(train.X, train.y, qid=train.qid)
+
+
+def test_a_C_so_small_that_the_tolerance_rounds_to_0_is_solved_silently(capfd):
+    with pytest.warns(StructRankWarning, match="has learned nothing"):
+        model = StructRankSVM("auc", C=5e-324).fit([[0.0], [1.0]], [0, 1], qid=[7, 7])
+    assert model.coef_ == pytest.approx([0.0])
+    assert model.certificate_.gap >= 0
+    assert capfd.readouterr() == ("", "")

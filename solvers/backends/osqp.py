@@ -36,8 +36,9 @@ def _solve(planes, C, w, tolerance, max_iter):
     # With w = sqrt(C) v and the objective divided by C, primal and dual residuals have the same weight at any C.
     scale = np.sqrt(C)
     slopes = scale * slopes.reshape(n_slacks * n, n_features)
-    if not np.abs(slopes).max(initial=0.0) < _INFINITE:
-        return None, None, "numbers too large"
+    # A tolerance of 0 is the rounded one of a C below 1e-320.
+    if not np.abs(slopes).max(initial=0.0) < _INFINITE or tolerance == 0.0:
+        return None, None, "numbers out of range"
     lower = np.concatenate([planes.offsets[:, :n].reshape(-1), np.zeros(n_slacks)])
     solver = osqp.OSQP(algebra="builtin")
     solver.setup(

@@ -184,9 +184,14 @@ class CollaborativeRanker(ClickRanker):
         if rounds.reason == "patience":
             rounds.reason = "converged"
         rounds.store(self)
+        factors = [found.astype(np.float32, copy=False) for found in (ascent.query_factors, ascent.url_factors)]
+        if not all(np.abs(found).max(initial=0.0) <= _LARGEST_FACTOR for found in factors):
+            raise ValueError(
+                f"learning_rate={rate:g} or query_mean={self.query_mean:g} is too large: the factors overflowed. Use smaller "
+                "numbers."
+            )
         self.queries_, self.urls_ = pairs.queries, pairs.urls
-        self.query_factors_ = ascent.query_factors.astype(np.float32, copy=False)
-        self.url_factors_ = ascent.url_factors.astype(np.float32, copy=False)
+        self.query_factors_, self.url_factors_ = factors
         return self
 
     def fold_in(self, pairs: Preferences) -> Self:
@@ -269,8 +274,8 @@ class CollaborativeRanker(ClickRanker):
         if self.learning_rate is not None:
             checks.check_number("learning_rate", self.learning_rate, above=0)
         checks.check_number("query_mean", self.query_mean)
-        checks.check_number("query_sd", self.query_sd, above=0)
-        checks.check_number("url_sd", self.url_sd, above=0)
+        for name in ("query_sd", "url_sd"):  # whose squares are finite in float32
+            checks.check_number(name, getattr(self, name), at_least=1e-9, at_most=1e9)
         checks.check_number("max_iter", self.max_iter, at_least=1, integer=True)
         check_share("validation_fraction", self.validation_fraction)
         checks.check_number("patience", self.patience, at_least=1, integer=True)

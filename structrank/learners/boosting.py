@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # A gain that no split has.
 _UNREACHABLE = 1e300
+# Limits of LightGBM.
+_MOST_LEAVES, _MOST_SAMPLES = 2**17, 2**31 - 1
 
 
 class BoostedRanker(LightGBMMethods, MeasureRanker):
@@ -125,9 +127,9 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
         self.parsed_measure()
         checks.check_cut("patience", self.patience, "no early stopping")
         n_threads(self.n_jobs)
-        for name in ("n_estimators", "min_child_samples"):
-            checks.check_number(name, getattr(self, name), at_least=1, integer=True)
-        checks.check_number("num_leaves", self.num_leaves, at_least=2, integer=True)
+        checks.check_number("n_estimators", self.n_estimators, at_least=1, integer=True)
+        checks.check_number("min_child_samples", self.min_child_samples, at_least=1, at_most=_MOST_SAMPLES, integer=True)
+        checks.check_number("num_leaves", self.num_leaves, at_least=2, at_most=_MOST_LEAVES, integer=True)
         checks.check_number("learning_rate", self.learning_rate, above=0)
         for name in ("min_child_weight", "reg_lambda"):
             checks.check_number(name, getattr(self, name), at_least=0)
@@ -203,6 +205,10 @@ class Course:
         self._validation = as_validation(validation, self.given)
         # LightGBM counts rows of weight 0 towards min_data_in_leaf, and stores weights as float32.
         self.data, self.rows = self.given.counted()
+        if ranker.subsample * self.data.X.shape[0] < 1:
+            raise ValueError(
+                f"subsample={ranker.subsample!r} of {self.data.X.shape[0]} documents is less than one; use a larger share."
+            )
         measure = ranker.parsed_measure()
         self._on_train = Evaluator(measure, self.data.labels, self.data.grouping, self.data.query_weights)
         self._on_validation = validation_evaluator(measure, self._validation)
@@ -339,11 +345,19 @@ class Course:
 
     def _values(self, scores):
         """Return what the history stores of the current scores."""
-        values = {"train": self._on_train(scores([_current_outputs(booster.eval_train) for booster in self.boosters]))}
+        values = {
+            "train": self._on_train(self._finite(scores([_current_outputs(booster.eval_train) for booster in self.boosters])))
+        }
         if self._validation:
             outputs = [_current_outputs(booster.eval_valid) for booster in self.boosters]
-            values["validation"] = self._on_validation(scores(outputs))
+            values["validation"] = self._on_validation(self._finite(scores(outputs)))
         return values
+
+    def _finite(self, scores):
+        if not np.isfinite(scores).all():
+            rate = self._ranker.learning_rate
+            raise ValueError(f"learning_rate={rate!r} is too large: the scores overflowed. Use a smaller learning_rate.")
+        return scores
 
 
 def _split(text):

@@ -361,7 +361,7 @@ class _Run:
 
     def _initial_rate(self):
         if self.ranker.learning_rate is not None:
-            return self.ranker.learning_rate
+            return float(self.ranker.learning_rate)
         return _ADAM_RATE_WITH_VALIDATION if self.ranker.optimizer == "adam" and self.other is not None else _RATE
 
     def _begin(self, weights):

@@ -24,7 +24,7 @@ import structrank
 from structrank import StructRankSVM, criteria, datasets, feature_maps, load_model
 from structrank._support.lazy import import_public
 from structrank._support.saveable import SAVEABLE
-from structrank.models import files
+from structrank.models import files, imports
 from structrank.models.trusted import trusted_types
 
 DATA = pathlib.Path(__file__).parent / "data"
@@ -471,3 +471,12 @@ def test_every_learner_of_the_package_is_registered_for_model_files():
         rankers |= {cls.__name__ for cls in found if hasattr(cls, "fit") and hasattr(cls, "predict")}
     assert rankers
     assert rankers <= set(LEARNERS)
+
+
+@pytest.mark.parametrize("read", [load_model, files.is_model_file, imports.read_svmrank, imports.read_ranklib])
+def test_a_number_is_no_path(read):
+    """To `open`, it is an open file, such as 1 for the standard output, which would be closed."""
+    handle = os.open(os.devnull, os.O_RDONLY)
+    with pytest.raises(TypeError, match="not int"):
+        read(handle)
+    os.close(handle)

@@ -227,6 +227,7 @@ def is_model_file(path: Path) -> bool:
     >>> is_model_file(__file__)
     False
     """
+    path = os.fspath(path)
     if os.path.exists(path) and not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
@@ -410,7 +411,7 @@ def _split(values, listed):
 
 def _read(path):
     """Return the header and the bytes of the arrays, after all checks."""
-    with open(path, "rb") as file:
+    with open(os.fspath(path), "rb") as file:
         path = printable(str(path))
         start = file.read(_LONGEST_FIRST_LINE)
         if not start.startswith(_MAGIC):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 
 from structrank._support.text import printable
 
@@ -11,7 +12,7 @@ _MOST = 10_000_000  # features or support vectors; more would be a mistake, and 
 
 def read_lines(path):
     """Return the lines of a text file without line ends; raise if it is not ASCII text."""
-    with open(path, "rb") as file:
+    with open(os.fspath(path), "rb") as file:
         content = file.read()
     try:
         return content.decode("ascii").splitlines()

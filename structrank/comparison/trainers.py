@@ -39,6 +39,12 @@ class Row:
     - `relevant_from`: training needs queries with relevant and irrelevant documents (None: with different labels);
     - after training, ``health_.vacuous`` (whether the bound is vacuous) and ``notes_`` (texts for the notes of the table).
 
+    Parameters
+    ----------
+    name : str
+    estimator : object
+        Never trained; `fresh` returns copies.
+
     Examples
     --------
     >>> row = Row("MAP", StructRankSVM("map"))

@@ -145,19 +145,41 @@ class Exhibit:
 
     Made by the decorator `exhibit` from a function ``f(data=None, *, ...)`` that returns a `Result`. A function that would take
     more than a minute has an argument ``quick=True`` that reduces it.
+
+    Parameters
+    ----------
+    function : callable
+        Computes the exhibit; its name and docstring become those of the exhibit.
+    title : str
+        Number and subject.
+    question : str
+        What the authors asked.
+    protocol : str
+        How they answered it, and how it is answered here.
+    data : str
+        Data of the paper, and the data used here where none are given.
+    reported : str
+        What the paper reports, in words.
+    printed : pandas.DataFrame, default None
+        Numbers of the paper; None where it prints only curves.
+    reduced : str, default ""
+        What ``quick=True`` reduces.
+    reason : str, default ""
+        Likely reason where ours differ from print.
+    read : callable, default load_letor_folds
+        Reads a data set from the path given on the command line; None where the exhibit takes no data.
     """
 
     function: Callable[..., Result]
     _: KW_ONLY
-    title: str  # number and subject
-    question: str  # what the authors asked
-    protocol: str  # how they answered it, and how it is answered here
-    data: str  # of the paper, and used here where none are given
-    reported: str  # what the paper reports, in words
-    printed: pd.DataFrame | None = None  # numbers of the paper; None where it prints only curves
-    reduced: str = ""  # what ``quick=True`` reduces
-    reason: str = ""  # likely reason where ours differ from print
-    # Reads a data set from the path given on the command line; None where the exhibit takes no data.
+    title: str
+    question: str
+    protocol: str
+    data: str
+    reported: str
+    printed: pd.DataFrame | None = None
+    reduced: str = ""
+    reason: str = ""
     read: Callable[[str], Any] | None = load_letor_folds
 
     def __post_init__(self):

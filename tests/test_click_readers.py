@@ -168,6 +168,7 @@ def test_json_numbers_and_texts_are_different_ids(write):
         '{"query": 1, "urls": [1], "clicks": ["0"]}',
         '{"query": null, "urls": [1], "clicks": []}',
         '{"query": NaN, "urls": [1], "clicks": []}',
+        '{"query": 1, "urls": [true, 1], "clicks": [1]}',
         '{"query": {"a": 1}, "urls": [1], "clicks": []}',
         '{"query": 1, "urls": {"a": 1}, "clicks": []}',
         '{"query": 9223372036854775808, "urls": [1], "clicks": []}',

@@ -93,7 +93,7 @@ def _checked_id(value):
     value = value.item() if isinstance(value, np.generic) else value
     try:
         hash(value)
-        missing = checks.is_missing(value)
+        missing = checks.is_missing(value) or isinstance(value, bool)  # True would be 1
     except TypeError:
         missing = True
     if missing:

@@ -222,7 +222,7 @@ def main(n_runs, first=0):
                     problems = unreadable(folder)
                 else:  # the run ended before the drawn moment: start over
                     problems = [] if out.exists() else ["failed before it was killed"]
-                    shutil.rmtree(folder)
+                    shutil.rmtree(folder, ignore_errors=True)
                     kills = 0
             status = os.waitpid(start(RUNS[name], folder, out), 0)[1]
             if status or not np.array_equal(np.load(out), expected[name]):

@@ -34,7 +34,8 @@ def f(x):
 
 
 def run(code, folder, **environment):
-    """Run code in a subprocess; return the numbers it prints."""
+    """Run code in a subprocess, with its cache in the folder; return the numbers it prints."""
+    inherited = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     result = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -42,7 +43,7 @@ def run(code, folder, **environment):
         cwd=folder,
         timeout=300,
         check=False,
-        env={**os.environ, **environment},
+        env={**inherited, **environment},
     )
     assert result.returncode == 0, result.stderr
     return [int(word) for word in result.stdout.split()]

@@ -79,8 +79,8 @@ def most_violated(
     relevant_from : number or None, default 1
         Lowest label that counts as relevant; None uses the labels as grades ("auc", "ndcg", "dorm" and "err").
     gain : {"auto", "exp2", "linear"} or array-like, default "auto"
-        Gain of grades in "ndcg" and "dorm" given by name: 2^label - 1 ("auto"), label, or a table of the gains of labels 0, 1,
-        ....
+        Gain of grades in "ndcg" and "dorm" given by name: 2^label - 1 ("auto"), label, or a table of gains of labels
+        0, 1, ....
 
     Returns
     -------

@@ -239,6 +239,7 @@ def test_the_bits_of_a_fit_depend_neither_on_what_was_compiled_before_nor_on_the
         for path in callers:
             path.unlink()
     assert fit("reversed", **another) == bits  # callers are compiled, what they call is linked from the cache
+    assert fit(**another | {"NUMBA_CACHE_DIR": str(tmp_path / "empty")}) == bits  # callers first, with what they call
 
 
 def test_no_kernel_may_reorder_a_sum():

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from structrank._support.typing import Path
 
 _RATES = {"sgd": 0.5, "adam": 0.01, "batch": 0.1}
-_LARGEST_FACTOR = 1e15  # in loaded models: products in float32 stay finite
+_LARGEST_FACTOR = 1e15  # of trained and loaded models: products in float32 stay finite
 _START_SD = 0.1  # of the initial factors; at 0 the gradient vanishes
 
 

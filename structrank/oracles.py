@@ -53,23 +53,25 @@ class Queries:
         decreasing label.
         """
         sorted_scores, workspace = np.empty_like(scores), make_workspace(scores.shape[0], order.dtype)
-        untied = order if labels is None else by_label(labels, starts).astype(order.dtype)
-        sort_queries(scores, starts, n_good, order, untied, sorted_scores, workspace, False)
+        tie_ranks = order if labels is None else ranks_by_label(labels, starts).astype(order.dtype)
+        sort_queries(scores, starts, n_good, order, tie_ranks, sorted_scores, workspace, False)
         if labels is not None:
             labels = labels[np.repeat(starts[:-1], np.diff(starts)) + order]
         return cls(sorted_scores, starts, n_good, labels)
 
 
-def by_label(labels, starts):
-    """Return the positions of the documents within their queries, by decreasing label; equal labels keep their order.
+def ranks_by_label(labels, starts):
+    """Return the rank of each document within its query, counted from 0, by decreasing label; equal labels keep their order.
 
     Examples
     --------
-    >>> by_label(np.array([0, 2, 2, 1, 3]), np.array([0, 3, 5]))
-    array([1, 2, 0, 1, 0])
+    >>> ranks_by_label(np.array([0, 2, 2, 1, 3]), np.array([0, 3, 5]))
+    array([2, 0, 1, 1, 0])
     """
     query = np.repeat(np.arange(starts.shape[0] - 1), np.diff(starts))
-    return np.lexsort((-labels, query)) - starts[query]
+    ranks = np.empty_like(query)
+    ranks[np.lexsort((-labels, query))] = np.arange(query.shape[0]) - starts[query]
+    return ranks
 
 
 @dataclass

@@ -83,9 +83,9 @@ def sweep(matrix, queries, graded, oracles, shared, part_weights, blocks, w, at_
     matrix : tuple
         X, csr, base and rows, see `structrank._kernels.linear`.
     queries : tuple
-        ``starts``, (n_queries + 1,): start of the documents of each query; ``n_first``, (n_queries,), ``order`` and ``untied``,
-        (n_docs,): see `sort_queries`, which changes ``order``; ``factors``, (n_queries,): factor of each query in its slot; and
-        ``slots``, (1 or n_parts, n_queries): the slot that each query (of each part) adds to.
+        ``starts``, (n_queries + 1,): start of the documents of each query; ``n_first``, (n_queries,), ``order`` and
+        ``tie_ranks``, (n_docs,): see `sort_queries`, which changes ``order``; ``factors``, (n_queries,): factor of each query
+        in its slot; and ``slots``, (1 or n_parts, n_queries): the slot that each query (of each part) adds to.
     graded : tuple or None
         None for binary relevance: numba leaves out the branch of an argument that is None, or of one that is not. For graded
         labels ``grades``, the grade of each document as a number 0, 1, ... within its query; ``grade_starts`` of length
@@ -113,7 +113,7 @@ def sweep(matrix, queries, graded, oracles, shared, part_weights, blocks, w, at_
         False if w = 0 and some row has nan or infinity; the pass then stops.
     """
     X, csr, base, rows = matrix
-    starts, n_first, order, untied, factors, slots = queries
+    starts, n_first, order, tie_ranks, factors, slots = queries
     sort, for_pairs, steps, settings, tables = oracles
     raw, sorted_scores, sorted_grades, ranking, coefficients, by_row, losses, values, local, for_sort, for_slopes = workspace
     slope, offset, value = sums
@@ -135,7 +135,7 @@ def sweep(matrix, queries, graded, oracles, shared, part_weights, blocks, w, at_
             if total != 0.0:  # nan: only 0 times a finite number is 0
                 finite = False
                 break  # a second return would be compiled, too
-        call_sort_queries(sort, (raw, here, some_first, places, untied[first:stop], sorted_scores, for_sort, for_pairs))
+        call_sort_queries(sort, (raw, here, some_first, places, tie_ranks[first:stop], sorted_scores, for_sort, for_pairs))
         if graded is None:
             for part in range(settings.shape[0]):
                 results = coefficients[part], losses[part], values[part]

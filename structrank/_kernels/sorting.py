@@ -19,7 +19,7 @@ def _sort_run(keys, index, workspace):
     """Sort a short run by counting the larger keys for each key: many comparisons, but no branch mispredictions.
 
     Keys are compared in single precision, twice as many at a time. Rounding is monotonic; if it makes two keys equal, which
-    the counts reveal, all are compared in double precision.
+    the counts reveal, an insertion sort in double precision follows, in which few keys move.
     """
     key_buffer, index_buffer, rough, places = workspace
     n = keys.shape[0]
@@ -36,20 +36,28 @@ def _sort_run(keys, index, workspace):
     counted = 0
     for i in range(n):
         counted += places[i]
-    if 2 * counted != n * (n - 1):  # equal keys have the same count
+    tied = 2 * counted != n * (n - 1)  # equal keys have the same count
+    if tied:
         for i in range(n):
-            place = 0
-            for j in range(i):
-                place += keys[j] >= keys[i]
-            for j in range(i + 1, n):
-                place += keys[j] > keys[i]
-            places[i] = place
+            rough[i] = 0.0
             key_buffer[i], index_buffer[i] = keys[i], index[i]  # nan leaves gaps, which must not keep keys of another query
+        for i in range(n):  # and take the places from there on, in their order
+            place = places[i]
+            places[i] = place + np.int32(rough[place])
+            rough[place] += np.float32(1.0)
     for i in range(n):
         place = np.uintp(places[i])
         key_buffer[place], index_buffer[place] = keys[i], index[i]
     for i in range(n):
         keys[i], index[i] = key_buffer[i], index_buffer[i]
+    if tied:
+        for i in range(1, n):  # keys that are equal in single precision only
+            key, number = keys[i], index[i]
+            j = i
+            while j > 0 and keys[j - 1] < key:
+                keys[j], index[j] = keys[j - 1], index[j - 1]
+                j -= 1
+            keys[j], index[j] = key, number
 
 
 @kernel
@@ -132,7 +140,7 @@ def put_first(chosen, starts, n_first, order):
 
 
 @kernel
-def sort_queries(scores, starts, n_first, order, untied, sorted_scores, workspace, for_pairs):
+def sort_queries(scores, starts, n_first, order, tie_ranks, sorted_scores, workspace, for_pairs):
     """Sort the documents of each query by decreasing score, its two parts separately.
 
     Parameters
@@ -145,9 +153,9 @@ def sort_queries(scores, starts, n_first, order, untied, sorted_scores, workspac
     order : (n_docs,) array of int
         Positions within the query. On entry any arrangement that has each document in its part, on exit the sorted one.
         Passing the order of similar scores saves most of the work.
-    untied : (n_docs,) array of int
-        For queries that are sorted as a whole, the order of documents of equal score: positions within the query, whatever the
-        scores of the previous w. Unused for other queries.
+    tie_ranks : (n_docs,) array of int
+        For queries that are sorted as a whole, the rank of each document among documents of equal score, whatever the scores
+        of the previous w. Unused for other queries.
     sorted_scores : (n_docs,) array
         Result: the scores in sorted order, centred. Criteria are invariant to a shift of a whole query, and sums of small
         numbers keep more digits.
@@ -164,22 +172,27 @@ def sort_queries(scores, starts, n_first, order, untied, sorted_scores, workspac
         middle = start + n_first[q]
         if for_pairs and are_few(n_first[q], stop - middle):
             continue
-        low, high = start, middle if n_first[q] else stop
-        tied = False
+        low, high, score, is_tie = start, middle if n_first[q] else stop, 0.0, False
         while True:
             sort_descending(sorted_scores, order, low, high, workspace)  # the one call: each call would be compiled
-            if high < stop and not for_pairs:
+            if n_first[q]:
+                if high == stop or for_pairs:
+                    break
                 low, high = middle, stop
                 continue
-            if n_first[q] or tied:
+            if is_tie:
+                for i in range(low, high):
+                    sorted_scores[i] = score
+            low, is_tie = high if is_tie else start, True
+            while low + 1 < stop and sorted_scores[low] != sorted_scores[low + 1]:
+                low += 1
+            if low + 1 >= stop:
                 break
-            for i in range(start + 1, stop):
-                tied |= sorted_scores[i - 1] == sorted_scores[i]
-            if not tied:
-                break
-            for i in range(start, stop):
-                order[i] = untied[i]
-                sorted_scores[i] = scores[start + untied[i]] - centre
+            # Tied documents are sorted by their ranks, which take the place of their score.
+            high, score = low, sorted_scores[low]
+            while high < stop and sorted_scores[high] == score:
+                sorted_scores[high] = -tie_ranks[start + order[high]]
+                high += 1
 
 
 _FLOATS, _INTS, _PLACES = types.float64[::1], types.int64[::1], types.int32[::1]

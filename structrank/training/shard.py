@@ -139,10 +139,10 @@ class Shard:
         self._query_weights = weights
         # Relevant documents first; from then on each pass starts from the order of the previous pass.
         if relevant_from is None:
-            self._untied = oracles.by_label(labels, self._starts).astype(np.int32)
-            self._order = self._untied.copy()
+            self._tie_ranks = oracles.ranks_by_label(labels, self._starts).astype(np.int32)
+            self._order = (np.arange(labels.shape[0]) - np.repeat(self._starts[:-1], np.diff(self._starts))).astype(np.int32)
         else:
-            self._untied, self._order = np.empty(0, dtype=np.int32), np.empty(labels.shape[0], dtype=np.int32)
+            self._tie_ranks, self._order = np.empty(0, dtype=np.int32), np.empty(labels.shape[0], dtype=np.int32)
             sorting.put_first(good, self._starts, self._n_good, self._order)
 
     def _check_finite(self, X, rows=None):
@@ -306,7 +306,7 @@ class Shard:
             lattices = tuple(oracle.lattice_of(self._grades) for oracle in made)
             graded = self._grades.numbers, self._grades.starts, gains, lattices
 
-        queries = self._starts, self._n_good, self._order, self._untied, self._factors, slots
+        queries = self._starts, self._n_good, self._order, self._tie_ranks, self._factors, slots
         oracle = address_of(sorting.sort_queries, sorting.SORT_QUERIES), for_pairs, steps, settings, tables
 
         def sweep(matrix, blocks, w, sums):

@@ -6,6 +6,7 @@ and coefficients and does not need X.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -122,7 +123,8 @@ class Permutation:
     .. math:: \phi_{dorm}(x, y) = \sum_i A(\mathrm{rank}_i) x_i
 
     (KDD 2008, eq. 6). With equal labels there are several ideal rankings y*, and phi(x, y*) differs between them, unlike that
-    of the other feature maps. The paper leaves open which is meant; `ties` chooses.
+    of the other feature maps: phi_po depends on pairs of different labels only, and phi_mrr(x, y*) is 0. The paper leaves open
+    which is meant; `ties` chooses.
 
     Parameters
     ----------
@@ -139,7 +141,7 @@ class Permutation:
         phi(x, y*): "mean" is the mean over all ideal rankings, so each document gets the mean of A over the ranks of its grade.
         "score" orders documents of equal labels by w.x, which makes w.phi(x, y*) largest: the bound on the loss is tighter, and
         seldom vacuous on long lists, but not convex. `StructRankSVM` then solves a sequence of convex problems, see
-        `structrank.training.ramp`. The ramp bound is the same for both.
+        `structrank.training.ramp`. The ramp bound is the same for both. ``feature_map="dorm(ties=score)"`` names this map.
 
     Examples
     --------
@@ -232,7 +234,12 @@ def _on_interleavings(kernel, **known):
     return weigh
 
 
-FEATURE_MAPS = {"po": PartialOrder, "mrr": FirstRelevant, "dorm": Permutation}
+FEATURE_MAPS = {
+    "po": PartialOrder,
+    "mrr": FirstRelevant,
+    "dorm": Permutation,
+    "dorm(ties=score)": functools.partial(Permutation, ties="score"),
+}
 
 
 def parse(feature_map, decay="sqrt"):
@@ -242,9 +249,12 @@ def parse(feature_map, decay="sqrt"):
     --------
     >>> parse("dorm", decay="sqrt@30")
     Permutation(decay='sqrt', cut=30, assignment='lattice', ties='mean')
+    >>> parse("dorm(ties=score)")
+    Permutation(decay='sqrt', cut=None, assignment='lattice', ties='score')
     """
     if not isinstance(feature_map, str):
         requirements.check(feature_map, "feature map")
         return feature_map
     checks.check_choice("feature_map", feature_map, ("auto", *FEATURE_MAPS))
-    return Permutation(decay) if feature_map == "dorm" else FEATURE_MAPS[feature_map]()
+    make = FEATURE_MAPS[feature_map]
+    return make(decay) if feature_map.startswith("dorm") else make()

@@ -78,7 +78,7 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         Rank cutoff of the criteria whose names have none; None for no cutoff, "auto" for the default of the criterion, 10.
     feature_map : str, feature map, or a list, default "auto"
         phi: "po" (pairs), "mrr" (first relevant), "dorm" (permutation); "auto" is the criterion's default.
-        ``Permutation(ties="score")`` makes the bound tighter, but not convex, see `structrank.feature_maps.Permutation`.
+        "dorm(ties=score)" makes the bound tighter, but not convex, see `structrank.feature_maps.Permutation`.
     discount : {"auto", "kdd08", "log2"}, default "auto"
         Discount of "ndcg", "ndcg-nc" and "dorm" given by name, see `structrank.criteria.NDCG`; "auto" is "kdd08".
     decay : str, array-like or callable, default "sqrt"

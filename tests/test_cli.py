@@ -251,6 +251,7 @@ def test_help_has_valid_examples(run, command):
         ("--criterion auc -C 0.1 --relevant-from none", {"criterion": "auc", "C": 0.1, "relevant_from": None}),
         ("--criterion ndcg --k 5 --discount log2", {"criterion": "ndcg", "k": 5, "discount": "log2"}),
         ("--criterion mrr --k none --feature-map po", {"criterion": "mrr", "k": None, "feature_map": "po"}),
+        ("--criterion dorm --feature-map dorm(ties=score)", {"criterion": "dorm", "feature_map": "dorm(ties=score)"}),
         ("--criterion auc --scale-columns std", {"criterion": "auc", "scale": "std"}),
         ("--criterion dorm --tol 0.01 --jobs 2", {"criterion": "dorm", "tol": 0.01, "n_jobs": 2}),
         (

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from structrank import StructRankSVM, StructRankTrees, StructRankWarning, criteria, datasets, load_model, most_violated
 from structrank.cli.descriptions import model_facts, model_lines
-from structrank.feature_maps import PartialOrder, Permutation
+from structrank.feature_maps import PartialOrder, Permutation, parse
 from structrank.training.data import RankingData
 from structrank.training.executor import InProcess
 from structrank.training.plotting import HistoryDisplay
@@ -44,6 +44,30 @@ def by_exhaustion(criterion, decay, scores, labels, relevant_from):
     is_ideal = [(np.diff(grades[order].astype(float)) <= 0).all() for order in rankings]
     worst_first = np.lexsort((grades, -scores))
     return (phis + losses).max() - phis[is_ideal].max(), criterion.loss(worst_first, labels, relevant_from)
+
+
+@pytest.mark.parametrize("n_grades", [2, 4])
+def test_only_the_permutation_map_depends_on_which_ideal_ranking_is_compared_with(n_grades, rng):
+    depends = dict.fromkeys(("po", "mrr", "dorm"), False)
+    for _ in range(20):
+        labels = rng.permutation([n_grades - 1, 0, *rng.integers(0, n_grades, 3)])
+        rankings = [np.array(order) for order in itertools.permutations(range(len(labels)))]
+        ideal = [order for order in rankings if (np.diff(labels[order]) <= 0).all()]
+        for name in depends:
+            feature_map = parse(name)
+            of_each = np.array([feature_map.coefficients(order, labels) for order in ideal])
+            depends[name] |= bool((np.ptp(of_each, axis=0) > 0).any())
+            assert of_each.mean(axis=0) == pytest.approx(feature_map.ideal_coefficients(labels))
+    assert depends == {"po": False, "mrr": False, "dorm": True}
+
+
+def test_a_name_stands_for_the_map(tmp_path):
+    assert parse("dorm(ties=score)", decay="log@5") == Permutation("log", cut=5, ties="score")
+    train = make_lists()
+    named = fit(train, "dorm", feature_map="dorm(ties=score)", decay="sqrt@30")
+    assert np.array_equal(named.coef_, fit(train, "dorm", feature_map=Permutation("sqrt@30", ties="score")).coef_)
+    named.save(tmp_path / "m.structrank")
+    assert load_model(tmp_path / "m.structrank").feature_map == "dorm(ties=score)"
 
 
 SETTINGS = [

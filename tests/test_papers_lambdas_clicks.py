@@ -141,6 +141,23 @@ def test_local_optima_are_counted_at_the_trained_weights(fold, computed):
     assert row["local optimum"] == result.passed
 
 
+def test_full_settings_are_those_of_the_paper(fold, monkeypatch):
+    monkeypatch.setitem(sigir09._EPOCHS, "full", 60)
+    monkeypatch.setattr(sigir09, "_RATES", (0.001, 0.1))
+    measure, part = metrics.MAP(relevant_from=2), fold.train
+    settings = {"optimizer": "sgd", "restarts": 14, "patience": 50, "max_epochs": 60, "hidden_units": 0}
+    models = [LambdaRank(measure, learning_rate=rate, **settings) for rate in (0.001, 0.1)]
+    for model in models:
+        model.fit(part.X, part.y, qid=part.qid, validation=fold.validation)
+    values = [model.score(fold.validation.X, fold.validation.y, qid=fold.validation.qid) for model in models]
+    assert values[0] != values[1]
+    result = papers.sigir09.figure3({"made": fold}, quick=False, **FEW)
+    ours = result.ours.loc["made", "one layer"]
+    assert ours.loc["lambdas", "training map"] == models[np.argmax(values)].score(part.X, part.y, qid=part.qid)
+    assert ours.loc["settled", "training map"] >= ours.loc["lambdas", "training map"]
+    assert "Reduced" not in result.texts()
+
+
 def test_restarts_begin_at_the_weights_they_test(fold, computed):
     ours = computed(sigir09, "restarts").ours.loc["made"]
     early = LambdaRank("ndcg@10", max_epochs=7, settle=0).fit(fold.train.X, fold.train.y, qid=fold.train.qid)

@@ -50,8 +50,7 @@ def add_options(parser):
         "--feature-map",
         action="append",
         metavar="NAME",
-        help="auto (default), po, mrr, dorm or 'dorm(ties=score)'; with several criteria, one for all, or repeat the option, one "
-        "for each",
+        help="auto (default), po, mrr, dorm or 'dorm(ties=score)'; with several criteria, one for all, or one for each",
     )
     parser.add_argument("--discount", choices=DISCOUNTS, help="discount of ndcg and dorm (default kdd08)")
     parser.add_argument("--slack", choices=["separate", "shared"], help="slacks of several criteria (default separate)")

@@ -52,8 +52,7 @@ def _data(data: Any, quick: bool, name: str, random_state: int = 0) -> dict[str,
     "fifth curve is FDSA with the constant of SPSA:2.",
     data=f"{_WEB}. {_NOISY}",
     reported="All variants of SPSA converge significantly faster than FDSA. Averaging gradients neither helps nor hurts.",
-    reduced="30 training queries with 50 features instead of 10,000 with 367; ten times the evaluations of a FDSA gradient "
-    "instead of twenty times.",
+    reduced="30 training queries instead of 10,000; ten times the evaluations of a FDSA gradient instead of twenty times.",
     reason="FDSA pays 100 evaluations a step here and 734 in the paper, but its exact gradient allows much larger steps. The "
     "paper does not state the constants that it tried, and found FDSA less sensitive to them.",
 )
@@ -67,7 +66,7 @@ def figure1(data=None, *, quick=True, n_runs=10):
     >>> papers.msr07.figure1({"made": fold}, n_runs=2).ours.columns.get_level_values(1).tolist()
     ['spsa:2', 'spsa:4', 'spsa:8', 'fdsa', 'fdsa, a of spsa:2']
     """
-    folds = first_folds(data, ["noisy"], (75, 20, 50) if quick else (25_000, 26, 367))
+    folds = first_folds(data, ["noisy"], (75 if quick else 25_000, 26, 367))
     curves, panels, steps = {}, {}, {}
     outcomes = defaultdict(dict)
     for title, fold in folds.items():

@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import clone
 
 from structrank import datasets
 from structrank.datasets.containers import Dataset, Fold
@@ -13,7 +14,9 @@ from structrank.datasets.containers import Dataset, Fold
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["described", "first_folds", "sentences", "some_queries"]
+    from structrank.learners import LambdaRank, RankNet
+
+__all__ = ["described", "first_folds", "sentences", "some_queries", "train_with_rates"]
 
 _SPLIT = (0.4, 0.2, 0.4)  # 10K, 5K and 10K queries in both papers on LambdaRank
 
@@ -62,6 +65,38 @@ def some_queries(part: Dataset, n_queries: int) -> Dataset:
     ids, first = np.unique(part.qid, return_index=True)
     rows = np.flatnonzero(np.isin(part.qid, ids[np.argsort(first)][:n_queries]))
     return Dataset(part.X[rows], part.y[rows], part.qid[rows])
+
+
+def train_with_rates(
+    ranker: LambdaRank | RankNet, rates: Iterable[float], part: Dataset, validation: Dataset | None, start: Any = None
+) -> LambdaRank | RankNet:
+    """Train by gradient steps, as both papers on LambdaRank do, with each learning rate; return the best model.
+
+    Parameters
+    ----------
+    ranker : LambdaRank or RankNet
+        Not modified.
+    rates : iterable of float
+    part : Dataset
+        Training queries.
+    validation : Dataset or None
+        Queries whose measure chooses the epoch and the rate; None for the training queries.
+    start : array, default None
+        Initial weights, see ``fit`` of the ranker.
+
+    Examples
+    --------
+    >>> from structrank.learners import LambdaRank
+    >>> fold = first_folds(None, ["noisy"], (20, 5, 3))["noisy"]
+    >>> ranker = LambdaRank("map", hidden_units=0, max_epochs=5)
+    >>> train_with_rates(ranker, [0.001, 0.01], fold.train, fold.validation).optimizer
+    'sgd'
+    """
+    judge = part if validation is None else validation
+    models = [clone(ranker).set_params(optimizer="sgd", learning_rate=rate) for rate in rates]
+    for model in models:
+        model.fit(part.X, part.y, qid=part.qid, validation=validation, start=start)
+    return max(models, key=lambda model: model.score(judge.X, judge.y, qid=judge.qid))
 
 
 def described(folds: Mapping[str, Fold]) -> str:

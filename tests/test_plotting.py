@@ -553,6 +553,17 @@ def test_any_trainer_can_be_timed(train):
     assert times.loc["a", "passes"] == (one.history_.to_frame()["seconds_oracle"] > 0).sum()
 
 
+def test_the_times_of_dorm_count_all_of_its_convex_problems():
+    train = datasets.make_ranking(n_queries=20, n_docs=60, n_features=4, relevant_share=0.3, noise=0.2, random_state=0).train
+    one = StructRankSVM("dorm", C=10.0, feature_map="dorm(ties=score)", decay="sqrt@30")
+    one.fit(train.X, train.y, qid=train.qid)
+    passes = diagnostics.time_breakdown(train, C=10.0).loc["DORM (lattice)", "passes"]
+    assert len(one.rounds_) > 2
+    assert passes > one.rounds_[-1].passes
+    # The first entry is the start, and one pass of each round is that of the ideal rankings.
+    assert passes == sum(each.passes - 1 for each in one.rounds_[1:])
+
+
 def test_only_convex_bounds_are_timed(train):
     for bound in ("ramp", "auto"):
         with pytest.raises(ValueError, match=rf"trainer 'mrr' has bound='{bound}'; expected 'convex'"):

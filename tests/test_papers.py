@@ -136,29 +136,52 @@ def test_figure_5_of_www11_is_the_derivative_of_both_costs():
     assert ours["sigmoid"].to_numpy() == pytest.approx(np.exp(difference) / (1 + np.exp(difference)) ** 2)
 
 
-def test_click_labels_of_www11_are_shares_of_impressions_with_the_last_click():
-    made = datasets.make_clicks(
-        60, 300, 6000, n_topics=10, n_docs=30, skew=0.0, model="cascade", random_state=0
-    )  # as in www11._simulated
+@pytest.fixture(scope="module")
+def clicked():
+    """The sessions of `www11._simulated(60)`: queries, urls shown and whether each has the last click of its session."""
+    made = datasets.make_clicks(60, 300, 12_000, n_topics=10, n_docs=30, skew=0.0, model="cascade", random_state=0)
     last = np.where(made.clicked.any(axis=1), made.clicked.shape[1] - 1 - made.clicked[:, ::-1].argmax(axis=1), -1)
+    return made, np.arange(10) == last[:, None]
+
+
+def some_rows(part, made):
+    """Yield every 97th row of a part, with its query and url."""
+    for row in range(0, len(part.documents), 97):
+        (place,) = np.flatnonzero((part.documents.X[row, :-1] == made.documents.X).all(axis=1))
+        yield row, made.documents.qid[place], made.documents.docid[place]
+
+
+def test_click_labels_of_www11_are_shares_of_impressions_with_the_last_click(clicked):
+    made, last = clicked
+    later = np.arange(len(made)) >= 6000
     parts = www11._simulated(60)
     assert sum(len(part.documents) for part in parts) == 1800
     for part in parts:
-        for row in range(0, len(part.documents), 97):
-            features = part.documents.X[row]
-            (place,) = np.flatnonzero((features == made.documents.X).all(axis=1))
-            query, url = made.documents.qid[place], made.documents.docid[place]
-            for kind, sessions in (("=", made.query == query), ("~", np.ones(len(made), dtype=bool))):
+        for row, query, url in some_rows(part, made):
+            for kind, sessions in (("=", later & (made.query == query)), ("~", later)):
                 shown = made.shown[sessions] == url
-                ended = shown & (np.arange(10) == last[sessions][:, None])
+                ended = shown & last[sessions]
                 rate = ended.sum() / shown.sum() if ended.any() else np.nan
                 assert part.clicks[kind][row] == pytest.approx(rate, nan_ok=True)
+
+
+def test_the_click_feature_of_www11_counts_other_training_queries_in_the_earlier_half_of_the_log(clicked):
+    made, last = clicked
+    parts = www11._simulated(60)
+    training, found = np.unique(parts[0].documents.qid), []
+    for part in parts:
+        for row, query, url in some_rows(part, made):
+            counted = (np.arange(len(made)) < 6000) & np.isin(made.query, training) & (made.query != query)
+            shown = made.shown[counted] == url
+            found.append(part.documents.X[row, -1])
+            assert found[-1] == pytest.approx((shown & last[counted]).sum() / max(shown.sum(), 1))
+    assert min(found) == 0.0 < max(found)
 
 
 def test_judges_of_www11_agree_with_users_less_with_more_disagreement():
     def agreement(disagreement):
         documents = [part.documents for part in www11._simulated(60, 0, disagreement)]
-        return np.mean([np.corrcoef(part.X.sum(axis=1), part.y)[0, 1] for part in documents])
+        return np.mean([np.corrcoef(part.X[:, :-1].sum(axis=1), part.y)[0, 1] for part in documents])
 
     assert agreement(0.0) > agreement(0.5) > agreement(2.0)
 

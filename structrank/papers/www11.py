@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import pandas as pd
 from structrank import datasets, metrics
 from structrank._kernels.lambdas import add_lambdas
 from structrank.clicks import ClickLog, ClickThroughRate
+from structrank.clicks.ids import dense_pairs
 from structrank.comparison.significance import SIGNIFICANT, paired_t_test
 from structrank.datasets.containers import Dataset
 from structrank.learners import (
@@ -41,7 +43,8 @@ _PRIVATE = (
 )
 _STAND_IN = (
     "Default here: synthetic queries with grades and click sessions (datasets.make_clicks). Users click by the plain sum of "
-    "the features; judges grade a noisy sum with other weights, drawn around 1. The outcome depends on this choice."
+    "the features; judges grade a noisy sum with other weights, drawn around 1. A further feature is the click-through rate of "
+    "the url for similar training queries in an earlier log. The outcome depends on these choices."
 )
 _REASON = (
     "The paper's data are private: 100 times as many queries, ten times as many documents each, and 860 features. What "
@@ -111,12 +114,16 @@ def _simulated(n_queries, random_state=0, disagreement=0.5):
     Users click from top to bottom by the plain sum of the features. Judges give five grades to a noisy sum with weights around
     1, of standard deviation `disagreement`. A click label is the share of impressions with the last click of a session, as in
     section 6 of the paper; documents without such a click have none.
+
+    The last feature is a function of click-through rates, as several of the paper's are, see `_similar_rates`. It counts
+    training queries in the earlier half of the log, and the labels count the later half: no session of a test query and none
+    that a label counts is in the feature.
     """
-    n_docs, n_topics = 30, n_queries // 6
+    n_docs, n_topics, n_sessions = 30, n_queries // 6, 100 * n_queries
     made = datasets.make_clicks(
         n_queries,
         n_topics * n_docs,
-        100 * n_queries,
+        2 * n_sessions,
         n_topics=n_topics,
         n_docs=n_docs,
         skew=0.0,
@@ -127,16 +134,35 @@ def _simulated(n_queries, random_state=0, disagreement=0.5):
     judged = found.X @ (1.0 + disagreement * rng.standard_normal(found.X.shape[1]))  # users: equal weights
     judged += 0.5 * judged.std() * rng.standard_normal(len(found))
     grades = np.searchsorted(np.quantile(judged, (0.45, 0.70, 0.85, 0.95)), judged).astype(float)
-    log = ClickLog.from_sessions(made).last_clicks()
+    order = np.random.default_rng(random_state).permutation(n_queries)
+    parts = np.split(order, [n_queries // 2, n_queries * 7 // 10])
+    is_training = np.isin(made.query, parts[0])
+    earlier = ClickLog.from_sessions(itertools.compress(itertools.islice(made, n_sessions), is_training)).last_clicks()
+    log = ClickLog.from_sessions(itertools.islice(made, n_sessions, None)).last_clicks()
     counts = log.counts()
     # A url belongs to one topic, so that its sums over all queries are sums over similar queries.
     pooled = np.asarray(counts.clicks.sum(axis=0) / np.maximum(counts.impressions.sum(axis=0), 1)).ravel()
     similar = pd.Series(pooled, index=counts.urls.values).reindex(found.docid).to_numpy()
     rates = {"=": ClickThroughRate().fit(log).predict(found.qid, found.docid), "~": similar}
     clicks = {kind: np.where(rate > 0, rate, np.nan) for kind, rate in rates.items()}
-    whole = _Judged(Dataset(found.X, grades, found.qid), clicks)
-    order = np.random.default_rng(random_state).permutation(n_queries)
-    return [whole.subset(queries) for queries in np.split(order, [n_queries // 2, n_queries * 7 // 10])]
+    features = np.column_stack([found.X, _similar_rates(earlier.counts(), found)])
+    whole = _Judged(Dataset(features, grades, found.qid), clicks)
+    return [whole.subset(queries) for queries in parts]
+
+
+def _similar_rates(counts, documents):
+    """Return the click-through rate of each url for the other queries that show it, which are similar; 0 if there are none.
+
+    The rate for the document's own query is left out, as the paper removes "those features from the model that encode the
+    label exactly or near exactly" (section 6).
+    """
+    query, url = dense_pairs(counts.queries, counts.urls, documents.qid, documents.docid)
+
+    def others(matrix):
+        own = np.where(query < 0, 0.0, np.asarray(matrix[query, url]).ravel())
+        return np.where(url < 0, 0.0, np.asarray(matrix.sum(axis=0)).ravel()[url] - own)
+
+    return others(counts.clicks) / np.maximum(others(counts.impressions), 1.0)
 
 
 def _mart(objective="ndcg", quick=True, **settings):

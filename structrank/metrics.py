@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from structrank._kernels import measures as kernels
 from structrank._kernels.sorting import make_workspace
 from structrank._support import checks, requirements
 from structrank._support.discounts import discounts, gains
+from structrank._support.typing import ArrayLike
 from structrank.datasets.queries import group_by_query
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 __all__ = [
     "AUC",

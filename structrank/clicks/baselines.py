@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse
@@ -11,14 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
 from structrank._support.saveable import saveable
+from structrank._support.typing import ArrayLike
 from structrank.clicks.counts import ClickCounts
 from structrank.clicks.ids import check_loaded_ids, dense_pairs
 from structrank.clicks.log import ClickLog
 from structrank.clicks.ranker import ClickRanker
 from structrank.clicks.stream import click_counts
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 
 class _CountRatio(ClickRanker):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from structrank._support import checks
 from structrank._support.checks import n_threads
 from structrank._support.saveable import record, saveable
+from structrank._support.typing import Path
 from structrank.clicks.factorization import (
     BatchAscent,
     Priors,
@@ -26,9 +27,6 @@ from structrank.clicks.log import random_mask
 from structrank.clicks.preferences import Preferences
 from structrank.clicks.ranker import ClickRanker
 from structrank.training.rounds import Rounds
-
-if TYPE_CHECKING:
-    from structrank._support.typing import Path
 
 _RATES = {"sgd": 0.5, "adam": 0.01, "batch": 0.1}
 _LARGEST_FACTOR = 1e15  # of trained and loaded models: products in float32 stay finite

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 
 from structrank._support import checks
+from structrank._support.typing import ArrayLike
 from structrank.clicks.preferences import Preferences
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from structrank.clicks.ranker import ClickRanker
+from structrank.clicks.ranker import ClickRanker
 
 
 @overload

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse
@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from structrank._support import checks
 from structrank._support.saveable import record, saveable
+from structrank._support.typing import Path
 from structrank.clicks.collaborative import CollaborativeRanker, check_pairs
 from structrank.clicks.counts import ClickCounts
 from structrank.clicks.evaluation import pair_accuracy
@@ -22,9 +23,6 @@ from structrank.clicks.stream import READERS, click_counts
 from structrank.clicks.walks import RandomWalkRanker
 from structrank.models.ranker import check_finished
 from structrank.training.checkpoint import CheckpointFolder, KeptState
-
-if TYPE_CHECKING:
-    from structrank._support.typing import Path
 
 THETAS = tuple(np.linspace(0.0, 1.0, 21).round(2).tolist())
 STRENGTHS = (0.0, 0.25, 0.5, 1.0, 2.0)

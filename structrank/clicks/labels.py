@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from structrank._support import checks
+from structrank._support.typing import ArrayLike
 from structrank.clicks.ids import as_id_pairs, dense_pairs
 from structrank.clicks.preferences import Preferences
+from structrank.clicks.ranker import ClickRanker
 from structrank.datasets.queries import group_by_query
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from structrank.clicks.ranker import ClickRanker
 
 
 def to_labels(

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from structrank._support import checks
+from structrank._support.typing import ArrayLike
 from structrank.clicks import _log_kernels as kernels
 from structrank.clicks.counts import ClickCounter, ClickCounts
 from structrank.clicks.ids import settled, shared_ids
 from structrank.clicks.report import LogReport
 from structrank.clicks.sessions import Sessions
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 CHUNK = 2**17
 _NOTHING = LogReport()

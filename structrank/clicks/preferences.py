@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from structrank._support import checks
+from structrank._support.typing import ArrayLike
 from structrank.clicks import _log_kernels as kernels
 from structrank.clicks.counts import LogCounter
 from structrank.clicks.ids import Ids, settled
 from structrank.clicks.log import ClickLog, as_mask, random_mask
 from structrank.clicks.stream import as_stream
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 RULES = {
     "clicked>skipped-above": kernels.CLICKED_SKIPPED_ABOVE,

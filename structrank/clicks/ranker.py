@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
+from structrank._support.typing import ArrayLike
 from structrank.clicks.ids import as_id_array, dense_pairs
 from structrank.datasets.queries import group_by_query
 from structrank.models.ranker import Ranker, ranks_within
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
 
 
 class ClickRanker(Ranker):

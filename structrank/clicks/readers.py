@@ -10,14 +10,11 @@ Files may be plain, .gz, .bz2 or .xz; several files are read as one log. ``log.r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from structrank._support.typing import Path
 from structrank.clicks._text_logs import JsonLines, TsvLines, YandexLines
 from structrank.clicks.log import CHUNK, ClickLog, LogStream
 from structrank.clicks.stream import stream_files
-
-if TYPE_CHECKING:
-    from structrank._support.typing import Path
 
 
 def stream_tsv(paths: Path | Sequence[Path], *, chunk: int = CHUNK, malformed: str = "skip", verbose: int = 0) -> LogStream:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from structrank._support import checks
 from structrank._support.progress import ProgressLine
+from structrank._support.typing import Path
 from structrank.clicks.counts import ClickCounter, ClickCounts
 from structrank.clicks.log import ClickLog, LogStream
 from structrank.clicks.report import LogReport
 from structrank.datasets.text_files import read_blocks
-
-if TYPE_CHECKING:
-    from structrank._support.typing import Path
 
 
 def stream_files(lines, paths: Path | Sequence[Path], chunk: int, verbose: int) -> LogStream:

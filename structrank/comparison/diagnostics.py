@@ -6,21 +6,19 @@ import functools
 import time
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from structrank import metrics
 from structrank._support import checks
+from structrank._support.typing import DataFrame
 from structrank.comparison.trainers import as_trainers, paper_trainers
 from structrank.feature_maps import Permutation
 from structrank.selection.choosing_c import fit_whole_path
 from structrank.svm import StructRankSVM
 from structrank.training.data import RankingData
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["health_path", "health_table", "time_breakdown"]
 
@@ -34,7 +32,7 @@ def health_path(
     test: Any = None,
     measures: Any = ("map",),
     relevant_from: float = 1,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Train on each criterion for many C, and return how well w adapted (Figures 4 to 6 of the KDD 2008 paper).
 
     Parameters
@@ -86,7 +84,7 @@ def health_path(
     return pd.concat(frames, names=["trainer"])
 
 
-def health_table(models: Sequence[StructRankSVM]) -> pd.DataFrame:
+def health_table(models: Sequence[StructRankSVM]) -> DataFrame:
     """Return the health of fitted models by C, as `health_path` does.
 
     Parameters
@@ -139,7 +137,7 @@ def time_breakdown(
     decay: Any = "sqrt@30",
     relevant_from: float = 1,
     repeats: int = 1,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Train, and return the time in the oracle and in the QP (Figure 8 of the KDD 2008 paper).
 
     By default, three trainers for the same measure, NDCG@k: DORM with the Hungarian method, as in the paper; DORM with the

@@ -9,28 +9,26 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from structrank import criteria, metrics
 from structrank._support import checks, compile_time
 from structrank._support.progress import ProgressLine
+from structrank._support.typing import Path
 from structrank.comparison.cells import Cell, cell_files
 from structrank.comparison.table import CriterionTable
 from structrank.comparison.trainers import Row, as_trainers, has_lightgbm, unique_name
 from structrank.datasets.cleaning import PROTOCOLS, clean_part, scale_per_query
 from structrank.datasets.containers import Fold
 from structrank.datasets.tables import is_table
+from structrank.metrics import Measure
 from structrank.models.ranker import check_finished
 from structrank.selection.choosing_c import fit_whole_path, held_out, score_path
 from structrank.svm import DEFAULT_CS
 from structrank.training.data import RankingData
 from structrank.training.structured_loss import BINARISED
-
-if TYPE_CHECKING:
-    from structrank._support.typing import Path
-    from structrank.metrics import Measure
 
 # Entries of a training matrix above which cells write checkpoints; smaller cells train again within a minute.
 _LARGE = 10_000_000

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from structrank._support import checks
+from structrank._support.typing import DataFrame
 from structrank.comparison.significance import SIGNIFICANT
+from structrank.comparison.table import CriterionTable
 from structrank.plots import Display, add_legend, brief_seconds, legend_above, plain, width_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from structrank.comparison.table import CriterionTable
 
 # Distance from the best of a column from which on colours of the table do not change.
 _WORST = 0.1
@@ -58,7 +55,7 @@ class PathDisplay(Display):
     }
     _LOGARITHMIC = ("norm", "relative_norm", "iterations", "seconds")
 
-    def __init__(self, path: pd.DataFrame, quantity: str = "mean_slack") -> None:
+    def __init__(self, path: DataFrame, quantity: str = "mean_slack") -> None:
         self.path, self.quantity = path, quantity
 
     @classmethod
@@ -272,7 +269,7 @@ class MapComparisonDisplay(Display):
     >>> matplotlib.pyplot.close(display.figure_)
     """
 
-    def __init__(self, comparison: pd.DataFrame) -> None:
+    def __init__(self, comparison: DataFrame) -> None:
         self.comparison = comparison
 
     def plot(self, *, ax: Any = None) -> MapComparisonDisplay:
@@ -311,7 +308,7 @@ class TimeDisplay(Display):
     >>> matplotlib.pyplot.close(display.figure_)
     """
 
-    def __init__(self, times: pd.DataFrame) -> None:
+    def __init__(self, times: DataFrame) -> None:
         self.times = times
 
     def plot(self, *, ax: Any = None, legend: bool = True) -> TimeDisplay:

@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,15 +20,12 @@ from structrank import metrics
 from structrank._support import checks
 from structrank._support.files import replace_file
 from structrank._support.text import printable
+from structrank._support.typing import ArrayLike, NDArray
+from structrank._support.typing import Path as Pathlike
 from structrank.comparison.cells import as_file_name
 from structrank.datasets.containers import Dataset
 from structrank.datasets.queries import group_by_query
 from structrank.datasets.text_files import read_blocks
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from structrank._support.typing import Path as Pathlike
 
 __all__ = [
     "count_ties",

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from structrank._support import checks
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+from structrank._support.typing import ArrayLike, NDArray
 
 # Rows of a table with at most this p-value against the column's best are marked.
 SIGNIFICANT = 0.05

@@ -7,21 +7,17 @@ import itertools
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from structrank import metrics
 from structrank._support.files import replace_file
+from structrank._support.typing import DataFrame
+from structrank._support.typing import Path as Pathlike
 from structrank.comparison import rendering, runs, significance
 from structrank.comparison.report import write_report
 from structrank.comparison.trainers import is_below_the_rule
 from structrank.datasets.queries import group_by_query
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from structrank._support.typing import Path as Pathlike
 
 _TEST_COLUMNS = ("best", "difference", "standard_error_ratio", "p_t", "p_t_holm", "p_randomisation", "p_randomisation_holm")
 
@@ -173,7 +169,7 @@ class CriterionTable:
                     record[f"{test}_holm"] = p
         return records
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """Return the means as a pandas frame: rows are trainers, columns are (data set, measure)."""
         import pandas as pd
 
@@ -181,7 +177,7 @@ class CriterionTable:
         rows = [[self.means[name, *column] for column in columns] for name in self.trainers]
         return pd.DataFrame(rows, index=pd.Index(self.trainers, name="trained on"), columns=columns)
 
-    def significance(self) -> pd.DataFrame:
+    def significance(self) -> DataFrame:
         """Test each row against the best of each column, paired by query.
 
         Both tests are two-sided, with Holm's correction over the rows of a column. The best row is chosen on the same queries,
@@ -199,7 +195,7 @@ class CriterionTable:
         index = pd.MultiIndex.from_tuples(list(self._tests), names=["data set", "measure", "trainer"])
         return pd.DataFrame(list(self._tests.values()), index=index, columns=_TEST_COLUMNS)
 
-    def details(self) -> pd.DataFrame:
+    def details(self) -> DataFrame:
         """Return the chosen C, the training time and the notes of each cell.
 
         Returns

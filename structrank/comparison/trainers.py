@@ -8,7 +8,7 @@ import functools
 import importlib.util
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.base import clone
 
@@ -18,13 +18,11 @@ from structrank._support.content import describe
 from structrank.feature_maps import Permutation
 from structrank.learners.mcrank import McRank
 from structrank.learners.structured_trees import StructRankTrees
+from structrank.metrics import Measure
 from structrank.models.ranker import Ranker
 from structrank.selection.candidates import uses_grades
 from structrank.selection.matching import MeasureMatched
 from structrank.svm import StructRankSVM
-
-if TYPE_CHECKING:
-    from structrank.metrics import Measure
 
 
 class Row:

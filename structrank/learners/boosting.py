@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Self
 
 import numpy as np
 import scipy.sparse
@@ -13,22 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
 from structrank._support.checks import n_threads
+from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
+from structrank.datasets import Dataset
 from structrank.learners.training import MeasureRanker, Round, as_validation, shares, training_facts, validation_evaluator
 from structrank.learners.tree_texts import check_lightgbm_text
 from structrank.metrics import Evaluator
 from structrank.models.exports import LightGBMMethods
 from structrank.training.data import RankingData
 from structrank.training.rounds import Rounds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Self
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from structrank._support.typing import Matrix, Path
-    from structrank.datasets import Dataset
-
 
 # A gain that no split has.
 _UNREACHABLE = 1e300

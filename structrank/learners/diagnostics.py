@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from structrank._kernels.lambdas import add_lambdas
 from structrank._support import checks
-from structrank.learners.mart import check_label_sources
+from structrank._support.typing import ArrayLike, DataFrame, Matrix
+from structrank.learners.mart import LambdaMART, check_label_sources
 from structrank.learners.objectives import CrossEntropy, Graded
+from structrank.metrics import Measure
 from structrank.training.data import RankingData
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import ArrayLike
-
-    from structrank._support.typing import Matrix
-    from structrank.learners.mart import LambdaMART
-    from structrank.metrics import Measure
 
 __all__ = ["labels_at_top", "lambda_agreement", "lambda_contribution"]
 
@@ -32,7 +26,7 @@ def lambda_agreement(
     labels: dict[str, Any] | None = None,
     objective: Graded | None = None,
     every: int = 1,
-) -> pd.DataFrame:
+) -> DataFrame:
     """Compute the share of documents whose lambdas of a lower tier agree with the lambdas of the first: Figure 2.
 
     A document agrees if both lambdas have the same sign or that of the lower tier is 0. Each lower tier is evaluated twice:
@@ -101,7 +95,7 @@ def lambda_contribution(
     measure: str | Measure = "ndcg",
     high: float | None = None,
     every: int = 1,
-) -> pd.DataFrame:
+) -> DataFrame:
     r"""Compute the share of each grade in the forces on highly relevant documents: Figure 3(a), equation 11.
 
     .. math:: \frac1H \sum_{j\ \text{high}} \frac{\sum_{k: y_k = v} |\lambda_{jk}|}{\sum_k |\lambda_{jk}|}
@@ -167,7 +161,7 @@ def lambda_contribution(
 
 def labels_at_top(
     model: LambdaMART, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None, k: int = 3, every: int = 1
-) -> pd.DataFrame:
+) -> DataFrame:
     """Compute the share of each grade in the first k ranks: Figure 3(b).
 
     Parameters

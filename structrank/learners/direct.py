@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 
 from structrank import metrics
 from structrank._support import checks
 from structrank._support.saveable import saveable
+from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
+from structrank.datasets import Dataset
 from structrank.learners.cross_entropy import equally_weighted_pairs, mean_cross_entropy
 from structrank.learners.networks import Network, moments
 from structrank.learners.training import (
@@ -20,20 +23,11 @@ from structrank.learners.training import (
     training_facts,
     validation_evaluator,
 )
+from structrank.metrics import Measure
 from structrank.models.linear import LinearMethods
 from structrank.solvers.spsa import FDSA, SPSA, Steps, step
 from structrank.training.data import RankingData
 from structrank.training.rounds import Rounds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Self
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from structrank._support.typing import Matrix, Path
-    from structrank.datasets import Dataset
-    from structrank.metrics import Measure
 
 _METHODS = ("spsa:2", "spsa:4", "spsa:8", "fdsa")
 

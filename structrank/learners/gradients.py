@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from structrank import metrics
 from structrank._kernels import lambdas as kernels
 from structrank._support import checks
+from structrank._support.typing import ArrayLike, NDArray
 from structrank.learners.plans import make_plan, parse_target
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from structrank.metrics import Measure
+from structrank.metrics import Measure
 
 
 def lambda_gradients(

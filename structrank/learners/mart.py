@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -11,22 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from structrank._kernels.lambdas import add_lambdas, scale_by_deviation
 from structrank._support import checks
 from structrank._support.saveable import saveable
+from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
+from structrank.datasets import Dataset
 from structrank.learners.boosting import BoostedRanker, Course
-from structrank.learners.objectives import parse_objective
-from structrank.learners.training import TreeParameters
+from structrank.learners.objectives import Objective, parse_objective
+from structrank.learners.training import Round, TreeParameters
+from structrank.metrics import Measure
 from structrank.training.data import score_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Self
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from structrank._support.typing import Matrix, Path
-    from structrank.datasets import Dataset
-    from structrank.learners.objectives import Objective
-    from structrank.learners.training import Round
-    from structrank.metrics import Measure
 
 __all__ = ["LambdaMART"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +10,7 @@ from structrank._support import checks
 from structrank._support.saveable import saveable
 from structrank.learners.boosting import BoostedRanker
 from structrank.learners.training import TreeParameters
-
-if TYPE_CHECKING:
-    from structrank.metrics import Measure
+from structrank.metrics import Measure
 
 __all__ = ["McRank"]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -12,16 +13,10 @@ from structrank import metrics
 from structrank._support import checks
 from structrank._support.checks import check_width
 from structrank._support.progress import ProgressLine
+from structrank._support.typing import ArrayLike, Matrix
 from structrank.learners.networks import Network
 from structrank.metrics import Evaluator
 from structrank.training.data import RankingData
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from structrank._support.typing import Matrix
 
 _STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _SHARE = 0.01  # of ascent directions that the test may miss

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from structrank._kernels import lambdas as lambda_kernels
 from structrank._kernels import networks as kernels
 from structrank._support import checks
 from structrank._support.saveable import saveable
+from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
+from structrank.datasets import Dataset
 from structrank.learners.cross_entropy import equally_weighted_pairs, mean_cross_entropy
 from structrank.learners.networks import Network, blocks, dense_rows, moments
 from structrank.learners.optimality import TINY, moves_around
@@ -24,19 +27,10 @@ from structrank.learners.training import (
     training_facts,
     validation_evaluator,
 )
+from structrank.metrics import Measure
 from structrank.models.linear import LinearMethods
 from structrank.training.data import RankingData
 from structrank.training.rounds import Rounds
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Self
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from structrank._support.typing import Matrix, Path
-    from structrank.datasets import Dataset
-    from structrank.metrics import Measure
 
 # When the training measure falls, the learning rate decays by this factor with this probability (SIGIR 2009 paper).
 _RATE_DECAY, _DECAY_PROBABILITY = 0.8, 0.3

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -13,19 +14,15 @@ import scipy.sparse
 from structrank._support import checks
 from structrank._support.checks import n_threads
 from structrank._support.saveable import saveable
+from structrank.criteria import Criterion
 from structrank.learners.boosting import BoostedRanker, Course, as_lightgbm
 from structrank.learners.line_search import minimise_along_ray
 from structrank.learners.training import TreeParameters
+from structrank.metrics import Measure
 from structrank.training.data import RankingData
 from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
 from structrank.training.structured_loss import LossParameters
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from structrank.criteria import Criterion
-    from structrank.metrics import Measure
 
 __all__ = ["StructRankTrees"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -12,15 +11,11 @@ from sklearn.utils.validation import validate_data
 from structrank import metrics
 from structrank._support import checks
 from structrank._support.saveable import record
+from structrank._support.typing import ArrayLike, Matrix
 from structrank.datasets import Dataset
 from structrank.metrics import Evaluator
 from structrank.models.ranker import Ranker
 from structrank.training.data import RankingData
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from structrank._support.typing import Matrix
 
 
 class MeasureRanker(Ranker):

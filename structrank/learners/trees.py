@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse
@@ -14,19 +14,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from structrank import criteria
 from structrank._support import checks
 from structrank._support.saveable import saveable
+from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
+from structrank.datasets import Dataset
 from structrank.learners.training import MeasureRanker, as_validation, shares
 from structrank.learners.tree_texts import check_lightgbm_text, check_xgboost_text
 from structrank.models import exports
 from structrank.models.exports import ExportMethods, LightGBMMethods
 from structrank.training.data import RankingData
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from structrank._support.typing import Matrix, Path
-    from structrank.datasets import Dataset
 
 __all__ = ["LightGBMRanker", "TreeRanker", "XGBoostRanker"]
 

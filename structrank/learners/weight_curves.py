@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from structrank import metrics
 from structrank._support import checks
 from structrank._support.checks import check_width
+from structrank._support.typing import ArrayLike, Matrix
 from structrank.datasets.queries import group_by_query
 from structrank.learners.optimality import measure_of, weights_of
 from structrank.metrics import Evaluator
 from structrank.training.data import RankingData
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
-
-    from structrank._support.typing import Matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from structrank._support import checks
 from structrank._support.text import printable
+from structrank._support.typing import DataFrame, Matrix
 from structrank.models.exports.linear import linear_function, split_pipeline
 from structrank.models.ranker import checked_features
 from structrank.plots import COLOURS, Display, plain
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from structrank._support.typing import Matrix
 
 __all__ = ["Explanation", "ExplanationDisplay", "PairExplanation", "explain"]
 
@@ -140,7 +136,7 @@ class Explanation:
                 raise ValueError(f"{name}={row} is not valid: X has {self.values.shape[0]} rows, counted from 0.")
         return PairExplanation(self, int(above), int(below))
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """Return a pandas frame with one row per document, best first: rank, score and contributions."""
         import pandas as pd
 
@@ -213,7 +209,7 @@ class PairExplanation:
         relation = "above" if self.difference > 0 else "below"
         return f"Document {self.above} is {relation} document {self.below} by {abs(self.difference):.3g}: {parts}{rest}."
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """Return a pandas frame with one row per feature, largest contribution first, and the values of both documents."""
         import pandas as pd
 

@@ -24,7 +24,7 @@ import math
 import os
 import platform
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse
@@ -36,10 +36,8 @@ from structrank._support.files import replace_file
 from structrank._support.lazy import import_public
 from structrank._support.saveable import RECORDS, SAVEABLE, saveable
 from structrank._support.text import printable
+from structrank._support.typing import Path
 from structrank.models.records import check_record
-
-if TYPE_CHECKING:
-    from structrank._support.typing import Path
 
 __all__ = ["is_model_file", "load_model", "read_header", "register", "save_model"]
 

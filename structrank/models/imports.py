@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from structrank._support import checks
 from structrank._support.text import printable
+from structrank._support.typing import Path
 from structrank.models.exports.ranklib import LINEAR
 from structrank.models.exports.svmrank import HEADER
 from structrank.models.exports.weight_text import parse_count, parse_number, parse_weights, read_lines
 from structrank.svm import StructRankSVM
-
-if TYPE_CHECKING:
-    from structrank._support.typing import Path
 
 __all__ = ["read_ranklib", "read_svmrank"]
 

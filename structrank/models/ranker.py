@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structrank._support import checks
+from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
 from structrank.datasets.queries import group_by_query
 from structrank.models.fitting import CallbackSupportMixin, complete_fit
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from structrank._support.typing import Matrix, Path
 
 
 def ranks_within(scores, grouping):

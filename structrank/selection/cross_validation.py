@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from structrank import metrics
 from structrank._support import checks
 from structrank._support.progress import ProgressLine
+from structrank._support.typing import ArrayLike, DataFrame, Matrix
+from structrank.metrics import Measure
 from structrank.training.data import RankingData
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import ArrayLike
-
-    from structrank._support.typing import Matrix
-    from structrank.metrics import Measure
 
 __all__ = ["CrossValidation", "cross_validate"]
 
@@ -60,7 +55,7 @@ class CrossValidation:
         """Standard error of each mean, from the spread over queries."""
         return {name: _over(_standard_error, values) for name, values in self.per_query.items()}
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> DataFrame:
         """Return a pandas frame of means, one row per fold and one column per measure."""
         import pandas as pd
 

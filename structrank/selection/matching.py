@@ -23,7 +23,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -34,8 +34,10 @@ from structrank._support.content import describe
 from structrank._support.progress import ProgressLine
 from structrank._support.saveable import record
 from structrank._support.text import printable
+from structrank._support.typing import Path
 from structrank.comparison.significance import paired_randomisation_test, standard_error_ratio
 from structrank.datasets.containers import Dataset
+from structrank.metrics import Measure
 from structrank.models.ranker import Ranker
 from structrank.selection.candidates import GRADED, binary_candidates, graded_candidates, uses_grades
 from structrank.selection.choosing_c import fit_whole_path, held_out, score_path, values_of
@@ -44,10 +46,6 @@ from structrank.svm import DEFAULT_CS, StructRankSVM
 from structrank.training.checkpoint import CheckpointFolder, KeptState
 from structrank.training.data import RankingData, score_rows
 from structrank.training.structured_loss import BINARISED
-
-if TYPE_CHECKING:
-    from structrank._support.typing import Path
-    from structrank.metrics import Measure
 
 
 @record

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
 from structrank._support.files import replace_file
+from structrank._support.typing import Path
 from structrank.models.exports.linear import split_pipeline
-
-if TYPE_CHECKING:
-    from structrank._support.typing import Path
 
 
 def to_lightgbm(model: Any, path: Path) -> None:

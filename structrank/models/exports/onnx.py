@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 import structrank
 from structrank._support import checks
 from structrank._support.files import replace_file
+from structrank._support.typing import Path
 from structrank.models.exports.linear import LinearFunction, last_step
 from structrank.models.exports.trees import Forest, function_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from structrank._support.typing import Path
 
 # Versions from 2022, which runtimes since then read.
 _IR, _OPSET, _TREE_OPSET = 8, 17, 3

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from structrank._support import checks
+from structrank._support.typing import Matrix
 from structrank.models.exports.linear import LinearFunction, linear_function
 from structrank.models.exports.trees import GradeForests, forest_of, has_trees
-
-if TYPE_CHECKING:
-    from structrank._support.typing import Matrix
 
 
 def positive_shift(model: Any, X: Matrix, *, scaler: Any = None) -> float:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from structrank._support.files import replace_file
+from structrank._support.typing import Path
 from structrank.models.exports.linear import linear_function
 from structrank.models.exports.weight_text import format_weights
-
-if TYPE_CHECKING:
-    from structrank._support.typing import Path
 
 _FIRST_LINE = "SVM-light Version V6.20"  # required by svm_rank_classify
 HEADER = (

@@ -106,12 +106,10 @@ class LinesDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib, pandas as pd
-    >>> matplotlib.use("Agg")
+    >>> import pandas as pd
     >>> display = LinesDisplay(pd.DataFrame({"a": [1, 2], "b": [2, 3]}), "round", "NDCG").plot()
     >>> sorted(display.lines_)
     ['a', 'b']
-    >>> matplotlib.pyplot.close(display.figure_)
     """
 
     def __init__(self, curves, xlabel, ylabel, *, logx=False, logy=False, label=None):
@@ -144,12 +142,10 @@ class BarsDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib, pandas as pd
-    >>> matplotlib.use("Agg")
+    >>> import pandas as pd
     >>> display = BarsDisplay(pd.DataFrame({"a": [1, 2], "b": [2, 3]}, index=["x", "y"]), "time (s)").plot()
     >>> [text.get_text() for text in display.ax_.get_xticklabels()]
     ['x', 'y']
-    >>> matplotlib.pyplot.close(display.figure_)
     """
 
     def __init__(self, frame, ylabel, *, logy=False, errors=None):
@@ -218,13 +214,11 @@ class PanelsDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib, pandas as pd
-    >>> matplotlib.use("Agg")
+    >>> import pandas as pd
     >>> lines = LinesDisplay(pd.DataFrame({"a": [1, 2]}), "round", "NDCG")
     >>> display = PanelsDisplay({"(a)": lines, "(b)": lines}).plot()
     >>> [ax.get_title() for ax in display.figure_.axes]
     ['(a)', '(b)']
-    >>> matplotlib.pyplot.close(display.figure_)
     """
 
     def __init__(self, panels):

@@ -1,5 +1,6 @@
 """Data that several test files train on."""
 
+import os
 import signal
 import sys
 
@@ -8,6 +9,7 @@ import pytest
 
 from structrank import criteria, datasets, metrics
 
+os.environ["MPLBACKEND"] = "Agg"  # before matplotlib is imported: figures need no screen
 # A shell starts programs in the background with Ctrl-C ignored, and tests send it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -38,6 +38,8 @@ def imports_of(path):
 def test_examples_in_docstrings_run(module):
     results = doctest.testmod(importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE)
     assert results.failed == 0
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.mark.parametrize("folder", ["solvers", "datasets", "structrank/_kernels"])

@@ -1,9 +1,5 @@
 """Pair accuracy, the baselines, the displays and the labels, each against its definition."""
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest

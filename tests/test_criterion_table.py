@@ -316,7 +316,6 @@ def test_warnings_of_the_chosen_models_become_notes_and_are_not_shown():
 
 def test_a_vacuous_cell_is_marked_in_every_output(tmp_path):
     matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
     from structrank.comparison.plotting import CriterionTableDisplay
 
     rng = np.random.default_rng(0)

@@ -1,9 +1,5 @@
 """Explanations: exact contributions of features, as numbers, as a frame and as a plot."""
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd

@@ -510,7 +510,6 @@ def test_shares_of_labels_at_the_top_are_exact(small):
 
 def test_displays_draw_a_line_for_each_column(small):
     plt = pytest.importorskip("matplotlib.pyplot", reason="matplotlib (extra 'plot') is not installed")
-    plt.switch_backend("Agg")
     part, model = small
     clicks = datasets.make_click_labels(part.X, part.y, part.qid, random_state=0)
     arguments = {"model": model, "X": part.X, "y": part.y, "qid": part.qid}

@@ -109,7 +109,6 @@ def test_smoothness_grows_with_the_number_of_queries(part):
 def test_displays_draw_the_curves(fold):
     import matplotlib
 
-    matplotlib.use("Agg")
     train = fold.train
     model = LambdaRank("ndcg", max_epochs=2, hidden_units=2).fit(train.X, train.y, qid=train.qid)
     display = LocalOptimalityDisplay.from_estimator(model, train.X, train.y, qid=train.qid, n_directions=9, kind="weights")

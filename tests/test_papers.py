@@ -11,8 +11,6 @@ import pandas as pd
 import pytest
 import scipy.special
 
-mpl.use("Agg")
-
 from structrank import cli, datasets, papers
 from structrank.comparison.plotting import TimeDisplay
 from structrank.learners import LambdaMART, McRank

@@ -30,12 +30,9 @@ class FactorsDisplay(_AccuracyDisplay):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> display = FactorsDisplay({"CoRank": ([5, 10, 20], [0.80, 0.84, 0.86])}).plot()
     >>> display.ax_.get_xlabel(), display.lines_["CoRank"].get_ydata().tolist()
     ('number of factors', [0.8, 0.84, 0.86])
-    >>> matplotlib.pyplot.close(display.figure_)
     """
 
     _xlabel = "number of factors"

@@ -34,15 +34,12 @@ class PathDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from structrank import StructRankSVM, datasets
     >>> train = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0).train
     >>> display = PathDisplay.from_estimator(StructRankSVM("auc"), train.X, train.y, qid=train.qid, Cs=[0.1, 1.0, 10.0])
     >>> display.lines_["auc"].get_xdata().tolist()
     [0.1, 1.0, 10.0]
     >>> _ = display.plot("norm", ax=display.figure_.add_subplot())
-    >>> matplotlib.pyplot.close(display.figure_)
     """
 
     _LABELS = {  # noqa: RUF012
@@ -140,15 +137,12 @@ class CriterionTableDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from structrank import compare, datasets
     >>> fold = datasets.make_ranking(n_queries=40, n_docs=10, n_features=3, noise=0.2, random_state=0)
     >>> table = compare({"made": fold}, trainers=["AUC", "MAP"], measures=["mrr@10", "map"], Cs=[1.0])
     >>> display = CriterionTableDisplay.from_table(table)
     >>> display.text_.shape, display.ax_.get_ylabel()
     ((2, 2), 'trained on')
-    >>> matplotlib.pyplot.close(display.figure_)
     """
 
     def __init__(self, table: CriterionTable) -> None:
@@ -261,12 +255,10 @@ class MapComparisonDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib, pandas as pd
-    >>> matplotlib.use("Agg")
+    >>> import pandas as pd
     >>> display = MapComparisonDisplay(pd.DataFrame({"mrr": 0.6, "po": 0.5, "p": 0.2}, index=["made"])).plot()
     >>> [len(bars) for bars in display.bars_.values()], display.ax_.get_ylabel()
     ([1, 1], 'test MRR')
-    >>> matplotlib.pyplot.close(display.figure_)
     """
 
     def __init__(self, comparison: DataFrame) -> None:
@@ -297,15 +289,12 @@ class TimeDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from structrank import datasets
     >>> from structrank.comparison.diagnostics import time_breakdown
     >>> train = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, noise=0.2, random_state=0).train
     >>> display = TimeDisplay(time_breakdown(train)).plot()
     >>> [text.get_text() for text in display.ax_.get_yticklabels()]
     ['DORM (Hungarian)', 'DORM (lattice)', 'NDCG']
-    >>> matplotlib.pyplot.close(display.figure_)
     """
 
     def __init__(self, times: DataFrame) -> None:

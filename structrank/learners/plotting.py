@@ -30,8 +30,6 @@ class LocalOptimalityDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from structrank import datasets
     >>> from structrank.learners import LambdaRank
     >>> train = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0).train
@@ -39,7 +37,6 @@ class LocalOptimalityDisplay(Display):
     >>> display = LocalOptimalityDisplay.from_estimator(model, train.X, train.y, qid=train.qid, n_directions=20)
     >>> display.ax_.get_xlabel(), len(display.lines_)
     ('step / |w|', 4)
-    >>> matplotlib.pyplot.close(display.figure_)
     """
 
     def __init__(self, result):
@@ -93,8 +90,6 @@ class SmoothnessDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from structrank import datasets
     >>> from structrank.learners import LambdaRank
     >>> train = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0).train
@@ -102,7 +97,6 @@ class SmoothnessDisplay(Display):
     >>> display = SmoothnessDisplay.from_estimator(model, train.X, train.y, qid=train.qid)
     >>> display.ax_.get_ylabel(), len(display.lines_)
     ('mean ndcg', 3)
-    >>> matplotlib.pyplot.close(display.figure_)
     """
 
     def __init__(self, result):
@@ -149,8 +143,6 @@ class TrainingDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from structrank import datasets
     >>> from structrank.learners import LambdaRank
     >>> fold = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0)
@@ -158,7 +150,6 @@ class TrainingDisplay(Display):
     >>> display = TrainingDisplay.from_estimator(model)
     >>> sorted(display.lines_)
     ['train', 'validation']
-    >>> matplotlib.pyplot.close(display.figure_)
     """
 
     def __init__(self, history, measure):

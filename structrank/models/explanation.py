@@ -243,14 +243,11 @@ class ExplanationDisplay(Display):
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use("Agg")
     >>> from structrank import StructRankSVM
     >>> model = StructRankSVM("auc").fit([[0.0, 1.0], [1.0, 1.0]], [0, 1], qid=0)
     >>> display = ExplanationDisplay.from_estimator(model, [[0.0, 5.0], [2.0, 3.0]], pair=(1, 0))
     >>> display.shown_, display.ax_.get_xlabel()
     (['f1', 'f2'], 'contribution to the difference of scores')
-    >>> matplotlib.pyplot.close(display.figure_)
     """
 
     def __init__(self, explanation):

@@ -66,21 +66,6 @@ class PathDisplay(Display):
         given: dict[str, Any] = {} if Cs is None else {"Cs": Cs}
         return cls(health_path(Dataset(X, y, qid), estimator, **given)).plot(**settings)
 
-    @classmethod
-    def from_models(cls, models: Any, *, name: str | None = None, **settings: Any) -> PathDisplay:
-        """Draw the models of `StructRankSVM.fit_path`, or a dict from names to such lists; settings as for `plot`.
-
-        `name` is that of a single list; None for the name of its criterion.
-        """
-        import pandas as pd
-
-        from structrank.comparison.diagnostics import health_table, name_of
-
-        if not hasattr(models, "items"):
-            models = {name_of(models[0]) if name is None else name: models}
-        path = pd.concat({name: health_table(its) for name, its in models.items()}, names=["trainer"])
-        return cls(path).plot(**settings)
-
     def plot(self, quantity: str | None = None, *, ax: Any = None, legend: bool = True) -> PathDisplay:
         """Draw one quantity against C, a line for each trainer.
 
@@ -133,7 +118,7 @@ class CriterionTableDisplay(Display):
         Colours: distance of each mean from the best of its column.
     text_ : (n_trainers, n_columns) array of matplotlib Text
         The means, with the marks of `CriterionTable.marks`.
-    colorbar_ : matplotlib Colorbar or None
+    colorbar_ : matplotlib Colorbar
 
     Examples
     --------
@@ -153,25 +138,8 @@ class CriterionTableDisplay(Display):
         """Draw a table; settings as for `plot`."""
         return cls(table).plot(**settings)
 
-    def plot(
-        self, *, ax: Any = None, colorbar: bool = True, cmap: Any = "cividis", worst: float | None = None
-    ) -> CriterionTableDisplay:
-        """Draw the means as numbers; the colour is the distance from the best of the column. Vacuous cells are hatched.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default None
-            Where to draw; None makes a new figure.
-        colorbar : bool, default True
-            Explain the colours, beside the axes.
-        cmap : str or Colormap, default "cividis"
-            Its upper end is for the best of a column.
-        worst : float, default None
-            Distance from the best at which the lower end of the colours is reached; None for the largest distance of the
-            table, at most 0.1.
-        """
-        if worst is not None:
-            checks.check_number("worst", worst, above=0)
+    def plot(self, *, ax: Any = None) -> CriterionTableDisplay:
+        """Draw the means as numbers; the colour is the distance from the best of the column. Vacuous cells are hatched."""
         means = self.table.to_frame()
         n_rows, n_columns = means.shape
         n_datasets = len(self.table.datasets)
@@ -180,9 +148,8 @@ class CriterionTableDisplay(Display):
         best = np.fmax.reduce(means.to_numpy(), axis=0)
         distances = means.to_numpy() - best
         largest = -np.fmin.reduce(distances, axis=None)
-        if worst is None:
-            worst = min(_WORST, largest) if largest > 0 else _WORST
-        self.image_ = ax.imshow(distances, aspect="auto", cmap=cmap, vmin=-worst, vmax=0.0)
+        worst = min(_WORST, largest) if largest > 0 else _WORST
+        self.image_ = ax.imshow(distances, aspect="auto", cmap="cividis", vmin=-worst, vmax=0.0)
         self.text_ = self._write(ax, means)
         self._name_columns(ax, list(means.columns))
         ax.set_yticks(range(n_rows), [plain(name) for name in means.index])
@@ -190,10 +157,8 @@ class CriterionTableDisplay(Display):
         ax.tick_params(length=0)
         if self.table.n_above < n_rows:
             ax.axhline(self.table.n_above - 0.5, color="white", linewidth=3)
-        self.colorbar_ = None
-        if colorbar:
-            extend = "min" if largest > worst else "neither"
-            self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, extend=extend, label="below the best")
+        extend = "min" if largest > worst else "neither"
+        self.colorbar_ = self.figure_.colorbar(self.image_, ax=ax, extend=extend, label="below the best")
         return self
 
     def _write(self, ax, means):

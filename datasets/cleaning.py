@@ -154,8 +154,7 @@ def clean_part(
     checks.check_choice("protocol", protocol, PROTOCOLS)
     checks.check_choice("drop", drop, ("irrelevant", "relevant", "both"))
     checks.check_number("relevant_from", relevant_from)
-    if not 0 <= threshold < 1:
-        raise ValueError(f"threshold={threshold!r} is not valid: expected a cosine of at least 0 and below 1.")
+    checks.check_number("threshold", threshold, at_least=0, below=1)
     X, y, qid = _checked(data.X, data.y, data.qid)
     is_relevant = y >= relevant_from
     zero = np.diff((X != 0).indptr) == 0 if scipy.sparse.issparse(X) else ~(X != 0).any(axis=1)

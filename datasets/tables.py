@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from structrank._support.checks import as_table, check_choice, check_column_names
+from structrank._support.checks import as_table, check_choice, check_column_names, check_number
 from structrank.datasets._delimited import COMPRESSED, DelimitedFile
 from structrank.datasets._row_store import QueryIds, text_array
 from structrank.datasets.containers import Dataset, Fold
@@ -174,8 +174,7 @@ def query_folds(data: Dataset, n_folds: int = 5, random_state: int = 0) -> list[
 
     query = group_by_query(data.qid, len(data)).query_of_row()
     n_queries = int(query.max()) + 1
-    if not 2 <= n_folds <= n_queries:
-        raise ValueError(f"n_folds={n_folds!r} is not valid: expected 2 to {n_queries}, the number of queries.")
+    check_number("n_folds", n_folds, at_least=2, at_most=n_queries, integer=True, otherwise=", the number of queries")
 
     def part(rows):
         columns = [None if column is None else np.asarray(column)[rows] for column in (data.y, data.qid, data.docid)]

@@ -210,7 +210,7 @@ def test_the_backward_walk_is_better_on_logs_with_hubs():
     [
         ({"collaborative": 50}, "collaborative is a int; expected a CollaborativeRanker or None"),
         ({"walk": "forward"}, "walk is a str; expected a RandomWalkRanker or None"),
-        ({"theta": 1.5}, "theta=1.5 is not valid: expected a number from 0 to 1"),
+        ({"theta": 1.5}, "theta=1.5 is not valid: expected a number of at least 0 and at most 1"),
         ({"theta": -0.5, "combine": "prior"}, "theta=-0.5 is not valid"),
         ({"combine": "product"}, "combine='product' is not known"),
         ({"rule": "all"}, "rule='all' is not known"),

@@ -354,7 +354,7 @@ def test_clones_have_the_same_parameters():
         ({"min_child_samples": 2.5}, r"min_child_samples=2\.5 is not valid"),
         ({"reg_lambda": -1}, "reg_lambda=-1 is not valid"),
         ({"subsample": 1e-9}, "subsample=1e-09 of .* documents is less than one"),
-        ({"subsample": 1.5}, r"subsample=1\.5 is not valid: expected a share"),
+        ({"subsample": 1.5}, r"subsample=1\.5 is not valid: expected a number above 0 and at most 1"),
         ({"patience": 0}, "patience=0 is not valid"),
         ({"n_jobs": 0}, "n_jobs=0 is not valid"),
         ({"random_state": None}, "random_state=None is not valid"),

@@ -201,7 +201,7 @@ def test_folds_partition_the_queries(frame):
         assert not {*fold.train.qid} & {*fold.test.qid}
         assert len(fold.train) + len(fold.test) == len(data)
         assert fold.train.X.columns.tolist() == data.X.columns.tolist()
-    with pytest.raises(ValueError, match=r"n_folds=99 is not valid: expected 2 to \d+, the number of queries."):
+    with pytest.raises(ValueError, match=r"n_folds=99 is not valid: expected an integer of at least 2 and at most \d+,"):
         query_folds(data, 99)
 
 

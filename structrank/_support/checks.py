@@ -698,7 +698,7 @@ def check_some_weight(any_weight):
 
 
 def n_threads(n_jobs):
-    """Return the number of threads for `n_jobs`: None is 1, -1 all cores."""
+    """Return the number of threads or processes for `n_jobs`: None is 1, -1 all cores."""
     if n_jobs is None:
         return 1
     valid = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool) and -1 <= n_jobs <= _MOST_THREADS

@@ -275,7 +275,7 @@ class CollaborativeRanker(ClickRanker):
         for name in ("query_sd", "url_sd"):  # whose squares are finite in float32
             checks.check_number(name, getattr(self, name), at_least=1e-9, at_most=1e9)
         checks.check_number("max_iter", self.max_iter, at_least=1, integer=True)
-        check_share("validation_fraction", self.validation_fraction)
+        checks.check_number("validation_fraction", self.validation_fraction, at_least=0, below=1)
         checks.check_number("patience", self.patience, at_least=1, integer=True)
         checks.check_number("random_state", self.random_state, at_least=0, integer=True)
         n_threads(self.n_jobs)
@@ -314,12 +314,6 @@ def check_pairs(pairs, name):
         raise ValueError(
             f"{name} has no pairs to learn from: the rule found no preferences. Try another rule of preference_pairs."
         )
-
-
-def check_share(name, value):
-    """Raise if `value` is not a number of at least 0 and below 1."""
-    if checks.check_number(name, value, at_least=0) >= 1:
-        raise ValueError(f"{name}={value!r} is not valid: expected a number of at least 0 and below 1.")
 
 
 def _grouped(pairs, weight, expected):

@@ -5,14 +5,13 @@ Cao, Shen, Wang and Yang, *Clickthrough log analysis by collaborative ranking*, 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import expit, log_expit
 
+from structrank._support.threads import Threads
 from structrank.clicks import _kernels as kernels
 
 # Queries between two synchronisations of the threads: enough work to make their cost negligible, and few enough that in a
@@ -174,15 +173,11 @@ class StochasticAscent:
         """Visit every query once."""
         visits = self._rng.permutation(self._visits)
         starts = np.append(np.arange(0, visits.shape[0], _CHUNK), visits.shape[0])
-        thread = self._assign_threads(visits, starts) if self._n_threads > 1 else None
-        with ThreadPoolExecutor(self._n_threads) if thread is not None else nullcontext() as pool:
+        thread = self._assign_threads(visits, starts) if self._n_threads > 1 else np.zeros_like(visits)
+        with Threads(self._n_threads) as pool:
             for start, stop in pairwise(starts):
-                chunk = visits[start:stop]
-                if thread is None:
-                    self._run(chunk)
-                else:
-                    parts = [chunk[thread[start:stop] == number] for number in range(self._n_threads)]
-                    list(pool.map(self._run, parts))
+                own = thread[start:stop]
+                pool.map(self._run, [visits[start:stop][own == number] for number in range(self._n_threads)])
 
     def likelihood(self):
         """Return the log-likelihood of the pairs in the last epoch, each evaluated when it was visited."""

@@ -206,9 +206,8 @@ class HybridRanker(ClickRanker):
                 raise ValueError(f"{name} is a {type(value).__name__}; expected a {kind.__name__} or None.")
         checks.check_choice("combine", self.combine, ("sum", "raw-sum", "prior"))
         if self.theta is not None:
-            theta = checks.check_number("theta", self.theta, at_least=0)
-            if theta > 1 and self.combine != "prior":
-                raise ValueError(f"theta={self.theta!r} is not valid: expected a number from 0 to 1, or None to choose it.")
+            most = None if self.combine == "prior" else 1
+            checks.check_number("theta", self.theta, at_least=0, at_most=most, otherwise=", or None to choose it")
         checks.check_choice("rule", self.rule, tuple(RULES))
         checks.check_number("folds", self.folds, at_least=2, integer=True)
         checks.check_number("random_state", self.random_state, at_least=0, integer=True)

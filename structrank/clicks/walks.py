@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -17,6 +16,7 @@ import scipy.stats
 from structrank._support import checks
 from structrank._support.checks import n_threads
 from structrank._support.saveable import record, saveable
+from structrank._support.threads import Threads
 from structrank.clicks import _kernels as kernels
 from structrank.clicks.counts import ClickCounts
 from structrank.clicks.ids import check_loaded_ids
@@ -155,15 +155,11 @@ class RandomWalkRanker(ClickRanker):
             settings = probabilities, float(self.tol), self.direction == "forward"
             kernels.walk_scores(starts[part], bounds, url[own], *settings, *self.graph_.sides, found[own], lost[part])
 
-        threads = min(n_threads(self.n_jobs), starts.shape[0])
+        threads = max(1, min(n_threads(self.n_jobs), starts.shape[0]))
         bounds = np.linspace(0, starts.shape[0], threads + 1).astype(int).tolist()
         parts = [slice(low, high) for low, high in pairwise(bounds)]
-        if threads > 1:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(walk, parts))
-        else:
-            for part in parts:
-                walk(part)
+        with Threads(threads) as pool:
+            pool.map(walk, parts)
         n_truncated = int((lost > _MAX_LOST).sum())
         if n_truncated:
             text = (

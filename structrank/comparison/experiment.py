@@ -117,7 +117,7 @@ def compare(
         select=None if isinstance(select, str) and select == "own" else metrics.parse(select, **conventions),
         random_state=random_state,
     )
-    n_jobs = _check_n_jobs(n_jobs)
+    n_jobs = checks.n_threads(n_jobs)
     for dataset, its_folds in folds.items():
         for number, fold in enumerate(its_folds, 1):
             where = f"data set {dataset!r}, fold {number} of {len(its_folds)}"
@@ -239,16 +239,6 @@ def _left_out(trainers):
     names = [trainers] if isinstance(trainers, str) else trainers
     asked = names is None or (not isinstance(names, Mapping) and any(str(name).lower() == "paper" for name in names))
     return "" if has_lightgbm() or not asked else "McRank is left out: it needs LightGBM, pip install structrank[trees]"
-
-
-def _check_n_jobs(n_jobs):
-    if n_jobs is None:
-        return 1
-    import joblib
-
-    if checks.check_number("n_jobs", n_jobs, integer=True) == 0:
-        raise ValueError("n_jobs=0 is not valid: expected None, an integer of at least 1, or -1 for all cores.")
-    return joblib.effective_n_jobs(n_jobs)
 
 
 def _check_fold(where, fold, rows, measures, choice):

@@ -126,9 +126,7 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
         for name in ("min_child_weight", "reg_lambda"):
             checks.check_number(name, getattr(self, name), at_least=0)
         for name in ("subsample", "colsample_bytree"):
-            share = getattr(self, name)
-            if checks.check_number(name, share, above=0) > 1:
-                raise ValueError(f"{name}={share!r} is not valid: expected a share above 0 and at most 1.")
+            checks.check_number(name, getattr(self, name), above=0, at_most=1)
         checks.check_number("random_state", self.random_state, at_least=0, integer=True)
 
     def _settings(self, **more):

@@ -186,8 +186,7 @@ class Tier:
         if not isinstance(self.labels, str):
             raise ValueError(f"labels={self.labels!r} is not valid: expected the name of a label source, such as 'clicks'.")
         parse_target(self.measure)
-        if checks.check_number("weight", self.weight, above=0) >= 1:
-            raise ValueError(f"weight={self.weight!r} is not valid: expected a number between 0 and 1, both excluded.")
+        checks.check_number("weight", self.weight, above=0, below=1)
 
 
 @saveable

@@ -17,10 +17,8 @@ class _Schedule:
     """Weights w_m in [0, 1] for the rounds m = 0, 1, ...; a subclass returns the increments in `_steps`."""
 
     def __post_init__(self):
-        checks.check_number("start", self.start, at_least=0)
+        checks.check_number("start", self.start, at_least=0, at_most=1)
         checks.check_number("rate", self.rate, at_least=0)
-        if self.start > 1:
-            raise ValueError(f"start={self.start!r} is not valid: expected a weight from 0 to 1.")
 
     def weights(self, n_rounds):
         """Return w_0, ..., w_{n_rounds - 1} as an (n_rounds,) array."""

@@ -16,6 +16,7 @@ import scipy.sparse
 from structrank._support import checks
 from structrank._support.checks import check_column_names
 from structrank._support.files import replace_file
+from structrank._support.lazy import optional
 from structrank.datasets.queries import group_rows
 
 _INDEX = "shards.json"
@@ -570,11 +571,7 @@ def _open_parquet(path, columns):
 
 def import_parquet():
     """Return pyarrow's module for parquet files."""
-    try:
-        from pyarrow import parquet
-    except ImportError:
-        raise ImportError("parquet files need pyarrow: pip install structrank[parquet]") from None
-    return parquet
+    return optional("pyarrow.parquet", "a parquet file", "pyarrow", "parquet")
 
 
 def _storable(qid):

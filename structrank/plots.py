@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from structrank._support.lazy import optional
 from structrank._support.text import printable
 
 __all__ = ["BarsDisplay", "Display", "HeatMapDisplay", "LinesDisplay", "PanelsDisplay"]
@@ -242,11 +243,7 @@ class PanelsDisplay(Display):
 
 
 def pyplot():
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("Drawing needs matplotlib, which is not installed: pip install structrank[plot]") from error
-    return plt
+    return optional("matplotlib.pyplot", "Drawing", "matplotlib", "plot")
 
 
 def plain(name):

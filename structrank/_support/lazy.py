@@ -1,4 +1,4 @@
-"""Names that load when first used, so that importing a package is quick: its stub, ``__init__.pyi``, lists them."""
+"""Names that load when first used, listed in the stub of a package, ``__init__.pyi``; and libraries that may be missing."""
 
 import importlib
 import os
@@ -40,3 +40,11 @@ def import_public(name=None):
         for public in _HOMES.get(package, ()):
             if name in (None, public):
                 getattr(module, public)
+
+
+def optional(module, user, library, extra):
+    """Import a module of a library that an extra of the package installs; raise with the command if it is missing."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{user} needs {library}: pip install structrank[{extra}]") from error

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
 from structrank._support.checks import n_threads
+from structrank._support.lazy import optional
 from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
 from structrank.datasets import Dataset
 from structrank.learners.training import MeasureRanker, Round, as_validation, shares, training_facts, validation_evaluator
@@ -90,7 +91,7 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
     def _loaded(self):
         """Return the boosters, read from their texts if the model comes from a file, which holds only these."""
         if getattr(self, "_boosters", None) is None:
-            library = _import_lightgbm(type(self).__name__)
+            library = optional("lightgbm", type(self).__name__, "LightGBM", "trees")
             try:
                 self._boosters = [library.Booster(model_str=text) for text in self.trees_]
             except (library.basic.LightGBMError, ValueError, RecursionError) as error:
@@ -190,7 +191,7 @@ class Course:
 
     def __init__(self, ranker, X, y, qid, sample_weight, validation, callback, checkpoint, **more):
         self._ranker = ranker
-        self._library = _import_lightgbm(type(ranker).__name__)
+        self._library = optional("lightgbm", type(ranker).__name__, "LightGBM", "trees")
         self.given = RankingData(X, y, qid, sample_weight)
         self._validation = as_validation(validation, self.given)
         # LightGBM counts rows of weight 0 towards min_data_in_leaf, and stores weights as float32.
@@ -359,14 +360,6 @@ def _split(text):
     else:
         head = last
     return re.sub(r"^tree_sizes=.*\n", "", head, flags=re.MULTILINE), trees, end + rest
-
-
-def _import_lightgbm(who):
-    try:
-        import lightgbm
-    except ImportError as error:
-        raise ImportError(f"{who} needs LightGBM: pip install structrank[trees]") from error
-    return lightgbm
 
 
 def _current_outputs(evaluate):

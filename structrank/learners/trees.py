@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from dataclasses import dataclass
 from typing import Any, Self
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structrank import criteria
 from structrank._support import checks
+from structrank._support.lazy import optional
 from structrank._support.saveable import saveable
 from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
 from structrank.datasets import Dataset
@@ -143,10 +143,7 @@ class TreeRanker(ExportMethods, MeasureRanker):
 
     def _import(self):
         name, module = self._library
-        try:
-            return importlib.import_module(module)
-        except ImportError as error:
-            raise ImportError(f"{type(self).__name__} needs {name}: pip install structrank[trees]") from error
+        return optional(module, type(self).__name__, name, "trees")
 
     def check_parameters(self):
         """Raise if a parameter is not valid, whatever the data, or the library is not installed."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
 from structrank._support.files import replace_file
 from structrank._support.typing import Path
 from structrank.models.exports.linear import split_pipeline
+from structrank.models.exports.trees import texts_of
 
 
 def to_lightgbm(model: Any, path: Path) -> None:
@@ -56,8 +55,4 @@ def _texts(model):
             "the file of a library holds the trees alone, without the scaler; export the last step of the Pipeline, and scale "
             "features before they are scored."
         )
-    check_is_fitted(ranker)
-    texts = [ranker.model_text_] if hasattr(ranker, "model_text_") else getattr(ranker, "trees_", None)
-    if not texts:
-        raise ValueError(f"{type(ranker).__name__} has no trees; expected a model of boosted trees.")
-    return texts
+    return texts_of(ranker)

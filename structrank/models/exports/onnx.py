@@ -11,6 +11,7 @@ import numpy as np
 import structrank
 from structrank._support import checks
 from structrank._support.files import replace_file
+from structrank._support.lazy import optional
 from structrank._support.typing import Path
 from structrank.models.exports.linear import LinearFunction, last_step
 from structrank.models.exports.trees import Forest, function_of
@@ -53,10 +54,7 @@ def to_onnx(
     """
     checks.check_choice("dtype", dtype, ("float64", "float32"))
     function = function_of(model, scaler, feature_names)
-    try:
-        import onnx
-    except ImportError as error:
-        raise ImportError("to_onnx needs onnx: pip install structrank[onnx]") from error
+    onnx = optional("onnx", "to_onnx", "onnx", "onnx")
     graph = _Graph(onnx, np.dtype(dtype))
     if isinstance(function, LinearFunction):
         output_type = graph.dtype

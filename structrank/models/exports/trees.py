@@ -213,6 +213,15 @@ def has_trees(model):
     return hasattr(last, "trees_") or hasattr(last, "model_text_")
 
 
+def texts_of(model):
+    """Return the texts of the boosters of a fitted model."""
+    check_is_fitted(model)
+    texts = [model.model_text_] if hasattr(model, "model_text_") else getattr(model, "trees_", None)
+    if not texts:
+        raise ValueError(f"{type(model).__name__} has no trees in trees_ or model_text_; expected boosted trees.")
+    return texts
+
+
 def function_of(model, scaler=None, feature_names=None):
     """Return what a fitted model computes, a `Forest`, `GradeForests` or `LinearFunction` of features with checked names."""
     function = (forest_of if has_trees(model) else linear_function)(model, scaler, feature_names)
@@ -232,14 +241,8 @@ def forest_of(model, scaler=None, feature_names=None):
         As for `structrank.models.exports.to_solr`.
     """
     model, scaler = split_pipeline(model, scaler)
-    check_is_fitted(model)
+    texts = texts_of(model)
     names = feature_names_of(model, scaler, feature_names)
-    if hasattr(model, "model_text_"):
-        texts = [model.model_text_]
-    elif hasattr(model, "trees_"):
-        texts = model.trees_
-    else:
-        raise ValueError(f"{type(model).__name__} has no trees in trees_ or model_text_; expected boosted trees.")
     forests = [forest for text in texts for forest in (_read_xgboost if text.startswith("{") else _read_lightgbm)(text, names)]
     if scaler is not None:
         scale = column_scaling(scaler, len(names))

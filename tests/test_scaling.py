@@ -14,7 +14,7 @@ from structrank.training import checkpoint, run
 from structrank.training.data import RankingData
 from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
-from structrank.training.scaling import column_ratio, sample_columns
+from structrank.training.scaling import column_ratio, find_large_offsets, sample_columns
 from structrank.training.structured_loss import StructuredLoss
 
 FACTORS = 2.0 ** np.array([0, 13, 0, -13, 2, 0])  # powers of 2 change no bit of a mantissa, so fits take the same path
@@ -229,6 +229,33 @@ def test_the_sample_is_small_and_sees_every_column(rng):
         assert found == pytest.approx([1.0, 1e3, 1e-3], rel=0.5)
     assert max(seen) <= 2000
     assert column_ratio(np.zeros(3)) == 1.0
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("in_order", [True, False])
+def test_an_offset_is_a_large_value_that_all_documents_of_a_query_share(form, in_order, rng):
+    starts = np.arange(0, 6001, 20)
+    X = np.rint(100 * rng.standard_normal((6000, 4)))
+    X[:, 1] += 1e7
+    X[2000:2020, 2] += 1e7  # one query, which the sample misses
+    X[:, 3] = np.where(np.arange(6000) % 20 == 0, 1e7, 0.0)  # one document a query
+    rows = np.empty(0, dtype=np.int64) if in_order else rng.permutation(6000)
+    if not in_order:
+        X[rows] = X.copy()
+    X = form(X)
+    columns = find_large_offsets(X, rows, starts, *sample_columns(X, rows, starts))
+    assert columns.tolist() == [1, 2]
+
+
+def test_a_column_is_suspected_by_a_sample_and_cleared_by_all_documents():
+    X = np.zeros((40_000, 2))
+    X[:, 0] = np.arange(40_000) % 5
+    X[:, 1] = 1.0 + 1e-5 * X[:, 0]
+    X[1::400, 1] = 4e2  # of the 400 documents of a query, the sample has those that are multiples of 21
+    starts, rows = np.arange(0, 40_001, 400), np.empty(0, dtype=np.int64)
+    variances, suspected = sample_columns(X, rows, starts)
+    assert suspected.tolist() == [False, True]
+    assert find_large_offsets(X, rows, starts, variances, suspected).size == 0
 
 
 # ---- Errors

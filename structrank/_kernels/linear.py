@@ -4,6 +4,10 @@ A matrix is passed as four arguments: ``X, None, base, rows``, or ``None, (data,
 leaves out the branch of an argument that is None. Document i is row ``rows[i]``, or ``i - base`` if `rows` is empty. Sums are
 accumulated in float64 whatever the type of X.
 
+Columns whose values are large against their differences within queries are *centred*: sums over them would lose the differences
+to rounding, and rankings depend on differences within queries only. `centre` extracts such columns, measured from the first
+document of each query, `scores` gets a w that is 0 for them, and their parts of the scores and of the slope are added.
+
 Slices take long to compile: functions take whole arrays and the position from which to read.
 """
 
@@ -71,6 +75,76 @@ def _sparse_slope(csr, base, rows, first, coefficients, start, stop, out):
             values, columns = data[indptr[row] : indptr[row + 1]], indices[indptr[row] : indptr[row + 1]]
             for j in range(values.shape[0]):
                 out[np.uintp(columns[j])] += coefficient * values[j]
+
+
+@kernel(inner=True)
+def _dense_centre(X, base, rows, first, starts, columns, out):
+    for q in range(starts.shape[0] - 1):
+        doc = first + starts[q]
+        origin = X[np.uintp(rows[doc] if rows.shape[0] else doc - base)]
+        for i in range(starts[q], starts[q + 1]):
+            x = X[np.uintp(rows[first + i] if rows.shape[0] else first + i - base)]
+            for n in range(columns.shape[0]):
+                j = np.uintp(columns[n])
+                out[i, n] = np.float64(x[j]) - np.float64(origin[j])
+
+
+@kernel(inner=True)
+def _sparse_centre(csr, base, rows, first, starts, places, out):
+    data, indices, indptr = csr
+    for q in range(starts.shape[0] - 1):
+        for i in range(starts[q], starts[q + 1]):
+            for n in range(out.shape[1]):
+                out[i, n] = 0.0
+            row = rows[first + i] if rows.shape[0] else first + i - base
+            for entry in range(indptr[row], indptr[row + 1]):
+                n = places[np.uintp(indices[entry])]
+                if n >= 0:
+                    out[i, n] += data[entry]
+        for i in range(starts[q + 1] - 1, starts[q] - 1, -1):
+            for n in range(out.shape[1]):
+                out[i, n] -= out[starts[q], n]
+
+
+@kernel
+def centre(X, csr, base, rows, first, starts, columns, places, out):
+    """Write the centred columns of a block of queries to `out`.
+
+    Parameters
+    ----------
+    X, csr, base, rows
+        See above.
+    first : int
+        Number of the first document of the block.
+    starts : (n_queries + 1,) array
+        Start of each query within the block.
+    columns : (n_centred,) array of int
+    places : (n_features,) array of int
+        Place of each column in `columns`, -1 for others.
+    out : (n_docs, n_centred) array
+    """
+    if X is not None:
+        _dense_centre(X, base, rows, first, starts, columns, out)
+    if csr is not None:
+        _sparse_centre(csr, base, rows, first, starts, places, out)
+
+
+@kernel
+def add_centred_scores(centred, w, out):
+    """Add the parts of the centred columns to the scores of a block; `w` holds the weights of these columns."""
+    for i in range(out.shape[0]):
+        for n in range(w.shape[0]):
+            out[i] += centred[i, n] * w[n]
+
+
+@kernel
+def add_centred_slopes(centred, coefficients, starts, slots, first_query, out):
+    """Do what `add_slopes` does, for the centred columns; `out` has shape (n_slots, n_centred)."""
+    for q in range(starts.shape[0] - 1):
+        slot = slots[first_query + q]
+        for i in range(starts[q], starts[q + 1]):
+            for n in range(out.shape[1]):
+                out[slot, n] += coefficients[i] * centred[i, n]
 
 
 @kernel

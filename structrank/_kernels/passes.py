@@ -7,7 +7,7 @@ the results of oracles in Python go through `collect`.
 import numpy as np
 
 from structrank._kernels import linear, sorting
-from structrank._kernels.linear import add_slopes, scores
+from structrank._kernels.linear import add_centred_scores, add_centred_slopes, add_slopes, centre, scores
 from structrank._kernels.oracles import Block, GradedBlock, run, run_graded
 from structrank._kernels.sorting import call_sort_queries
 from structrank._support.compile import kernel
@@ -75,7 +75,7 @@ def make_workspace(n_docs, n_queries, n_parts, n_kinds):
 
 
 @kernel
-def sweep(matrix, queries, graded, oracles, shared, part_weights, blocks, w, at_zero, workspace, sums):
+def sweep(matrix, queries, graded, oracles, shared, part_weights, blocks, w, at_zero, centring, workspace, sums):
     """Add the planes of the queries of some blocks to their slots.
 
     Parameters
@@ -100,12 +100,17 @@ def sweep(matrix, queries, graded, oracles, shared, part_weights, blocks, w, at_
     blocks : (n_blocks + 1,) array
         Start of the queries of each block; only these queries are processed.
     w : (n_features,) array
+        0 for centred columns.
     at_zero : bool
-        Whether w = 0.
+        Whether w = 0, that of centred columns included.
+    centring : tuple or None
+        None if no column is centred; otherwise ``columns`` and ``places``, see `structrank._kernels.linear`; the weights of
+        these columns; a workspace for them, (n_docs, n_centred); and an array to add their slopes to, (n_slots, n_centred).
     workspace : tuple
         From `make_workspace`.
     sums : tuple
-        Arrays to add slopes, offsets and values to, (n_slots, n_features), (n_slots,) and (n_slots,).
+        Arrays to add slopes, offsets and values to, (n_slots, n_features), (n_slots,) and (n_slots,). The slopes of centred
+        columns are meaningless.
 
     Returns
     -------
@@ -117,6 +122,8 @@ def sweep(matrix, queries, graded, oracles, shared, part_weights, blocks, w, at_
     sort, for_pairs, steps, settings, tables = oracles
     raw, sorted_scores, sorted_grades, ranking, coefficients, by_row, losses, values, local, for_sort, for_slopes = workspace
     slope, offset, value = sums
+    if centring is not None:
+        columns, places_of_columns, centred_w, centred, centred_slope = centring
     finite = True
     if graded is not None:
         grades, grade_starts, gains, lattices = graded
@@ -128,6 +135,9 @@ def sweep(matrix, queries, graded, oracles, shared, part_weights, blocks, w, at_
             local[q] = starts[low + q] - first
         here, some_first, places = local[: n_queries + 1], n_first[low:high], order[first:stop]
         scores(X, csr, base, rows, first, w, raw[:n_docs])
+        if centring is not None:
+            centre(X, csr, base, rows, first, here, columns, places_of_columns, centred)
+            add_centred_scores(centred, centred_w, raw[:n_docs])
         if at_zero:
             total = 0.0
             for i in range(n_docs):
@@ -160,4 +170,6 @@ def sweep(matrix, queries, graded, oracles, shared, part_weights, blocks, w, at_
         collect(found, places, here, shared, part_weights, factors, slots, low, by_row, offset, value)
         for kind in range(slots.shape[0]):  # parts that share their slots share one read of X
             add_slopes(X, csr, base, rows, first, by_row[kind], here, slots[kind], low, for_slopes, slope)
+            if centring is not None:
+                add_centred_slopes(centred, by_row[kind], here, slots[kind], low, centred_slope)
     return finite

@@ -2,8 +2,8 @@
 
 The penalty 1/2 |w|^2 treats all columns alike: a column of small values needs a large weight, which the penalty suppresses.
 Rankings depend on differences of documents of one query only, so the scale of a column is its standard deviation within
-queries, and nothing needs to be centred for scaling: sparse data stay sparse. Only where values are large against their
-differences, a pass measures them from one document of their query, because of rounding.
+queries, and nothing needs to be centred for scaling: sparse data stay sparse. Only in columns in which all documents of a query
+share a value that is large against their differences, a pass measures them from one of them, because of rounding.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from structrank.training.data import kernel_matrix
 # The sample of a shard: this many queries and documents of each, evenly spaced. A column that is 0 except for one document of
 # the sample has a standard deviation of 1/46 of its value there: rare words alone do not make columns far apart.
 _SAMPLED_QUERIES, _SAMPLED_DOCS = 100, 20
-# Ratio of a column's values to its differences from which documents are measured from another document of their query. The
-# rounding errors of a score are then up to 1e-13 of the differences; a pass over such data takes up to twice the time.
+# Ratio of a column's offset to its differences from which documents are measured from another document of their query. The
+# rounding errors of a score are then up to 1e-13 of the differences.
 _LARGE_OFFSET = 1e3
-_ROWS_AT_A_TIME = 2**10
+_ROWS_AT_A_TIME, _ENTRIES_AT_A_TIME = 2**10, 2**19
 # Columns whose scales differ by more than this deserve a note.
 _FAR_APART = 1e3
 
@@ -61,7 +61,7 @@ def scale_by_deviation(risk):
 
 
 def sample_columns(X, rows, starts):
-    """Look at a small sample of the documents of X, and at the first document of each query.
+    """Look at a small sample of the documents of X, and at the first and the last document of each query.
 
     Parameters
     ----------
@@ -75,84 +75,85 @@ def sample_columns(X, rows, starts):
     -------
     variances : (n_features,) array
         Mean within-query variance of each column.
-    offset : (n_features,) array of bool
-        Columns with values that are large against their differences within queries (for a constant column, against those of
-        the other columns): sums over their values would lose these differences to rounding.
+    suspected : (n_features,) array of bool
+        Columns that may have large offsets, for `find_large_offsets`.
 
     Examples
     --------
-    >>> variances, offset = sample_columns(np.array([[0.0, 7e6], [2.0, 7e6], [0.0, 8e6]]), np.arange(3), np.array([0, 2, 3]))
-    >>> variances, offset
+    >>> sample_columns(np.array([[0.0, 7e6], [2.0, 7e6], [0.0, 8e6]]), np.arange(3), np.array([0, 2, 3]))
     (array([0.5, 0. ]), array([False,  True]))
     """
-    out = np.zeros(X.shape[1])
+    variances = np.zeros(X.shape[1])
     n_queries = starts.shape[0] - 1
     if not n_queries:
-        return out, np.zeros(X.shape[1], dtype=bool)
+        return variances, np.zeros(X.shape[1], dtype=bool)
     queries = np.unique(np.linspace(0, n_queries - 1, _SAMPLED_QUERIES).astype(np.int64))
-    docs = [
-        np.unique(np.linspace(first, last, _SAMPLED_DOCS).astype(np.int64))
-        for first, last in zip(starts[queries], starts[queries + 1] - 1, strict=True)
-    ]
-    sampled = np.concatenate(docs)
+    lasts = np.diff(starts)[queries] - 1
+    grid = lasts[:, None] * np.arange(_SAMPLED_DOCS) // (_SAMPLED_DOCS - 1)
+    is_new = np.diff(grid, axis=1, prepend=-1) > 0
+    sampled, counts = (starts[queries][:, None] + grid)[is_new], is_new.sum(axis=1)
     block = X[rows[sampled] if rows.size else sampled]
     matrix = kernel_matrix(block) or kernel_matrix(np.ascontiguousarray(block, dtype=np.float64))
-    bounds = np.concatenate([[0], np.cumsum([some.shape[0] for some in docs])])
-    add_variances(matrix, bounds, np.full(len(docs), 1.0 / len(docs)), out)
+    add_variances(matrix, np.concatenate([[0], np.cumsum(counts)]), np.full(counts.shape[0], 1.0 / counts.shape[0]), variances)
     # An offset may be that of a few queries, so all are looked at.
-    firsts = rows[starts[:-1]] if rows.size else starts[:-1]
-    largest = np.maximum(_largest(block), _largest(X, firsts))
-    with np.errstate(invalid="ignore"):
-        deviations = np.sqrt(out)
-        return out, largest > _LARGE_OFFSET * np.where(deviations > 0.0, deviations, deviations.max())
+    firsts, lasts = (rows[docs] if rows.size else docs for docs in (starts[:-1], starts[1:] - 1))
+    return variances, _are_large(_largest_offsets(X, firsts, lasts), variances)
 
 
-def _largest(X, rows=None):
-    """Return the largest absolute value of each column, in some rows; a few rows at a time are copied."""
-    largest = np.zeros(X.shape[1])
-    for start in range(0, X.shape[0] if rows is None else rows.shape[0], _ROWS_AT_A_TIME):
-        part = slice(start, start + _ROWS_AT_A_TIME)
-        found = abs(X[part if rows is None else rows[part]]).max(axis=0)
-        np.maximum(largest, found.toarray().ravel() if scipy.sparse.issparse(found) else found, out=largest)
-    return largest
+def find_large_offsets(X, rows, starts, variances, suspected):
+    """Return the numbers of the columns whose sums over documents would lose the differences within queries to rounding.
 
-
-def centre_queries(block, starts, columns):
-    """Return a copy of rows in float64, measured from one document of each query.
-
-    Rankings depend on differences within queries only, and differences to a value of similar size are exact. In a CSR matrix
-    that is at most a quarter full, only the given columns are centred, in queries in which all documents have a stored value.
+    The offset of a column in a query is the least absolute value there, which all documents share. It is large against the
+    column's standard deviation within queries or, for a constant column, against that of the other columns.
 
     Parameters
     ----------
-    block : numpy array or CSR matrix
-    starts : (n_queries + 1,) array
-    columns : (n_features,) array of bool
+    X, rows, starts
+        As for `sample_columns`.
+    variances, suspected
+        From `sample_columns`. All documents are looked at, in suspected columns only.
 
     Examples
     --------
-    >>> centre_queries(np.array([[1e6], [1e6 + 2], [5.0]]), np.array([0, 2, 3]), np.array([True])).ravel()
-    array([0., 2., 0.])
+    >>> X, queries = np.array([[0.0, 7e6], [2.0, 7e6], [0.0, 8e6]]), (np.arange(3), np.array([0, 2, 3]))
+    >>> find_large_offsets(X, *queries, *sample_columns(X, *queries))
+    array([1])
     """
-    sizes = np.diff(starts)
-    if scipy.sparse.issparse(block) and 4 * block.nnz > block.shape[0] * block.shape[1]:  # faster, and not much larger
-        block = block.toarray()
-    if not scipy.sparse.issparse(block):
-        block = np.array(block, dtype=np.float64, order="C")
-        with np.errstate(invalid="ignore"):  # infinite values are reported by the pass
-            block -= np.repeat(block[starts[:-1]], sizes, axis=0)
-        return block
-    block = scipy.sparse.csr_matrix(block, dtype=np.float64, copy=True)
-    block.sum_duplicates()
-    entries = np.flatnonzero(columns[block.indices])
-    query = np.repeat(np.arange(sizes.shape[0]), np.diff(block.indptr[starts]))[entries]
-    n_columns = int(columns.sum())
-    places = query * n_columns + (np.cumsum(columns) - 1)[block.indices[entries]]
-    origins = np.zeros(sizes.shape[0] * n_columns)
-    origins[places] = block.data[entries]
-    origins[np.bincount(places, minlength=origins.shape[0]) < np.repeat(sizes, n_columns)] = 0.0
-    block.data[entries] -= origins[places]
-    return block
+    columns, n_queries = np.flatnonzero(suspected), starts.shape[0] - 1
+    exact, offsets, low = np.zeros(columns.size), np.zeros(columns.size), 0
+    while low < n_queries and columns.size:
+        end = starts[low] + max(1, _ENTRIES_AT_A_TIME // columns.size)
+        high = max(int(starts.searchsorted(end, side="right")) - 1, low + 1)
+        docs = slice(starts[low], starts[high])
+        block = X[rows[docs] if rows.size else docs][:, columns]
+        block = block.toarray() if scipy.sparse.issparse(block) else block
+        block = np.ascontiguousarray(block, dtype=X.dtype if X.dtype == np.float32 else np.float64)
+        local = starts[low : high + 1] - starts[low]
+        add_variances(kernel_matrix(block), local, np.full(high - low, 1.0 / n_queries), exact)
+        np.maximum(offsets, np.minimum.reduceat(abs(block), local[:-1]).max(axis=0), out=offsets)
+        low = high
+    found, variances = np.zeros(X.shape[1]), variances.copy()
+    found[columns], variances[columns] = offsets, exact
+    return np.flatnonzero(_are_large(found, variances))
+
+
+def _are_large(offsets, variances):
+    with np.errstate(invalid="ignore"):
+        deviations = np.sqrt(variances)
+        return offsets > _LARGE_OFFSET * np.where(deviations > 0.0, deviations, deviations.max())
+
+
+def _largest_offsets(X, firsts, lasts):
+    """Return the largest offset of each column, of queries with only these documents; a few rows at a time are copied."""
+    largest = np.zeros(X.shape[1])
+    for start in range(0, firsts.shape[0], _ROWS_AT_A_TIME):
+        one, other = (abs(X[rows[start : start + _ROWS_AT_A_TIME]]) for rows in (firsts, lasts))
+        if scipy.sparse.issparse(X):
+            found = one.minimum(other).max(axis=0).toarray().ravel()
+        else:
+            found = np.minimum(one, other).max(axis=0)
+        np.maximum(largest, found, out=largest)
+    return largest
 
 
 def column_ratio(deviations):

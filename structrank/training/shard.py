@@ -20,7 +20,7 @@ from structrank._kernels.variances import add_variances
 from structrank._support import checks
 from structrank._support.compile import address_of
 from structrank.training.data import NO_ROWS, kernel_matrix
-from structrank.training.scaling import centre_queries, sample_columns
+from structrank.training.scaling import find_large_offsets, sample_columns
 
 # A block of rows is scored, ranked and summed while it is in the second-level cache, so that X is read from memory once.
 _BLOCK_BYTES = 2**18
@@ -94,8 +94,10 @@ class Shard:
             n_entries, entry_bytes = data.X.size, data.X.dtype.itemsize
         self._row_bytes = max(entry_bytes * n_entries // data.X.shape[0], 1)
         lengths = np.diff(self._starts).astype(np.int32)
-        variances, offset = sample_columns(data.X, self._rows, self._starts)
-        self._offset_columns = offset if offset.any() else None
+        variances, suspected = sample_columns(data.X, self._rows, self._starts)
+        self._centred = find_large_offsets(data.X, self._rows, self._starts, variances, suspected)
+        self._places = np.full(data.n_features if self._centred.size else 0, -1)
+        self._places[self._centred] = np.arange(self._centred.size)
         self.facts = Facts(
             data.n_features,
             data.X.shape[0],
@@ -270,7 +272,7 @@ class Shard:
 
     def _sum_variances(self, X, chunk):
         total = np.zeros(self.facts.n_features)
-        for matrix, blocks in self._readable(X, chunk[1], None):  # accurate for any offset
+        for matrix, blocks in self._readable(X, chunk[1]):
             queries = slice(blocks[0], blocks[-1])
             shares = self._query_weights[queries] / self._total_weight
             add_variances(matrix, self._starts[blocks[0] : blocks[-1] + 1], shares, total)
@@ -280,10 +282,18 @@ class Shard:
         """Sum the planes of a chunk's queries; return slopes, offsets and values."""
         groups, blocks = chunk
         n_slots = n_kinds * (groups.stop - groups.start)
-        sums = np.zeros((n_slots, w.shape[0])), np.zeros(n_slots), np.zeros(n_slots)
-        for matrix, some_blocks in self._readable(X, blocks, self._offset_columns):
-            if not sweep(matrix, some_blocks, w, sums):
+        slope, *_ = sums = np.zeros((n_slots, w.shape[0])), np.zeros(n_slots), np.zeros(n_slots)
+        centring, uncentred, columns = None, w, self._centred
+        if columns.size:
+            uncentred = w.copy()
+            uncentred[columns] = 0.0
+            most_docs = np.diff(self._starts[blocks]).max()
+            centring = columns, self._places, w[columns], np.empty((most_docs, columns.size)), np.zeros((n_slots, columns.size))
+        for matrix, some_blocks in self._readable(X, blocks):
+            if not sweep(matrix, some_blocks, uncentred, not w.any(), centring, sums):
                 self._check_finite(X)
+        if columns.size:
+            slope[:, columns] = centring[-1]
         return sums
 
     def _make_sweep(self, kind):
@@ -309,41 +319,39 @@ class Shard:
         queries = self._starts, self._n_good, self._order, self._tie_ranks, self._factors, slots
         oracle = address_of(sorting.sort_queries, sorting.SORT_QUERIES), for_pairs, steps, settings, tables
 
-        def sweep(matrix, blocks, w, sums):
+        def sweep(matrix, blocks, w, at_zero, centring, sums):
             most_queries, most_docs = np.diff(blocks).max(), np.diff(self._starts[blocks]).max()
             workspace = passes.make_workspace(most_docs, most_queries, len(made), slots.shape[0])
-            return passes.sweep(matrix, queries, graded, oracle, shared, weights, blocks, w, not w.any(), workspace, sums)
+            return passes.sweep(matrix, queries, graded, oracle, shared, weights, blocks, w, at_zero, centring, workspace, sums)
 
         return slots.shape[0], sweep
 
-    def _readable(self, X, blocks, offset_columns):
-        """Yield X in a form for the kernels and its blocks: unchanged, or converted one block at a time.
-
-        Blocks are centred if there are columns with large offsets; see `structrank.training.scaling.centre_queries`.
-        """
+    def _readable(self, X, blocks):
+        """Yield X in a form for the kernels and its blocks: unchanged, or converted one block at a time."""
         matrix = kernel_matrix(X, 0, self._rows)
-        if matrix is not None and offset_columns is None:
+        if matrix is not None:
             yield matrix, blocks
             return
         for low, high in itertools.pairwise(blocks.tolist()):
             docs = slice(int(self._starts[low]), int(self._starts[high]))
-            block = X[self._rows[docs] if self._rows.size else docs]
-            if offset_columns is None:
-                block = np.ascontiguousarray(block, dtype=np.float64)
-            else:
-                block = centre_queries(block, self._starts[low : high + 1] - docs.start, offset_columns)
+            block = np.ascontiguousarray(X[self._rows[docs] if self._rows.size else docs], dtype=np.float64)
             yield kernel_matrix(block, docs.start), np.array([low, high])
 
-    def _sweep_in_python(self, made, shared, weights, slots, matrix, blocks, w, sums):
+    def _sweep_in_python(self, made, shared, weights, slots, matrix, blocks, w, at_zero, centring, sums):
         """Do what `passes.sweep` does, with oracles that are Python functions."""
         slope, *sums = sums
+        if centring is not None:
+            columns, places, centred_w, centred, centred_slope = centring
         for low, high in itertools.pairwise(blocks.tolist()):
             first, stop = int(self._starts[low]), int(self._starts[high])
             starts = self._starts[low : high + 1] - first
             order = self._order[first:stop]
             raw = np.empty(stop - first)
             linear.scores(*matrix, first, w, raw)
-            if not w.any() and np.isnan(raw).any():
+            if centring is not None:
+                linear.centre(*matrix, first, starts, columns, places, centred)
+                linear.add_centred_scores(centred, centred_w, raw)
+            if at_zero and np.isnan(raw).any():
                 return False
             labels = None if self._labels is None else self._labels[first:stop]
             queries = oracles.Queries.sort(raw, starts, self._n_good[low:high], order, labels)
@@ -354,6 +362,8 @@ class Shard:
             workspace = linear.make_workspace(stop - first)
             for kind in range(slots.shape[0]):
                 linear.add_slopes(*matrix, first, by_row[kind], starts, slots[kind], low, workspace, slope)
+                if centring is not None:
+                    linear.add_centred_slopes(centred, by_row[kind], starts, slots[kind], low, centred_slope)
         return True
 
 

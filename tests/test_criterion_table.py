@@ -19,10 +19,10 @@ from sklearn.model_selection import GroupKFold
 
 import structrank
 from structrank import StructRankSVM, compare, datasets, load_model, metrics, train_for
-from structrank.comparison import experiment, trainers
+from structrank.comparison import trainers
 from structrank.comparison.cells import Cell
 from structrank.comparison.table import CriterionTable
-from structrank.comparison.trainers import as_trainers, default_trainers, has_lightgbm
+from structrank.comparison.trainers import as_trainers, default_trainers
 from structrank.datasets import Dataset, Fold, make_ranking
 from structrank.learners import LambdaRank, RankNet
 from structrank.learners.trees import LightGBMRanker, XGBoostRanker
@@ -90,7 +90,6 @@ PAPER = [
 BEYOND = ["MRR, ramp", "NDCG, ramp", "trained for MRR@10", "trained for NDCG@10", "trained for MAP", "MAP, trees"]
 
 
-@pytest.mark.skipif(not has_lightgbm(), reason="LightGBM (extra 'trees') is not installed")
 def test_default_rows_are_those_of_the_paper_and_below_a_rule_those_that_are_not_in_it():
     table = compare({"made": small_folds(1)[0]}, Cs=[0.1, 10.0])
     assert table.trainers == PAPER + BEYOND
@@ -147,16 +146,6 @@ def test_columns_that_distinguish_grades_have_rows_that_are_trained_for_them():
     assert not any("grades" in note for notes in table.notes.values() for note in notes)
     two = datasets.make_ranking(n_queries=30, n_docs=8, n_features=3, noise=0.7, random_state=0)
     assert "grades" not in str(compare({"made": two}, ["AUC"], columns, Cs=[1.0]))
-
-
-def test_mcrank_is_left_out_with_a_note_where_lightgbm_is_missing(monkeypatch):
-    monkeypatch.setattr(trainers, "has_lightgbm", lambda: False)
-    monkeypatch.setattr(experiment, "has_lightgbm", lambda: False)
-    assert not {"McRank", "MAP, trees"} & default_trainers().keys()
-    table = compare({"made": small_folds(1)[0]}, "paper", Cs=[1.0])
-    assert table.trainers == PAPER[:-1]
-    assert "McRank is left out: it needs LightGBM" in str(table)
-    assert "McRank" not in str(compare({"made": small_folds(1)[0]}, ["AUC"], Cs=[1.0]))
 
 
 def test_means_equal_those_of_the_pooled_test_queries():
@@ -235,7 +224,7 @@ def test_validation_goes_to_every_row_that_takes_it():
     (fold,) = small_folds(1)
     table = compare({"made": fold}, {"curious": Curious(), "deaf": Feature()}, "map")
     assert table.notes == {("curious", "made", 0): (f"Saw {len(fold.validation.y)} rows.",)}
-    rows = [default_trainers()[name] for name in ("McRank", *BEYOND[2:])] if has_lightgbm() else []
+    rows = [default_trainers()[name] for name in ("McRank", *BEYOND[2:])]
     rows += [LightGBMRanker(), XGBoostRanker(), LambdaRank(), RankNet()]
     assert all(trainers.Row("row", row).takes_validation for row in rows)
 

@@ -1,7 +1,5 @@
 """LambdaMART: lambdas against brute force, accuracy against LightGBM's lambdarank, several objectives, and invalid input."""
 
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -438,12 +436,6 @@ def test_a_failed_fit_does_not_change_the_earlier_model(fold):
     with pytest.raises(ValueError, match="y contains NaN"):
         model.fit(fold.train.X, np.full(len(fold.train.y), np.nan), qid=fold.train.qid)
     assert np.array_equal(model.predict(fold.test.X), before)
-
-
-def test_without_lightgbm_the_error_names_the_extra(fold, monkeypatch):
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(ImportError, match=r"LambdaMART needs LightGBM: pip install structrank\[trees\]"):
-        fit(fold.train)
 
 
 # --- diagnostics ------------------------------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """McRank: expected grades from LightGBM's probabilities, plain and ordinal."""
 
-import sys
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -125,12 +123,6 @@ def test_too_few_or_too_many_different_labels_are_rejected(fold, rng):
         McRank().fit(X, rng.random(len(X)), qid=qid)
     with pytest.raises(ValueError, match="qid has 3 entries but X has"):
         McRank().fit(X, fold.train.y, qid=qid[:3])
-
-
-def test_without_lightgbm_the_error_names_the_extra(fold, monkeypatch):
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(ImportError, match=r"McRank needs LightGBM: pip install structrank\[trees\]"):
-        fit(fold.train)
 
 
 def test_the_best_round_is_restored_if_thresholds_have_different_numbers_of_trees():

@@ -52,12 +52,12 @@ class Killed(Exception):
 
 @pytest.fixture(params=ONE_OF_EACH)
 def learner(request):
-    return needs_lightgbm(ONE_OF_EACH[request.param])
+    return ONE_OF_EACH[request.param]
 
 
 @pytest.fixture(params=VARIANTS)
 def variant(request):
-    return needs_lightgbm(VARIANTS[request.param])
+    return VARIANTS[request.param]
 
 
 @pytest.fixture
@@ -73,12 +73,6 @@ def ends(monkeypatch):
 
     monkeypatch.setattr(Rounds, "end", counted)
     return errors
-
-
-def needs_lightgbm(model):
-    if isinstance(model, BoostedRanker):
-        pytest.importorskip("lightgbm")
-    return model
 
 
 def fit(model, data=GRADED.train, **how):
@@ -155,7 +149,7 @@ def test_theta_of_the_hybrid_is_never_chosen_from_interrupted_factors(combine, e
 
 @pytest.mark.parametrize("name", [name for name in ONE_OF_EACH if name != "factors"])
 def test_a_callback_sees_each_round_and_stops_training(name, tmp_path):
-    learner, seen = needs_lightgbm(ONE_OF_EACH[name]), []
+    learner, seen = ONE_OF_EACH[name], []
     model = fit(learner, callback=lambda entry: seen.append(entry) or entry.round == 3, checkpoint=tmp_path)
     assert (model.n_iter_, model.stop_reason_) == (3, "callback")
     assert seen == list(model.history_)
@@ -226,7 +220,7 @@ def test_a_checkpoint_of_another_run_is_rejected_and_the_difference_named(tmp_pa
 @pytest.mark.parametrize("name", ["RankNet", "SPSA", "StructRankTrees", "factors"])
 @pytest.mark.parametrize("damage", ["another shape", "another name"])
 def test_a_checkpoint_of_another_form_is_rejected(name, damage, tmp_path):
-    learner = needs_lightgbm(ONE_OF_EACH[name])
+    learner = ONE_OF_EACH[name]
     fit(learner, checkpoint=tmp_path)
     (path,) = tmp_path.iterdir()
     values = checkpoint.files.load_values("checkpoint", path)

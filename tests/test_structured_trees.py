@@ -1,7 +1,5 @@
 """StructRankTrees: gradient against finite differences, a risk that falls, early stopping, files, and invalid input."""
 
-import sys
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -247,12 +245,6 @@ def test_invalid_parameters_are_rejected(parameters, message, fold):
 def test_data_without_training_signal_are_rejected(fold):
     with pytest.raises(ValueError, match="no query has different labels"):
         fit(datasets.Dataset(fold.train.X, np.ones_like(fold.train.y), fold.train.qid), **GRADED)
-
-
-def test_without_lightgbm_the_error_names_the_extra(fold, monkeypatch):
-    monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(ImportError, match=r"StructRankTrees needs LightGBM: pip install structrank\[trees\]"):
-        fit(fold.train)
 
 
 def test_a_data_set_in_place_of_its_parts_is_an_error_that_names_them(fold):

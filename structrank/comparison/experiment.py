@@ -19,7 +19,7 @@ from structrank._support.progress import ProgressLine
 from structrank._support.typing import Path
 from structrank.comparison.cells import Cell, cell_files
 from structrank.comparison.table import CriterionTable
-from structrank.comparison.trainers import Row, as_trainers, has_lightgbm, unique_name
+from structrank.comparison.trainers import Row, as_trainers, unique_name
 from structrank.datasets.cleaning import PROTOCOLS, clean_part, scale_per_query
 from structrank.datasets.containers import Fold
 from structrank.datasets.tables import is_table
@@ -140,7 +140,6 @@ def compare(
         "scale": scale,
         "clean": clean,
         "preparation": [*preparation, *_binarised(folds, rows, named, relevant_from)],
-        "left out": _left_out(trainers),
         "trainers": {row.name: repr(row.estimator) for row in rows},
     }
     return CriterionTable(cells, folds, named, choice.random_state, settings)
@@ -232,13 +231,6 @@ def _binarised(folds, rows, measures, relevant_from):
     uses = "measures with gain=binary and rows trained on binary relevance use only whether a label is at least 1"
     instead = "NDCG with gain=exp2, and rows trained for it, use grades"
     return [f"{BINARISED}{uses} ({', '.join(graded)}); {instead}"] if graded else []
-
-
-def _left_out(trainers):
-    """Return a line on rows that are left out of the default rows; empty if there are none."""
-    names = [trainers] if isinstance(trainers, str) else trainers
-    asked = names is None or (not isinstance(names, Mapping) and any(str(name).lower() == "paper" for name in names))
-    return "" if has_lightgbm() or not asked else "McRank is left out: it needs LightGBM, pip install structrank[trees]"
 
 
 def _check_fold(where, fold, rows, measures, choice):

@@ -116,7 +116,6 @@ def explanations(table):
         *(["Rows below the rule are not in the KDD 2008 paper"] if table.n_above < len(table.trainers) else []),
         f"Measures: {'; '.join(measures)}",
         *table.settings.get("preparation", ()),
-        *([table.settings["left out"]] if table.settings.get("left out") else []),
         f"Undefined test queries, excluded from the means: {'; '.join(missing) or 'none'}",
         *(f"Identical rankings on {dataset}: {' = '.join(names)}" for dataset, names in table.identical),
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-import importlib.util
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from structrank import criteria, metrics
 from structrank._support import checks
 from structrank._support.content import describe
 from structrank.feature_maps import Permutation
+from structrank.learners.boosting import BoostedRanker, library_notes
 from structrank.learners.mcrank import McRank
 from structrank.learners.structured_trees import StructRankTrees
 from structrank.metrics import Measure
@@ -88,6 +88,8 @@ class Row:
         """Return a text of all that the trained model depends on, besides the data."""
         # Learners of this package return the same model for any number of threads.
         text = describe(self.estimator, leave_out=("n_jobs", "verbose") if isinstance(self.estimator, Ranker) else ())
+        if isinstance(self.estimator, BoostedRanker):
+            text += "".join(library_notes())
         # A criterion given by name may be the user's own; the name does not include its settings.
         return text + describe(self.estimator.parsed_criteria()) if hasattr(self.estimator, "parsed_criteria") else text
 
@@ -108,7 +110,8 @@ def paper_trainers(relevant_from: float = 1, discount: str = "kdd08") -> dict[st
     - The decay of DORM is cut at 30 ranks (section 4.4). The paper leaves open which of several ideal rankings is meant; here
       it is the one that orders documents with the same label by score. With the mean over all of them, the bound is vacuous on
       digits, on synthetic data and on webis-clueweb09 (``feature_map="dorm", decay="sqrt@30"``).
-    - McRank has 30 rounds (section 4.5) on binary relevance. It needs LightGBM, ``pip install structrank[trees]``.
+    - McRank has 30 rounds (section 4.5) on binary relevance. LightGBM grows its trees, ``pip install structrank[trees]``, or
+      scikit-learn where LightGBM is not installed, which a note of the table states.
 
     Parameters
     ----------
@@ -164,10 +167,9 @@ def default_trainers(
 ) -> dict[str, Any]:
     """Return the default rows of `compare`: those of the paper, and below a rule rows that are not in it.
 
-    The first group is `paper_trainers`, without McRank if LightGBM is not installed. The second group is MRR and NDCG with the
-    ramp bound (see `structrank.training.ramp`), which is not vacuous on long lists,
-    `structrank.selection.matching.MeasureMatched`, which chooses the criterion and its bound for a measure, and, if LightGBM is
-    installed, MAP with boosted trees (`structrank.StructRankTrees`) instead of a linear model.
+    The first group is `paper_trainers`. The second group is MRR and NDCG with the ramp bound (see `structrank.training.ramp`),
+    which is not vacuous on long lists, `structrank.selection.matching.MeasureMatched`, which chooses the criterion and its
+    bound for a measure, and MAP with boosted trees (`structrank.StructRankTrees`) instead of a linear model.
 
     Parameters
     ----------
@@ -194,8 +196,6 @@ def default_trainers(
     ['trained for ERR@10', 'MAP, trees']
     """
     rows, make = paper_trainers(relevant_from, discount), _row_maker(relevant_from, discount)
-    if not has_lightgbm():
-        del rows["McRank"]
     rows |= dict(zip(_RAMP_ROWS, (make("mrr", bound="ramp"), make("ndcg", bound="ramp")), strict=True))
     settings = {"relevant_from": relevant_from, "discount": discount, "random_state": random_state}
     settings |= {} if Cs is None else {"Cs": tuple(Cs)}
@@ -203,14 +203,8 @@ def default_trainers(
     for name, measure in {"mrr@10": "mrr@10", "ndcg@10": "ndcg@10", "map": "map", **graded}.items():
         short, *more = name.split(" ", 1)
         rows[" ".join([_TRAINED_FOR + short.upper(), *more])] = MeasureMatched(measure, **settings)
-    if has_lightgbm():
-        rows[_TREES] = StructRankTrees("map", relevant_from=relevant_from, discount=discount, patience=20)
+    rows[_TREES] = StructRankTrees("map", relevant_from=relevant_from, discount=discount, patience=20)
     return rows
-
-
-def has_lightgbm():
-    """Return whether LightGBM is installed."""
-    return importlib.util.find_spec("lightgbm") is not None
 
 
 def _row_maker(relevant_from, discount):

@@ -1,4 +1,4 @@
-"""Boosting rounds with LightGBM, shared by LambdaMART, McRank and StructRankTrees."""
+"""Boosting rounds with LightGBM or its stand-in, shared by LambdaMART, McRank and StructRankTrees."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
 from structrank._support.checks import n_threads
-from structrank._support.lazy import optional
 from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
 from structrank.datasets import Dataset
 from structrank.learners.training import MeasureRanker, Round, as_validation, shares, training_facts, validation_evaluator
@@ -91,7 +90,7 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
     def _loaded(self):
         """Return the boosters, read from their texts if the model comes from a file, which holds only these."""
         if getattr(self, "_boosters", None) is None:
-            library = optional("lightgbm", type(self).__name__, "LightGBM", "trees")
+            library = tree_library()
             try:
                 self._boosters = [library.Booster(model_str=text) for text in self.trees_]
             except (library.basic.LightGBMError, ValueError, RecursionError) as error:
@@ -130,6 +129,10 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
             checks.check_number(name, getattr(self, name), above=0, at_most=1)
         checks.check_number("random_state", self.random_state, at_least=0, integer=True)
 
+    def _remarks(self, course):
+        """Return remarks on training for `notes_`, besides that on the library."""
+        return ()
+
     def _settings(self, **more):
         """Return LightGBM's parameters. The order of summation does not depend on the number of threads."""
         return {
@@ -153,6 +156,7 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
     def _keep_trees(self, course):
         """Store the trees as text; warn if there are none."""
         self.trees_ = course.texts(course.best_round)
+        self.notes_ = self._remarks(course) + library_notes()
         self._boosters = None
         if not course.rounds.entries:
             text = (
@@ -191,7 +195,7 @@ class Course:
 
     def __init__(self, ranker, X, y, qid, sample_weight, validation, callback, checkpoint, **more):
         self._ranker = ranker
-        self._library = optional("lightgbm", type(ranker).__name__, "LightGBM", "trees")
+        self._library = tree_library()
         self.given = RankingData(X, y, qid, sample_weight)
         self._validation = as_validation(validation, self.given)
         # LightGBM counts rows of weight 0 towards min_data_in_leaf, and stores weights as float32.
@@ -360,6 +364,22 @@ def _split(text):
     else:
         head = last
     return re.sub(r"^tree_sizes=.*\n", "", head, flags=re.MULTILINE), trees, end + rest
+
+
+def tree_library():
+    """Return the library that grows trees and predicts: LightGBM, or its stand-in where it is not installed."""
+    try:
+        import lightgbm
+    except ImportError:
+        from structrank.learners import plain_trees
+
+        return plain_trees
+    return lightgbm
+
+
+def library_notes():
+    """Return a remark, in a tuple, if trees are not grown by LightGBM."""
+    return getattr(tree_library(), "NOTES", ())
 
 
 def _current_outputs(evaluate):

@@ -40,6 +40,9 @@ class LambdaMART(TreeParameters, BoostedRanker):
     largest gain :math:`(\sum \lambda)^2 / (\sum h + \text{reg\_lambda})`, summed over both sides. With leaf values
     "newton", h are the second derivatives of the cost; with "gradient", h is the weight of the query and the gain is the
     decrease of the squared error. The papers split by squared error always, and use second derivatives for leaf values.
+    Where LightGBM is not installed, scikit-learn grows the trees by the same criterion with reg_lambda = 0 (in leaf values,
+    `reg_lambda` counts as above). That takes longer, and its models differ: thresholds are not limited to 255 bins of each
+    feature. `notes_` states it. The format is the same, so that all exports and files work, with either library.
 
     Parameters
     ----------
@@ -93,6 +96,8 @@ class LambdaMART(TreeParameters, BoostedRanker):
         A `structrank.learners.training.Round` per round: the measure on both sets, pairs with a non-zero lambda, seconds.
     stop_reason_ : str
         "n_estimators", "patience", "callback", "interrupted" (Ctrl-C), or "no split" if no further tree could be grown.
+    notes_ : tuple of str
+        Remarks on training: that scikit-learn grew the trees.
     n_features_in_ : int
     feature_names_in_ : (n_features,) array
         Defined if X has string column names.

@@ -27,7 +27,8 @@ class McRank(TreeParameters, BoostedRanker):
     The method is pointwise: the loss of a document does not depend on the other documents of its query. The probabilities are
     learned by classification, plain (softmax over the grades, one tree per grade and round) or ordinal (one tree per threshold
     between two grades and round, :math:`P(y \ge z)`, from which the expected grade follows without subtraction:
-    :math:`s = z_0 + \sum_{k \ge 1} (z_k - z_{k-1}) P(y \ge z_k)`). Requires ``pip install structrank[trees]``.
+    :math:`s = z_0 + \sum_{k \ge 1} (z_k - z_{k-1}) P(y \ge z_k)`). LightGBM or scikit-learn grows the
+    trees, as for `LambdaMART`.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class McRank(TreeParameters, BoostedRanker):
         The distinct labels of the training set, ascending.
     trees_ : list of str
         The trees in LightGBM's text format: one entry, or with ``classification="ordinal"`` one per threshold.
-    n_iter_, best_round_, history_, stop_reason_, n_features_in_, feature_names_in_
+    n_iter_, best_round_, history_, stop_reason_, notes_, n_features_in_, feature_names_in_
         As for `LambdaMART`.
 
     References

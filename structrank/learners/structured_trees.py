@@ -37,7 +37,7 @@ class StructRankTrees(LossParameters, TreeParameters, BoostedRanker):
     .. math:: R(s) = \frac{1}{|Q|} \sum_q \max_y [s_q \cdot (\phi_q(y) - \phi_q(y^*)) + \Delta(y^*_q, y)],
 
     is minimised by boosting, without a penalty. The exact oracle of the criterion gives its gradient g, one number for each
-    document. In each round, LightGBM grows a tree (``pip install structrank[trees]``), and all its values follow from the risk:
+    document. In each round, LightGBM grows a tree (or scikit-learn, see `LambdaMART`), and all its values follow from the risk:
 
     - Splits maximise :math:`(\sum g)^2 / (\sum |g| + \text{reg\_lambda})`, summed over both sides, where g is scaled so that
       the mean of :math:`|g|` is 1. R is piecewise linear and has no second derivative; :math:`|g|` takes its place, so that
@@ -81,7 +81,8 @@ class StructRankTrees(LossParameters, TreeParameters, BoostedRanker):
         "n_estimators", "patience", "callback", "interrupted" (Ctrl-C), "no split" if no further tree could be grown, or
         "minimum" if the gradient of the risk is 0.
     notes_ : tuple of str
-        Remarks on training: that trees do not reduce the risk, or that grades were reduced to binary relevance.
+        Remarks on training: that trees do not reduce the risk, that grades were reduced to binary relevance, or that
+        scikit-learn grew the trees.
 
     See Also
     --------
@@ -137,7 +138,6 @@ class StructRankTrees(LossParameters, TreeParameters, BoostedRanker):
             course.start(risk)
             course.run(course.grow, None)
         self.initial_risk_ = course.initial_risk
-        self.notes_ = self._remarks(course)
 
     def _scores(self, outputs):
         return outputs[0]

@@ -19,6 +19,7 @@ from structrank.comparison.plotting import CriterionTableDisplay, MapComparisonD
 from structrank.comparison.trainers import default_trainers
 from structrank.datasets.containers import Dataset, Fold
 from structrank.learners import LambdaRank, McRank, RankNet
+from structrank.learners.boosting import library_notes, tree_library
 from structrank.papers.exhibit import Result, exhibit, printed_table
 from structrank.plots import BarsDisplay, LinesDisplay, PanelsDisplay
 from structrank.svm import StructRankSVM
@@ -505,6 +506,7 @@ def figure10(data=None, *, clean=True):
         for name, row in ours.iterrows()
     ]
     findings.append("The paper: 230, 679 and 487 times as long, and 94 % for growing trees.")
+    findings.extend(library_notes())
     printed = _FIGURE10.loc[[name for name in _FIGURE10.index if name in parts]]
     return Result(ours, BarsDisplay(ours, "time (s)", logy=True), _described(parts), printed=printed, findings=findings)
 
@@ -514,30 +516,14 @@ def _boost_mcrank(part, n_rounds=30):
 
     LightGBM computes gradients and grows trees in one call; here the gradients are computed outside, to time them apart.
     """
-    try:
-        import lightgbm
-    except ImportError as error:
-        raise ImportError("McRank needs LightGBM: pip install structrank[trees]") from error
-
-    ranker = McRank()
-    settings = {
-        "objective": "none",
-        "num_leaves": ranker.num_leaves,
-        "learning_rate": ranker.learning_rate,
-        "min_data_in_leaf": ranker.min_child_samples,
-        "min_sum_hessian_in_leaf": ranker.min_child_weight,
-        "num_threads": 1,
-        "deterministic": True,
-        "force_row_wise": True,
-        "verbosity": -1,
-    }
+    library, settings = tree_library(), McRank()._settings(objective="none")
     grades, classes = np.unique(part.y, return_inverse=True)
     n_grades, spent = len(grades), []
     own = np.eye(n_grades)[classes]
     started = time.perf_counter()
     constants = np.tile(np.log(own.mean(axis=0)), (len(own), 1))
-    rows = lightgbm.Dataset(part.X, classes, init_score=constants, params=settings)
-    booster = lightgbm.Booster({**settings, "num_class": n_grades}, rows)
+    rows = library.Dataset(part.X, classes, init_score=constants, params=settings)
+    booster = library.Booster({**settings, "num_class": n_grades}, rows)
 
     def gradients(outputs, _):
         begun = time.perf_counter()

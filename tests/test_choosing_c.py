@@ -19,6 +19,7 @@ from structrank import (
     metrics,
 )
 from structrank.datasets import Dataset
+from structrank.selection.graded import graded_order
 
 CS = (0.01, 1.0, 100.0)
 
@@ -61,6 +62,30 @@ def test_each_held_out_query_counts_once(fold, measure):
 
 def test_ties_go_to_the_smallest_C(fold):
     assert choose_C(*data_of(fold.train), measure=metrics.MRR(relevant_from=0), Cs=[10.0, 0.1]).C == 0.1
+
+
+def test_of_several_measures_the_next_decides_where_means_are_equal():
+    fold = datasets.make_ranking(n_queries=60, n_docs=10, n_features=8, noise=0.4, random_state=0)
+    columns = np.column_stack([np.concatenate(values_by_hand(fold, name), axis=1).mean(axis=1) for name in ("mrr@1", "map")])
+    assert np.isclose(columns[:, 0], columns[:, 0].max()).sum() > 1
+    expected = max(range(len(CS)), key=lambda row: tuple(columns[row].round(12)))
+    how = {"Cs": CS, "validation": fold.validation}
+    path = choose_C(*data_of(fold.train), measure=["mrr@1", "map"], **how)
+    assert path.C == CS[expected] != choose_C(*data_of(fold.train), measure="mrr@1", **how).C
+    assert path.means == pytest.approx(columns[:, 0], rel=1e-12)
+    model = StructRankSVMCV(Cs=CS, measure=["mrr@1", "map"]).fit(*data_of(fold.train), validation=fold.validation)
+    assert path.C == model.C_
+    with pytest.raises(ValueError, match="measure is an empty list"):
+        choose_C(*data_of(fold.train), measure=[])
+
+
+def test_graded_order_is_lexicographic(rng):
+    values = rng.integers(0, 3, size=(40, 3)) / 3
+    assert graded_order(values).tolist() == sorted(range(40), key=lambda row: tuple(-values[row]))
+    values[5] = values[7] = values.max(axis=0)
+    values[7, 1] += 1e-14  # equal on paper
+    assert graded_order(values[[7, 5]]).tolist() == graded_order(values[[5, 7]]).tolist() == [0, 1]
+    assert graded_order([[np.nan, 1.0], [0.0, 0.0]]).tolist() == [1, 0]
 
 
 def test_the_estimator_comparison_and_function_choose_the_same_model(fold):

@@ -148,6 +148,24 @@ def test_columns_that_distinguish_grades_have_rows_that_are_trained_for_them():
     assert "grades" not in str(compare({"made": two}, ["AUC"], columns, Cs=[1.0]))
 
 
+def test_rows_are_ordered_by_several_columns_of_a_data_set():
+    folds = {"one": small_folds(1)[0], "two": small_folds(1, noise=2.0)[0]}
+    trainers = {f"{number}": Feature(number % 2) for number in range(4)}
+    table = compare(folds, trainers, ["mrr@1", "map"])
+    means = table.to_frame()["two"]
+    expected = means.sort_values(["mrr@1", "map"], ascending=False, kind="stable").index.tolist()
+    assert table.order(["mrr@1", "map"], "two") == expected
+    assert (
+        table.order("map", "one") == table.to_frame()["one"].sort_values("map", ascending=False, kind="stable").index.tolist()
+    )
+    with pytest.raises(ValueError, match="the table has 2 data sets; pass dataset="):
+        table.order("map")
+    with pytest.raises(ValueError, match="measures='ndcg' is not known; choose one of: 'mrr@1', 'map'"):
+        table.order(["ndcg"], "two")
+    with pytest.raises(ValueError, match="measures is empty"):
+        table.order([], "two")
+
+
 def test_means_equal_those_of_the_pooled_test_queries():
     folds = small_folds(3)
     measures = ["mrr@10", "ndcg@10", "map", metrics.NDCG(k=3, gain="linear")]

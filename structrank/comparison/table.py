@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from structrank import metrics
+from structrank._support import checks
 from structrank._support.files import replace_file
 from structrank._support.typing import DataFrame
 from structrank._support.typing import Path as Pathlike
@@ -18,6 +19,7 @@ from structrank.comparison import rendering, runs, significance
 from structrank.comparison.report import write_report
 from structrank.comparison.trainers import is_below_the_rule
 from structrank.datasets.queries import group_by_query
+from structrank.selection.graded import graded_order
 
 _TEST_COLUMNS = ("best", "difference", "standard_error_ratio", "p_t", "p_t_holm", "p_randomisation", "p_randomisation_holm")
 
@@ -176,6 +178,42 @@ class CriterionTable:
         columns = pd.MultiIndex.from_tuples(self.columns, names=["data set", "measure"])
         rows = [[self.means[name, *column] for column in columns] for name in self.trainers]
         return pd.DataFrame(rows, index=pd.Index(self.trainers, name="trained on"), columns=columns)
+
+    def order(self, measures: str | Sequence[str], dataset: str | None = None) -> list[str]:
+        """Return the rows, best first, by a graded measure: its first measure, where equal its second, and so on.
+
+        Parameters
+        ----------
+        measures : str or list of str
+            Names of columns, in order of importance; see `structrank.selection.graded.graded_order`.
+        dataset : str, default None
+            Data set of the columns; None if there is only one.
+
+        Examples
+        --------
+        >>> from structrank import compare, datasets
+        >>> fold = datasets.make_ranking(n_queries=40, n_docs=10, n_features=3, noise=0.5, random_state=0)
+        >>> table = compare({"made": fold}, trainers=["AUC", "MAP", "NDCG"], measures=["mrr@1", "map"], Cs=[1.0])
+        >>> table.to_frame().round(3)
+        data set    made
+        measure    mrr@1    map
+        trained on
+        AUC         0.75  0.813
+        MAP         0.75  0.817
+        NDCG        0.75  0.801
+        >>> table.order(["mrr@1", "map"])
+        ['MAP', 'AUC', 'NDCG']
+        """
+        if dataset is None and len(self.datasets) > 1:
+            raise ValueError(f"the table has {len(self.datasets)} data sets; pass dataset=, one of {', '.join(self.datasets)}.")
+        dataset = checks.check_choice("dataset", self.datasets[0] if dataset is None else dataset, self.datasets)
+        names = [measures] if isinstance(measures, str) else list(measures)
+        if not names:
+            raise ValueError("measures is empty; expected at least one column.")
+        for name in names:
+            checks.check_choice("measures", name, self.measures)
+        values = [[self.means[trainer, dataset, name] for name in names] for trainer in self.trainers]
+        return [self.trainers[row] for row in graded_order(values)]
 
     def significance(self) -> DataFrame:
         """Test each row against the best of each column, paired by query.

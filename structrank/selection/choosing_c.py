@@ -2,15 +2,15 @@
 
 Models along the path of C are compared on queries that they were not trained on: those of a validation part, ranked by models
 of the whole training part, and those of inner folds of the training queries, each ranked by models of the other folds. Each
-query counts once, the C with the largest mean wins, and ties go to the smallest C. Validation parts of at least 1,000 queries
-are used alone.
+query counts once, the C with the largest mean wins, and ties go to the smallest C, or to the larger mean of a second measure if
+one is given. Validation parts of at least 1,000 queries are used alone.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ import numpy as np
 from structrank import metrics
 from structrank._support import checks
 from structrank._support.saveable import saveable
+from structrank.selection.graded import graded_order
 from structrank.svm import DEFAULT_CS, StructRankSVM
 from structrank.training.checkpoint import CheckpointFolder
 from structrank.training.data import RankingData, score_rows
@@ -61,6 +62,8 @@ class ScoredPath:
         Whether the first split is the training part and the validation part; the others are inner folds.
     interrupted : bool
         Whether Ctrl-C has left out values of C, or folds.
+    tie_breakers : list of list
+        As `values`, for each measure that decides between equal means of all measures before it.
 
     Examples
     --------
@@ -75,11 +78,15 @@ class ScoredPath:
     weights: list
     has_validation: bool = False
     interrupted: bool = False
+    tie_breakers: list = field(default_factory=list)
 
     @cached_property
     def means(self):
         """Mean over all held-out queries for which the measure is defined, for each C."""
-        return _means(np.concatenate(self.values, axis=1), np.concatenate(self.weights))
+        return self._means_of(self.values)
+
+    def _means_of(self, values):
+        return _means(np.concatenate(values, axis=1), np.concatenate(self.weights))
 
     @cached_property
     def scores(self):
@@ -91,7 +98,8 @@ class ScoredPath:
         """Position of the chosen C."""
         if np.isnan(self.means[0]):
             raise ValueError("the measure is undefined for all held-out queries, so C cannot be chosen by it.")
-        return int(np.argmax(self.means))
+        columns = [self.means, *(self._means_of(values) for values in self.tie_breakers)]
+        return int(graded_order(np.column_stack(columns))[0])
 
     @property
     def C(self):
@@ -123,7 +131,7 @@ def choose_C(
     qid: ArrayLike | None = None,
     model: str | Criterion | Sequence[str | Criterion] | StructRankSVM = "map",
     *,
-    measure: str | Measure | None = None,
+    measure: str | Measure | Sequence[str | Measure] | None = None,
     Cs: Sequence[float] = DEFAULT_CS,
     cv: int = N_FOLDS,
     validation: Dataset | None = None,
@@ -139,8 +147,10 @@ def choose_C(
         Training data, as for `StructRankSVM.fit`.
     model : StructRankSVM, or criterion, default "map"
         Its C is not used, and it is not changed.
-    measure : str, Measure or None, default None
+    measure : str, Measure, a list of these, or None, default None
         Measure to maximise, as for `structrank.metrics.parse`; None for the criterion, as `StructRankSVM.score` measures it.
+        With a list, a graded measure, the second decides between values of C with equal means of the first, and so on, see
+        `structrank.selection.graded.graded_order`.
     Cs : sequence of float, default (0.01, 0.1, 1, 10, 100)
         Candidates; ties go to the smallest.
     cv : int, default 3
@@ -169,10 +179,19 @@ def choose_C(
     >>> path = choose_C(train.X, train.y, train.qid, "ndcg@5", Cs=[0.01, 1.0, 100.0])
     >>> path.C in path.Cs, path.to_frame().shape
     (True, (3, 4))
+
+    The best MRR@1 is often that of several C; NDCG@10 decides between them:
+
+    >>> choose_C(train.X, train.y, train.qid, "ndcg@5", measure=["mrr@1", "ndcg@10"], Cs=[0.01, 1.0, 100.0]).C in path.Cs
+    True
     """
     model = model if isinstance(model, StructRankSVM) else StructRankSVM(model)
     model.check_parameters()
-    measures = model.measures() if measure is None else [metrics.parse(measure)]
+    several = isinstance(measure, (list, tuple))
+    if several and not measure:
+        raise ValueError("measure is an empty list; expected at least one measure.")
+    first, *later = [metrics.parse(each) for each in (measure if several else [measure])] if measure is not None else [None]
+    measures = model.measures() if first is None else [first]
     Cs = tuple(sorted(set(checks.check_Cs(Cs))))
     checks.check_number("cv", cv, at_least=2, integer=True)
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
@@ -187,7 +206,7 @@ def choose_C(
         raise ValueError(f"{n_usable} queries to learn from are too few to choose C on inner folds; expected at least 2.")
     splits = held_out(train, unseen, model.relevant_from, random_state, cv)
     checkpoint = None if checkpoint is None else CheckpointFolder.create(checkpoint)
-    path = score_path(model, splits, Cs, measures, checkpoint, has_validation=validation is not None)
+    path = score_path(model, splits, Cs, measures, checkpoint, has_validation=validation is not None, later=later)
     if path.interrupted:
         text = f"The choice of C was interrupted: {path!r}."
         warnings.warn(text, checks.StructRankWarning, stacklevel=2)
@@ -202,7 +221,7 @@ def held_out(train, validation, relevant_from, random_state, n_folds=N_FOLDS):
         yield from inner_folds(train, relevant_from, random_state, n_folds)
 
 
-def score_path(trainer, splits, Cs, measures, checkpoint=None, has_validation=False):
+def score_path(trainer, splits, Cs, measures, checkpoint=None, has_validation=False, later=()):
     """Train along the path of C on each split and evaluate on the queries held out.
 
     Parameters
@@ -217,12 +236,14 @@ def score_path(trainer, splits, Cs, measures, checkpoint=None, has_validation=Fa
     checkpoint : CheckpointFolder, default None
     has_validation : bool, default False
         Whether the first split has all training queries. Then, Ctrl-C keeps what its models tell, and is otherwise raised.
+    later : sequence of Measure, default ()
+        Measures that decide between equal means, in order of importance.
 
     Returns
     -------
     ScoredPath
     """
-    path = ScoredPath(Cs, [], [], [], has_validation)
+    path = ScoredPath(Cs, [], [], [], has_validation, tie_breakers=[[] for _ in later])
     for number, (learn, check) in enumerate(splits, 1):
         folder = None if checkpoint is None else checkpoint / f"split-{number}"
         try:
@@ -235,7 +256,8 @@ def score_path(trainer, splits, Cs, measures, checkpoint=None, has_validation=Fa
             models = stop.models
             path = replace(path, Cs=Cs[: len(models)], interrupted=True)
         path.models.append(models)
-        path.values.append(np.array([values_of(model, check, measures) for model in models]))
+        for values, compared in zip([path.values, *path.tie_breakers], [measures, *([each] for each in later)], strict=True):
+            values.append(np.array([values_of(model, check, compared) for model in models]))
         path.weights.append(check.query_weights)
         if path.interrupted:
             break
@@ -307,8 +329,8 @@ class StructRankSVMCV(StructRankSVM):
         Candidates; ties go to the smallest.
     cv : int, default 3
         Number of inner folds of the training queries.
-    measure : str, Measure or None, default None
-        Measure to maximise; None for the criterion.
+    measure : str, Measure, a list of these, or None, default None
+        Measure to maximise; None for the criterion. The later measures of a list decide between equal means.
     refit : bool, default True
         Whether to train with the chosen C on all queries; without, there is no model but only `C_` and the scores.
     random_state : int, default 0
@@ -321,7 +343,7 @@ class StructRankSVMCV(StructRankSVM):
     Cs_ : (n_Cs,) array
         The candidates, in increasing order.
     scores_ : (n_Cs, n_folds) array
-        Mean of the measure over the held-out queries of each fold. With a validation part, its column is the first.
+        Mean of the (first) measure over the held-out queries of each fold. With a validation part, its column is the first.
     mean_scores_ : (n_Cs,) array
         Mean over all held-out queries; C maximises it.
 
@@ -339,7 +361,7 @@ class StructRankSVMCV(StructRankSVM):
         criterion: str | Criterion | Sequence[str | Criterion] = "map",
         Cs: Sequence[float] = DEFAULT_CS,
         cv: int = N_FOLDS,
-        measure: str | Measure | None = None,
+        measure: str | Measure | Sequence[str | Measure] | None = None,
         refit: bool = True,
         random_state: int = 0,
         k: int | str | None = "auto",

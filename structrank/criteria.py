@@ -1,15 +1,15 @@
 """Criteria: the losses that training can bound, as small value objects.
 
 A criterion defines a loss and the feature maps for which it has an exact oracle. `register` makes a custom criterion and its
-measure available by name; the criteria of the package are registered in the same way.
+measure available by name; the criteria of the package are registered in the same way. It registers all other classes, too.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from dataclasses import dataclass, is_dataclass
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -17,12 +17,11 @@ from structrank import feature_maps, metrics
 from structrank import oracles as exact
 from structrank._support import checks, requirements
 from structrank._support.discounts import reciprocal_ranks
+from structrank._support.lazy import import_public
+from structrank._support.saveable import SAVEABLE, saveable
+from structrank._support.typing import ArrayLike
 from structrank.datasets.queries import group_by_query
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from structrank.metrics import Measure
+from structrank.metrics import Measure
 
 
 @dataclass(frozen=True)
@@ -363,29 +362,31 @@ class ERR(Criterion):
 # By name: the class, and the settings implied by the name.
 CRITERIA: dict[str, tuple[type[Criterion], dict[str, Any]]] = {}
 _MEASURE_OF: dict[type[Criterion], type[Measure]] = {}
-_Class = TypeVar("_Class", bound=type[Criterion])
+_Class = TypeVar("_Class", bound=type)
 
 
-def register(criterion: _Class, measure: type[Measure] | None = None) -> _Class:
-    """Register a criterion and its measure by name.
+def register(cls: _Class, measure: type[Measure] | None = None) -> _Class:
+    """Register a class by its name: a criterion with its measure, a measure, or another class for model files.
 
-    `StructRankSVM`, `most_violated` and `compare` then accept the criterion by its `name`; `structrank.metrics`, `train_for`
-    and `structrank.selection.polish` accept the measure by its `short` name; model files may contain both. On the command line,
-    ``--import`` names a module that calls `register`. Names are registered for the current process and the processes that
-    `compare` starts.
+    `StructRankSVM`, `most_violated` and `compare` then accept a criterion by its `name`; `structrank.metrics`, `compare`,
+    `train_for` and `structrank.selection.polish` accept a measure by its `short` name; model files may contain objects of the
+    class, and are loaded after a class of that name has been registered. On the command line, ``--import`` names a module that
+    calls `register`. Names are registered for the current process; those of criteria and their measures also for the processes
+    that `compare` starts.
 
     Parameters
     ----------
-    criterion : class
-        Subclass of `Criterion`, most easily of `Discounted`.
+    cls : class
+        A subclass of `Criterion`, most easily of `Discounted`; a frozen dataclass derived from `structrank.metrics.Measure`; a
+        learner with ``get_params`` and fitted attributes that end in "_"; or a dataclass, such as a feature map.
     measure : class, default None
-        Subclass of `structrank.metrics.Measure`, which defines the loss, see `Criterion.loss`. Fields of both classes are
-        passed from one to the other. None for a criterion that defines ``measure(relevant_from)`` itself.
+        Of a criterion: subclass of `structrank.metrics.Measure`, which defines the loss, see `Criterion.loss`. Fields of both
+        classes are passed from one to the other. None for a criterion that defines ``measure(relevant_from)`` itself.
 
     Returns
     -------
-    criterion
-        Unchanged.
+    cls
+        Unchanged, so that this can decorate it.
 
     Raises
     ------
@@ -395,7 +396,9 @@ def register(criterion: _Class, measure: type[Measure] | None = None) -> _Class:
 
     Examples
     --------
-    >>> from structrank import most_violated, register
+    A criterion, and the measure that defines its loss:
+
+    >>> from structrank import StructRankSVM, most_violated, register
     >>> @dataclass(frozen=True, repr=False)
     ... class PossibleHits(metrics.Discounted, metrics.Binary):
     ...     short: ClassVar[str] = "hits"
@@ -411,9 +414,61 @@ def register(criterion: _Class, measure: type[Measure] | None = None) -> _Class:
     True
     >>> most_violated([0.3, 0.2, 0.1], [0, 1, 0], criterion="hits@1").loss
     1.0
+
+    A measure alone, with a discount that falls linearly with the rank:
+
+    >>> @register
+    ... @dataclass(frozen=True, repr=False)
+    ... class Linear(metrics.Discounted, metrics.Binary):
+    ...     short: ClassVar[str] = "linear"
+    ...
+    ...     def discounts(self, n):
+    ...         return np.linspace(1.0, 0.0, n)
+    >>> metrics.evaluate([0, 1, 0], [0.3, 0.2, 0.1], None, "linear")["linear"]
+    0.5
+
+    A learner, so that its models can be saved:
+
+    >>> @register
+    ... class Patient(StructRankSVM):
+    ...     pass
     """
-    _register(criterion, measure)
-    return criterion
+    if measure is not None or not isinstance(cls, type) or issubclass(cls, Criterion):
+        _register(cls, measure)
+    elif issubclass(cls, metrics.Measure):
+        _register_measure(cls)
+    else:
+        _register_for_files(cls)
+    return cls
+
+
+def _register_measure(measure):
+    checks.check_extension(measure, metrics.Measure, checks.SETTINGS)
+    checks.check_name_is_free(measure.short, measure, metrics.MEASURES)
+    metrics.MEASURES[measure.short] = measure
+
+
+def _register_for_files(cls):
+    name = cls.__name__
+    import_public(name)
+    other = classes_in_files().get(name, cls)
+    if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise ValueError(f"{name} is the name of a class of {other.__module__.partition('.')[0]}; choose another name.")
+    if not is_dataclass(cls) and not hasattr(cls, "get_params"):
+        raise ValueError(f"{name} is neither a dataclass nor a learner with get_params; only these can be saved.")
+    saveable(cls)
+
+
+def classes_in_files():
+    """Return the classes that have been imported, by their names in model files; those of measures have a prefix.
+
+    Examples
+    --------
+    >>> classes_in_files()["metrics.MAP"] is metrics.MAP
+    True
+    """
+    found = {cls.__name__: cls for cls, _ in CRITERIA.values()}
+    return found | {f"metrics.{cls.__name__}": cls for cls in metrics.MEASURES.values()} | SAVEABLE
 
 
 def _check(criterion):
@@ -439,7 +494,7 @@ def _register(criterion, measure=None, **settings):
     _check(made)
     metrics.parse(made.measure(1))
     checks.check_name_is_free(made.name, criterion, {name: cls for name, (cls, _) in CRITERIA.items()})
-    metrics.register(measure)
+    _register_measure(measure)
     CRITERIA[made.name] = criterion, settings
 
 

@@ -45,7 +45,6 @@ __all__ = [
     "Success",
     "evaluate",
     "parse",
-    "register",
     "scorer",
 ]
 
@@ -185,7 +184,7 @@ class Measure:
 
     A subclass is a frozen dataclass that defines `short`, the name without the cutoff, and ``values(ranking)``, which
     returns one value per query, nan if undefined. Fields named `k`, `gain`, `discount` and `relevant_from` have the
-    same meaning as in `NDCG`; additional fields need a default. `register` makes it available by name.
+    same meaning as in `NDCG`; additional fields need a default. `structrank.register` makes it available by name.
 
     A measure whose ``check_labels`` accepts nan sees the ranking without such documents, or, if its class variable
     `ranks_unlabelled` is True, with their label as 0.
@@ -852,43 +851,6 @@ def _parse_own(said, short, cls, text):
         except ValueError:
             raise ValueError(f"{said}: {setting}={value!r} is not a number.") from None
     return found
-
-
-def register(measure: type[Measure]) -> type[Measure]:
-    """Make a custom measure available by name, in `evaluate`, `structrank.compare` and the command line (--import MODULE).
-
-    `structrank.register` does so for the measure of a custom criterion.
-
-    Parameters
-    ----------
-    measure : type
-        A frozen dataclass derived from `Measure`, `Binary` or `Discounted`; its class variable `short` is the name.
-
-    Returns
-    -------
-    type
-        The class itself, so that this function can be a decorator.
-
-    Examples
-    --------
-    A discount that falls linearly with the rank:
-
-    >>> from dataclasses import dataclass
-    >>> import numpy as np
-    >>> from structrank import metrics
-    >>> @metrics.register
-    ... @dataclass(frozen=True, repr=False)
-    ... class Linear(metrics.Discounted, metrics.Binary):
-    ...     short = "linear"
-    ...     def discounts(self, n):
-    ...         return np.linspace(1.0, 0.0, n)
-    >>> metrics.evaluate([0, 1, 0], [0.3, 0.2, 0.1], None, "linear")["linear"]
-    0.5
-    """
-    checks.check_extension(measure, Measure, checks.SETTINGS)
-    checks.check_name_is_free(measure.short, measure, MEASURES)
-    MEASURES[measure.short] = measure
-    return measure
 
 
 def usage(short, cls):

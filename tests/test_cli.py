@@ -18,14 +18,14 @@ import pytest
 from ir_measures import AP, RR, P, nDCG
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from structrank import StructRankSVM, choose_C, cli, datasets, load_model, metrics, train_for
+from structrank import StructRankSVM, choose_C, cli, datasets, load_model, metrics, register, train_for
 from structrank._support.saveable import SAVEABLE
 from structrank.cli.output import reporting_compilation
 from structrank.comparison import experiment
 from structrank.comparison.trainers import default_trainers
 from structrank.datasets import load_letor
 from structrank.learners.trees import LightGBMRanker
-from structrank.models import exports, files, imports
+from structrank.models import exports, imports
 from structrank.models.ranker import Ranker
 from structrank.selection import choosing_c
 from structrank.solvers import CuttingPlanes
@@ -676,7 +676,7 @@ def test_models_of_other_learners_can_be_inspected_and_applied(run, result, tmp_
 
 def test_a_model_without_features_cannot_rank_documents(run, tmp_path):
     Featureless = type("Featureless", (Ranker,), {"fit": lambda self: self})
-    model = files.register(Featureless)()
+    model = register(Featureless)()
     model.fitted_ = 1
     path = tmp_path / "m.structrank"
     model.save(path)

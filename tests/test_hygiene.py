@@ -184,7 +184,7 @@ def test_every_package_and_file_of_the_tree_is_installed(setup):
 PUBLIC = [
     *(structrank.compare, structrank.cross_validate, structrank.train_for, structrank.most_violated, structrank.load_model),
     *(structrank.register, criteria.matched_criterion, criteria.parse),
-    *(metrics.evaluate, metrics.parse, files.save_model, files.read_header, files.register),
+    *(metrics.evaluate, metrics.parse, files.save_model, files.read_header),
     *(datasets.load_letor, datasets.load_letor_folds, datasets.load, datasets.available),
     *(datasets.make_ranking, datasets.load_digits_retrieval),
     *(getattr(structrank.StructRankSVM, name) for name in ("__init__", "fit", "fit_path", "predict", "score", "rank", "save")),

@@ -202,7 +202,7 @@ def test_untrained_models_and_unregistered_classes_are_rejected(path):
     class Mine(StructRankSVM):
         pass
 
-    with pytest.raises(ValueError, match=r"Mine is not a learner that model files know; see structrank.models.files.register"):
+    with pytest.raises(ValueError, match=r"Mine is not a learner that model files know; see structrank.register"):
         Mine().fit([[0.0], [1.0]], [0, 1], qid=0).save(path)
     assert not path.exists()
 
@@ -211,24 +211,25 @@ def test_custom_classes_can_be_registered(small, path):
     @dataclasses.dataclass(frozen=True)
     class MyAUC(criteria.AUC):
         weight: float = 0.5
+        name = "my-auc"
 
     class MySVM(StructRankSVM):
         pass
 
-    with pytest.raises(ValueError, match=r"criterion is an object of class MyAUC.*files.register"):
+    with pytest.raises(ValueError, match=r"criterion is an object of class MyAUC.*structrank.register"):
         load_and_change(small, path, criterion=MyAUC())
-    files.register(MyAUC)
+    structrank.register(MyAUC)
     assert load_and_change(small, path, criterion=MyAUC(0.25)).criterion == MyAUC(0.25)
-    files.register(MySVM)(criterion=[MyAUC()]).fit([[0.0], [1.0]], [0, 1], qid=0).save(path)
+    structrank.register(MySVM)(criterion=[MyAUC()]).fit([[0.0], [1.0]], [0, 1], qid=0).save(path)
     assert type(load_model(path)) is MySVM
-    del SAVEABLE["MyAUC"]
-    with pytest.raises(ValueError, match=r"class MyAUC is not known here.* structrank.models.files.register\(MyAUC\)"):
+    del criteria.CRITERIA["my-auc"]
+    with pytest.raises(ValueError, match=r"class MyAUC is not known here.* structrank.register\(MyAUC\)"):
         load_model(path)
     del SAVEABLE["MySVM"]
     with pytest.raises(ValueError, match="MAP is the name of a class of structrank"):
-        files.register(type("MAP", (), {}))
+        structrank.register(type("MAP", (), {}))
     with pytest.raises(ValueError, match="neither a dataclass nor a learner"):
-        files.register(type("Plain", (), {}))
+        structrank.register(type("Plain", (), {}))
 
 
 # ---- Damaged and foreign files

@@ -8,8 +8,8 @@ A file consists of
 - the SHA-256 digest of the above, 32 bytes.
 
 None, numbers, text and lists are stored in the header as they are, all other values as ``{kind: content}``, such as
-``{"array": 0}`` or ``{"MRR": {"k": 10}}``. Reading creates only objects of the classes of the package that are `saveable`, of
-criteria and measures registered with `structrank.register`, and of classes registered with `register`.
+``{"array": 0}`` or ``{"MRR": {"k": 10}}``. Reading creates only objects of the classes of the package that are `saveable`, and
+of classes registered with `structrank.register`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ import math
 import os
 import platform
 import re
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 import structrank
-from structrank import criteria, metrics
+from structrank import criteria
 from structrank._support.checks import check_sparse
 from structrank._support.files import replace_file
 from structrank._support.lazy import import_public
-from structrank._support.saveable import RECORDS, SAVEABLE, saveable
+from structrank._support.saveable import RECORDS
 from structrank._support.text import printable
 from structrank._support.typing import Path
 from structrank.models.records import check_record
 
-__all__ = ["is_model_file", "load_model", "read_header", "register", "save_model"]
+__all__ = ["is_model_file", "load_model", "read_header", "save_model"]
 
 _VERSION = 1
 _READABLE = (1,)
@@ -51,41 +51,6 @@ _DTYPES = {np.dtype(letter).newbyteorder("<").str: np.dtype(letter) for letter i
 _CUT_AT_START = "is truncated in its first line"
 _NOT_FINITE = ("nan", "inf", "-inf")
 _PACKAGES = ("numpy", "scipy", "numba", "osqp", "scikit-learn")
-
-_Class = TypeVar("_Class", bound=type)
-
-
-def register(cls: _Class) -> _Class:
-    """Allow objects of a custom class in model files.
-
-    Such a file can be loaded after a class of the same name has been registered. Criteria and measures are
-    registered by `structrank.register`.
-
-    Parameters
-    ----------
-    cls : class
-        A learner (with ``get_params`` and fitted attributes that end in "_"), or a dataclass, such as a feature map.
-
-    Returns
-    -------
-    cls
-        Unchanged, so that this can decorate it.
-
-    Examples
-    --------
-    >>> from structrank import StructRankSVM
-    >>> @register
-    ... class Patient(StructRankSVM):
-    ...     pass
-    """
-    name = cls.__name__
-    import_public(name)
-    other = known().get(name, cls)
-    if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
-        raise ValueError(f"{name} is the name of a class of {other.__module__.partition('.')[0]}; choose another name.")
-    if not dataclasses.is_dataclass(cls) and not hasattr(cls, "get_params"):
-        raise ValueError(f"{name} is neither a dataclass nor a learner with get_params; only these can be saved.")
-    return saveable(cls)
 
 
 def save_model(model: Any, path: Path) -> None:
@@ -116,9 +81,7 @@ def save_model(model: Any, path: Path) -> None:
     from sklearn.utils.validation import check_is_fitted
 
     if _name_of(model) is None or not hasattr(model, "get_params"):
-        raise ValueError(
-            f"{type(model).__name__} is not a learner that model files know; see structrank.models.files.register."
-        )
+        raise ValueError(f"{type(model).__name__} is not a learner that model files know; see structrank.register.")
     check_is_fitted(model)
     arrays: list[np.ndarray] = []
     _write(path, {"class": type(model).__name__, **_encode_learner(model, "", arrays)}, arrays, "the model")
@@ -257,28 +220,25 @@ def _is_fitted_name(name):
     return name.isidentifier() and name.endswith("_") and not name.startswith("_")
 
 
-def known():
-    """Return the classes that have been imported, by their names in files; those of measures have a prefix."""
-    found = {cls.__name__: cls for cls, _ in criteria.CRITERIA.values()}
-    return found | {f"metrics.{cls.__name__}": cls for cls in metrics.MEASURES.values()} | SAVEABLE
-
-
 def _class_named(name):
-    if name not in known():
+    if name not in criteria.classes_in_files():
         import_public(name)
-    if name not in known():
+    known = criteria.classes_in_files()
+    if name not in known:
         name = name.rpartition(".")[2]
         raise ValueError(
             f"the class {name} is not known here; import the module that registers it: a criterion and its "
-            f"measure with structrank.register(CRITERION, MEASURE), others with structrank.models.files.register({name})"
+            f"measure with structrank.register(CRITERION, MEASURE), all others with structrank.register({name})"
         )
-    return known()[name]
+    return known[name]
 
 
 def _name_of(value):
     """Return the name of this class in files; None if its objects cannot be saved."""
     cls = type(value)
-    return next((name for name in (cls.__name__, f"metrics.{cls.__name__}") if known().get(name) is cls), None)
+    return next(
+        (name for name in (cls.__name__, f"metrics.{cls.__name__}") if criteria.classes_in_files().get(name) is cls), None
+    )
 
 
 def _encode(value, where, arrays):
@@ -321,7 +281,7 @@ def _encode(value, where, arrays):
         )
     raise ValueError(
         f"{where} is an object of class {type(value).__name__}, which a model file cannot hold. Register a custom "
-        "dataclass: a criterion or measure with structrank.register, others with structrank.models.files.register."
+        "criterion, measure or other dataclass with structrank.register."
     )
 
 

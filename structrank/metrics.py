@@ -225,31 +225,6 @@ class Measure:
         """Raise if the measure does not support the labels; by default they must be finite and at least 0."""
         checks.as_labels(labels, labels.shape[0])
 
-    def per_query(self, labels, scores, grouping, ties="average"):
-        """Compute the measure for each query.
-
-        Parameters
-        ----------
-        labels, scores : array-like of shape (n_docs,)
-            In the caller's row order.
-        grouping : structrank.datasets.queries.Grouping
-        ties : {"average", "stable"}, default "average"
-            See `evaluate`.
-
-        Returns
-        -------
-        (n_queries,) array
-            In the order of ``grouping.ids``; nan where the measure is undefined.
-
-        Examples
-        --------
-        >>> from structrank.datasets.queries import group_by_query
-        >>> MRR().per_query([0, 1, 0], [3.0, 2.0, 1.0], group_by_query(["a", "a", "b"], 3)).tolist()
-        [0.5, nan]
-        """
-        labels, scores = _checked(labels, scores, grouping, ties)
-        return Evaluator(self, labels, grouping).per_query(scores, ties)
-
 
 @dataclass(frozen=True, repr=False)
 class Binary(Measure):
@@ -997,7 +972,10 @@ def evaluate(
     if sample_weight is not None:
         weights = checks.check_row_weights(sample_weight, grouping.rows, grouping.indptr, grouping.ids, against="y")
         checks.check_some_weight(weights.any())
-    labels, scores = _checked(y, scores, grouping, ties)
+    checks.check_choice("ties", ties, ("average", "stable"))
+    n_rows = grouping.rows.shape[0]
+    labels = checks.as_number_column(y, n_rows, "y", "numbers, larger is more relevant", "qid")
+    scores = checks.as_scores(scores, n_rows)
     for measure in chosen.values():
         measure.check_labels(labels)
     rankings = {
@@ -1012,14 +990,6 @@ def evaluate(
         value[missing] = empty
         values[name] = value if per_query else _mean(value, weights)
     return Evaluation(values, chosen, grouping.ids, undefined)
-
-
-def _checked(y, scores, grouping, ties):
-    """Return labels and scores as arrays, checked."""
-    checks.check_choice("ties", ties, ("average", "stable"))
-    n_rows = grouping.rows.shape[0]
-    labels = checks.as_number_column(y, n_rows, "y", "numbers, larger is more relevant", "qid")
-    return labels, checks.as_scores(scores, n_rows)
 
 
 def parse_all(measures, **settings):

@@ -14,8 +14,6 @@ import numpy as np
 from structrank._support.lazy import optional
 from structrank._support.text import printable
 
-__all__ = ["BarsDisplay", "Display", "HeatMapDisplay", "LinesDisplay", "PanelsDisplay"]
-
 # Okabe and Ito's colours without the yellow, which is faint on white: distinguishable with any kind of colour vision. Markers
 # and dashes repeat the distinction; with more lines than colours only the dashes differ.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -243,6 +241,7 @@ class PanelsDisplay(Display):
 
 
 def pyplot():
+    """Return matplotlib's interface for figures."""
     return optional("matplotlib.pyplot", "Drawing", "matplotlib", "plot")
 
 

@@ -30,7 +30,8 @@ CLICKS = [0.0, 0.25, 0.5, 1.0, np.nan, np.nan]
 
 def value_of(labels_by_rank, measure):
     n_docs = len(labels_by_rank)
-    return metrics.parse(measure).per_query(labels_by_rank, -np.arange(n_docs), group_by_query(0, n_docs))[0]
+    labels = np.array(labels_by_rank, dtype=np.float64)
+    return metrics.Evaluator(metrics.parse(measure), labels, group_by_query(0, n_docs)).per_query(-np.arange(n_docs))[0]
 
 
 def random_queries(rng, n, labels=None):

@@ -18,8 +18,6 @@ from structrank.cli import compare, evaluate, explain, export, inspect, predict,
 from structrank.cli.options import Parser, add_command
 from structrank.cli.output import abandon_stdout, keep_stdout_for_results, printable_results, reporting_compilation, say
 
-__all__ = ["main"]
-
 # In the order of the help.
 _COMMANDS = (compare, train, train_for, predict, evaluate, explain, inspect, export, reproduce, warmup)
 _DONE, _FAILED, _BAD_INPUT, _INTERRUPTED, _PIPE_CLOSED = 0, 1, 2, 130, 141

@@ -6,8 +6,6 @@ from structrank._support import checks
 from structrank.clicks.evaluation import pair_accuracy
 from structrank.plots import LinesDisplay
 
-__all__ = ["FactorsDisplay", "ThetaDisplay"]
-
 
 class _AccuracyDisplay(LinesDisplay):
     """Plot of pair accuracy against a parameter; subclasses set its name, `_xlabel`."""

@@ -20,8 +20,6 @@ from structrank.selection.choosing_c import fit_whole_path
 from structrank.svm import StructRankSVM
 from structrank.training.data import RankingData
 
-__all__ = ["health_path", "health_table", "time_breakdown"]
-
 _CS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 

@@ -17,8 +17,6 @@ from structrank.plots import Display, add_legend, brief_seconds, legend_above, p
 # Distance from the best of a column from which on colours of the table do not change.
 _WORST = 0.1
 
-__all__ = ["CriterionTableDisplay", "MapComparisonDisplay", "PathDisplay", "TimeDisplay"]
-
 
 class PathDisplay(Display):
     """Adaptation of trainers to the data as C grows: Figures 4 to 6 of the KDD 2008 paper.

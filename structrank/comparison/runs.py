@@ -27,18 +27,6 @@ from structrank.datasets.containers import Dataset
 from structrank.datasets.queries import group_by_query
 from structrank.datasets.text_files import read_blocks
 
-__all__ = [
-    "count_ties",
-    "document_names",
-    "pool",
-    "query_names",
-    "read_scores",
-    "run_lines",
-    "write_qrels",
-    "write_run",
-    "write_table",
-]
-
 _FORMS = "a TREC run (qid Q0 docid rank score tag), a table as predict writes it (qid docid score rank), or one score per line"
 _COLUMNS = {1: None, 4: (0, 1, 2), 6: (0, 2, 4)}  # number of columns -> where query, document and score are
 # Infinity as `write_run` writes it. float() accepts more: 1_000, digits of other scripts, and 1e999 as infinity.

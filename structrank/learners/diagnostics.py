@@ -15,8 +15,6 @@ from structrank.learners.objectives import CrossEntropy, Graded
 from structrank.metrics import Measure
 from structrank.training.data import RankingData
 
-__all__ = ["labels_at_top", "lambda_agreement", "lambda_contribution"]
-
 
 def lambda_agreement(
     model: LambdaMART,

@@ -20,8 +20,6 @@ from structrank.learners.training import Round, TreeParameters
 from structrank.metrics import Measure
 from structrank.training.data import score_rows
 
-__all__ = ["LambdaMART"]
-
 
 @saveable
 @dataclass(eq=False, repr=False)

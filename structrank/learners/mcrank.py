@@ -12,8 +12,6 @@ from structrank.learners.boosting import BoostedRanker
 from structrank.learners.training import TreeParameters
 from structrank.metrics import Measure
 
-__all__ = ["McRank"]
-
 _MAX_GRADES = 64  # each grade costs one tree per round
 
 

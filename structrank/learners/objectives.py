@@ -16,8 +16,6 @@ from structrank._support.saveable import saveable
 from structrank.learners.plans import make_plan, parse_target
 from structrank.learners.schedules import Exponential, Linear, parse_schedule
 
-__all__ = ["CrossEntropy", "Graded", "IterationDependent", "Sigmoid", "Tier", "parse_objective"]
-
 
 @dataclass(frozen=True)
 class Term:

@@ -10,15 +10,6 @@ from structrank.learners.optimality import local_optimality
 from structrank.learners.weight_curves import smoothness
 from structrank.plots import Display, LinesDisplay, add_legend
 
-__all__ = [
-    "LambdaAgreementDisplay",
-    "LambdaContributionDisplay",
-    "LocalOptimalityDisplay",
-    "SmoothnessDisplay",
-    "TopLabelsDisplay",
-    "TrainingDisplay",
-]
-
 
 class LocalOptimalityDisplay(Display):
     """The measure around the weights of a ranker: Figures 1 to 4 and 6 of Donmez, Svore and Burges (SIGIR 2009).

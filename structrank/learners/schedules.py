@@ -9,8 +9,6 @@ import numpy as np
 from structrank._support import checks
 from structrank._support.saveable import saveable
 
-__all__ = ["Exponential", "Linear", "parse_schedule"]
-
 
 @dataclass(frozen=True)
 class _Schedule:

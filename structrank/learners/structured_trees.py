@@ -24,8 +24,6 @@ from structrank.training.executor import InProcess
 from structrank.training.risk import Risk
 from structrank.training.structured_loss import LossParameters
 
-__all__ = ["StructRankTrees"]
-
 
 @saveable
 @dataclass(eq=False, repr=False)

@@ -22,8 +22,6 @@ from structrank.models import exports
 from structrank.models.exports import ExportMethods, LightGBMMethods
 from structrank.training.data import RankingData
 
-__all__ = ["LightGBMRanker", "TreeRanker", "XGBoostRanker"]
-
 _LARGEST_GRADE = 30  # both libraries tabulate the gain 2 ** grade - 1, up to grade 30 or 31
 
 

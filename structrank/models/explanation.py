@@ -16,8 +16,6 @@ from structrank.models.exports.linear import linear_function, split_pipeline
 from structrank.models.ranker import checked_features
 from structrank.plots import COLOURS, Display, plain
 
-__all__ = ["Explanation", "ExplanationDisplay", "PairExplanation", "explain"]
-
 
 def explain(
     model: Any,

@@ -39,8 +39,6 @@ from structrank._support.text import printable
 from structrank._support.typing import Path
 from structrank.models.records import check_record
 
-__all__ = ["is_model_file", "load_model", "read_header", "save_model"]
-
 _VERSION = 1
 _READABLE = (1,)
 _MAGIC = b"structrank-model "

@@ -15,8 +15,6 @@ from structrank._support.typing import ArrayLike, DataFrame, Matrix
 from structrank.metrics import Measure
 from structrank.training.data import RankingData
 
-__all__ = ["CrossValidation", "cross_validate"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation:

@@ -11,8 +11,6 @@ from typing import Any
 
 from structrank._support import html
 
-__all__ = ["write_report"]
-
 
 def write_report(table: Any, path: str | os.PathLike[str]) -> None:
     """Write the report of a `CriterionTable`, see `CriterionTable.to_report`."""

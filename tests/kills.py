@@ -183,14 +183,12 @@ def is_killed(child, after):
 def unreadable(folder):
     """Return the errors of reading the files that a kill left."""
     found = []
-    for path in folder.rglob("*.checkpoint"):
-        try:
-            files.load_values("checkpoint", path)
-        except ValueError as error:
-            found.append(str(error))
-    for path in folder.rglob("*.npz"):
-        with np.load(path) as file:
-            file["scores"], file["record"]
+    for kind in ("checkpoint", "cell"):
+        for path in folder.rglob(f"*.{kind}"):
+            try:
+                files.load_values(kind, path)
+            except ValueError as error:
+                found.append(str(error))
     return found
 
 

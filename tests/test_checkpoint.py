@@ -249,7 +249,7 @@ def test_a_cell_of_a_table_resumes(fold, tmp_path, monkeypatch):
     monkeypatch.setattr(risk.Risk, "plane", lambda self, w, kind="risk": n_passes.append(1) or plane(self, w, kind))
     assert compare(*arguments, results=tmp_path).to_frame().equals(expected)
     resumed = len(n_passes)
-    assert {path.suffix for path in tmp_path.iterdir()} == {".npz", ".structrank"}
+    assert {path.suffix for path in tmp_path.iterdir()} == {".cell", ".structrank"}
     n_passes.clear()
     compare(*arguments)
     assert resumed < len(n_passes)

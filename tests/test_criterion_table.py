@@ -479,7 +479,7 @@ def test_a_second_call_reads_all_finished_cells(tmp_path):
     trainers = {"first": Feature(0, log), "second": Feature(1, log), "AUC": StructRankSVM("auc")}
     table = compare(data, trainers, Cs=[0.1, 1.0], results=runs)
     assert n_lines(log) == 4
-    assert len(list(runs.glob("*.npz"))) == 6
+    assert len(list(runs.glob("*.cell"))) == 6
     for cell in table.cells[2::3]:  # those of AUC, whose models are kept
         (path,) = runs.glob(f"made-fold{cell.fold + 1}-AUC-*.structrank")
         model = load_model(path)
@@ -544,7 +544,7 @@ def test_a_killed_comparison_loses_only_the_running_cell(tmp_path):
         return subprocess.run([sys.executable, "-c", program], env={**os.environ, "DIE_AT": str(die_at)}).returncode
 
     assert run(die_at=3) == 9
-    assert (n_lines(log), len(list(runs.glob("*.npz")))) == (3, 2)
+    assert (n_lines(log), len(list(runs.glob("*.cell")))) == (3, 2)
     assert run(die_at=0) == 0
     assert n_lines(log) == 3 + 4, "the two finished cells are not trained again"
     text = marker.read_text()

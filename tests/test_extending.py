@@ -175,7 +175,7 @@ def test_a_custom_field_is_shown_with_the_measure(fold):
 def test_a_custom_field_distinguishes_stored_cells(fold, tmp_path):
     for n_cells, p in ((1, 0.5), (1, 0.5), (2, 0.9)):
         compare({"made": fold}, {"AUC": StructRankSVM("auc")}, "map", [1.0], tmp_path, select=NRBP(p=p))
-        assert len(list(tmp_path.glob("*.npz"))) == n_cells
+        assert len(list(tmp_path.glob("*.cell"))) == n_cells
 
 
 def test_the_standard_fields_of_a_custom_measure_are_checked():
@@ -647,7 +647,7 @@ def test_stored_cells_depend_on_the_settings_of_a_criterion_passed_by_name(fold,
     for n_cells, p in ((1, 0.5), (1, 0.5), (2, 0.9)):
         define(p)
         compare({"made": fold}, {"mine": StructRankSVM("redefined", k=3)}, "map", [1.0], tmp_path)
-        assert len(list(tmp_path.glob("*.npz"))) == n_cells
+        assert len(list(tmp_path.glob("*.cell"))) == n_cells
 
 
 # ---- Files

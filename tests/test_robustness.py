@@ -391,7 +391,7 @@ def test_if_memory_runs_out_finished_cells_of_a_comparison_are_kept(fold, tmp_pa
     with pytest.raises(MemoryError, match="Unable to allocate") as caught:
         compare({"made": fold}, rows, "map", Cs=[1.0], results=tmp_path)
     assert caught.value.__notes__ == ["in compare: trainer 'hungry', data set 'made', fold 1"]
-    assert {path.suffix for path in tmp_path.iterdir()} == {".npz", ".structrank"}
+    assert {path.suffix for path in tmp_path.iterdir()} == {".cell", ".structrank"}
     assert all(path.name.startswith("made-fold1-AUC-") for path in tmp_path.iterdir())
 
 
@@ -443,7 +443,7 @@ writers = {
 trainings = {  # which are worth more than what they keep
     "the checkpoint": lambda: StructRankSVM("map", max_iter=next(longer)).fit(*data, checkpoint="run"),
     "the checkpoint ": lambda: StructRankSVM("mrr", bound="ramp", max_iter=next(longer)).fit(*data, checkpoint="ramp"),
-    "a cell of the comparison": lambda: compare({"made": fold}, {"first": First()}, "map", results="cells"),
+    "the cell": lambda: compare({"made": fold}, {"first": First()}, "map", results="cells"),
 }
 contents = lambda: {path: path.read_bytes() for path in Path(".").rglob("*") if path.is_file()}
 for write in [*writers.values(), *trainings.values()]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import io
-import json
 import re
 import shutil
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ import numpy as np
 import structrank
 from structrank._support import checks
 from structrank._support.content import add_content, describe
-from structrank._support.files import replace_file
+from structrank.models import files
 from structrank.models.ranker import Ranker
 from structrank.training.checkpoint import CheckpointFolder
 
@@ -59,11 +57,8 @@ class _CellFile:
     def load(self):
         """Return the cell, or None if the file is missing or damaged."""
         try:
-            with np.load(self.path, allow_pickle=False) as file:
-                record, scores = json.loads(file["record"].item()), file["scores"]
-            if record.pop("key") != self.key:
-                return None
-            return Cell(**{**record, "notes": tuple(record["notes"])}, scores=scores)
+            kept = files.load_values("cell", self.path)
+            return Cell(**kept["cell"]) if kept["key"] == self.key else None
         except Exception:  # a file can be damaged in many ways; the cell is computed again in each
             return None
 
@@ -75,10 +70,7 @@ class _CellFile:
         if isinstance(model, Ranker):
             with contextlib.suppress(ValueError):  # parameters such as functions are not saved
                 model.save(self.path.with_suffix(".structrank"))
-        record = np.array(json.dumps({**cell.record(), "key": self.key}))
-        content = io.BytesIO()
-        np.savez(content, record=record, scores=cell.scores)
-        replace_file(self.path, content.getvalue(), "a cell of the comparison")
+        files.save_values("cell", {"cell": vars(cell), "key": self.key}, self.path)
         shutil.rmtree(self.begun, ignore_errors=True)
 
 
@@ -93,7 +85,7 @@ def cell_files(tasks, folder):
         raise ValueError(f"results={str(folder)!r} cannot be used as a folder: {error.strerror}.") from None
     folds = {id(task.fold): task.fold for task in tasks}
     digests = {number: _digest_fold(fold) for number, fold in folds.items()}
-    files = []
+    found = []
     for task in tasks:
         what = [f"cell format {_CELL_FORMAT}", f"structrank {structrank.__version__}", digests[id(task.fold)]]
         what += [describe((task.dataset, task.number, task.trainer.name)), task.trainer.fingerprint()]
@@ -101,8 +93,8 @@ def cell_files(tasks, folder):
             what += [describe(task.choice)]
         key = hashlib.sha256("\n".join(what).encode()).hexdigest()
         dataset, trainer = map(as_file_name, (task.dataset, task.trainer.name))
-        files.append(_CellFile(folder / f"{dataset}-fold{task.number + 1}-{trainer}-{key[:16]}.npz", key))
-    return files
+        found.append(_CellFile(folder / f"{dataset}-fold{task.number + 1}-{trainer}-{key[:16]}.cell", key))
+    return found
 
 
 def as_file_name(text):

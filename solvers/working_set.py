@@ -7,6 +7,9 @@ import numpy as np
 from structrank._support.compile import kernel
 from structrank.solvers.vectors import add, dot
 
+# Share of its length below which the part of a slope outside the span of others is rounding.
+_DEPENDENT = 1e-12
+
 
 class WorkingSet:
     r"""Planes R_s(w) >= b - a.w under each part s of R, and the QP over them.
@@ -63,6 +66,26 @@ class WorkingSet:
         self.slopes[:, self.n], self.offsets[:, self.n], self.multipliers[:, self.n] = slopes, offsets, 0.0
         self.n += 1
 
+    def span(self):
+        """Return the slopes in coordinates of the space that they span, and its basis; None for unchanged coordinates.
+
+        The solution of the QP lies in that space, so with far fewer planes than features the QP is smaller there.
+
+        Returns
+        -------
+        slopes : (n_slacks, capacity, n_coordinates) array
+            The first `n` of each slack are in use.
+        basis : (n_coordinates, n_features) array or None
+            Orthonormal rows, or 0: slopes = coordinates @ basis.
+        """
+        n_slacks, _, n_features = self.slopes.shape
+        if 2 * len(self) >= n_features:
+            return self.slopes, None
+        basis = self.slopes[:, : self.n].reshape(-1, n_features).copy()
+        coordinates = np.zeros((len(self), len(self)))
+        _orthonormalise(basis, coordinates)
+        return coordinates.reshape(n_slacks, self.n, -1), basis
+
     def slacks(self, w):
         """Return the smallest feasible slacks at w."""
         return _slacks(self.slopes, self.offsets, self.n, w)
@@ -93,6 +116,29 @@ class WorkingSet:
         if own_primal < primal or np.isnan(primal):
             return own_w, feasible, dual, own_primal - dual
         return w, feasible, dual, primal - dual
+
+
+@kernel
+def _orthonormalise(rows, coordinates):
+    """Turn rows into an orthonormal basis of what they span, by Gram and Schmidt, and write their coordinates in it.
+
+    A row in the span of those before it, up to rounding, becomes 0. LAPACK's threads take a hundred times as long where they
+    wait for each other on a busy machine, and are slower for a few rows.
+    """
+    for t in range(rows.shape[0]):
+        row = rows[t]
+        total = dot(row, row)
+        for _ in range(2):  # twice is enough: what is left by rounding after once is gone
+            for i in range(t):
+                part = dot(rows[i], row)
+                coordinates[t, i] += part
+                add(row, -part, rows[i])
+        norm = np.sqrt(dot(row, row))
+        if norm > _DEPENDENT * np.sqrt(total):
+            coordinates[t, t] = norm
+            row /= norm
+        else:
+            row[:] = 0.0
 
 
 @kernel

@@ -1,10 +1,8 @@
 """The cutting-plane driver on risks that have nothing to do with ranking, and the certified QP backends."""
 
-import contextlib
 import itertools
 import math
-import threading
-import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -227,22 +225,21 @@ def test_ctrl_c_returns_the_best_point_so_far():
 
 
 def test_ctrl_c_inside_osqp_is_not_swallowed(monkeypatch):
-    import osqp
+    from osqp import SolverStatus, ext_builtin
 
     class Interrupted:
-        def __init__(self, *_, **__):
+        solution = None
+        info = SimpleNamespace(status_val=SolverStatus.OSQP_SIGINT, status="interrupted")
+
+        def __init__(self, *_):
             pass
 
-        def setup(self, *_, **__):
+        def solve(self, *_):
             pass
 
-        warm_start = setup
+        warm_start = solve
 
-        def solve(self, **_):
-            info = type("Info", (), {"status_val": osqp.SolverStatus.OSQP_SIGINT, "status": "interrupted"})
-            return type("Result", (), {"info": info, "x": None, "y": None})
-
-    monkeypatch.setattr(osqp, "OSQP", Interrupted)
+    monkeypatch.setattr(ext_builtin, "OSQPSolver", Interrupted)
     with pytest.raises(KeyboardInterrupt):
         CuttingPlanes(hinges(), 1e-6).run(5.0)
 
@@ -382,26 +379,20 @@ def test_interior_points_converge_where_a_slack_has_many_planes():
     assert planes.certify(1e4, w, multipliers)[-1] <= 1e-3
 
 
-def test_threads_do_not_change_the_number_of_blas_threads_at_the_same_time(monkeypatch, rng):
-    inside, most = [], []
-
-    class Blas:
-        @contextlib.contextmanager
-        def limit(self, limits, user_api):
-            inside.append(limits)
-            most.append(len(inside))
-            time.sleep(0.01)
-            yield
-            inside.pop()
-
-    monkeypatch.setattr(interior, "_blas", Blas)
-    planes = random_planes(rng, 1, 3, 20)
-    threads = [threading.Thread(target=interior.span, args=(planes,)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert most == [1, 1, 1, 1]
+def test_slopes_in_coordinates_of_their_span_are_the_same_slopes(rng):
+    planes = random_planes(rng, 2, 4, 40)
+    planes.slopes[1, 0] = planes.slopes[0, 1] + 1e-9 * planes.slopes[0, 2]  # dependent slopes, which take no coordinate
+    planes.slopes[1, 2] = 0.0
+    planes.slopes[1, 3] *= 1e8
+    coordinates, basis = planes.span()
+    lengths = np.linalg.norm(basis, axis=1)
+    assert sorted(lengths.round(12)) == [0.0, 0.0, *[1.0] * 6]
+    np.testing.assert_allclose(basis @ basis.T, np.diag(lengths), atol=1e-12)
+    slopes = planes.slopes[:, : planes.n]
+    scale = np.maximum(np.linalg.norm(slopes, axis=2, keepdims=True), 1.0)
+    np.testing.assert_allclose(coordinates @ basis / scale, slopes / scale, atol=1e-12)
+    few = random_planes(rng, 2, 4, 15)
+    assert few.span() == (few.slopes, None)
 
 
 def test_rows_in_excess_of_columns_are_assigned_the_last_ranks():

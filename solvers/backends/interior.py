@@ -13,9 +13,6 @@ slack, and again if the solution violates others.
 
 from __future__ import annotations
 
-import functools
-import threading
-
 import numpy as np
 
 from structrank._support.compile import kernel
@@ -32,8 +29,6 @@ _TO_THE_BOUNDARY = 0.995
 # Planes with this share of their slack's weight are in use; the next best join them, from the third round on twice as many
 # in each round: few slacks and many features need many planes each.
 _IN_USE, _NEXT_BEST = 0.01, 2
-# The number of BLAS threads is global to the process: a thread that changes it must restore it before another does.
-_ONE_THREAD = threading.Lock()
 # Weight, in the initial multipliers, of multipliers in balance with the slacks; the rest is the last solution.
 _BALANCED = 0.3
 
@@ -43,7 +38,7 @@ def solve(planes, C, accuracy, w):
     n_features = planes.slopes.shape[2]
     if n_features * min(n_features, len(planes)) ** 2 > _MOST_WORK:
         return None, None, "too many unknowns"
-    slopes, basis = span(planes)
+    slopes, basis = planes.span()
     # With w = sqrt(C) v and the objective divided by C, all unknowns have the same order of magnitude.
     scale = np.sqrt(C)
     multipliers = planes.feasible_dual(C, planes.multipliers)[0] / C
@@ -51,33 +46,12 @@ def solve(planes, C, accuracy, w):
         v, n_steps = _solve(slopes, planes.offsets, planes.n, planes.weights, scale, accuracy / C, multipliers)
     if not (np.isfinite(v).all() and np.isfinite(multipliers).all()):
         return None, None, "numbers too large"
-    return scale * (v if basis is None else combine(v, basis.T)), C * multipliers, f"{n_steps} steps"
+    return scale * (v if basis is None else combine(v, basis)), C * multipliers, f"{n_steps} steps"
 
 
 def is_cheap(planes):
     """Return whether the QP has few enough features to try this backend first."""
     return planes.slopes.shape[2] <= _CHEAP_UNKNOWNS
-
-
-def span(planes):
-    """Return the slopes in coordinates of the space they span, and its basis (None for unchanged coordinates).
-
-    The solution w lies in that space, so with far fewer planes than features the QP is smaller there.
-    """
-    n_slacks, _, n_features = planes.slopes.shape
-    if 2 * len(planes) >= n_features:
-        return planes.slopes, None
-    # One thread: on a busy machine, two threads that wait for each other took up to 100 times as long.
-    with _ONE_THREAD, _blas().limit(limits=1, user_api="blas"):
-        basis, triangle = np.linalg.qr(planes.slopes[:, : planes.n].reshape(-1, n_features).T)
-    return np.ascontiguousarray(triangle.T).reshape(n_slacks, planes.n, -1), np.asfortranarray(basis)
-
-
-@functools.cache
-def _blas():
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def _solve(slopes, offsets, n, weights, scale, accuracy, multipliers):

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,6 +57,7 @@ _NO_CUT = 2**31
 
 
 @saveable
+@dataclass(eq=False, repr=False)
 class StructRankSVM(LinearMethods, LossParameters, Ranker):
     r"""Linear ranker trained by a structured SVM on a measure of the whole ranking.
 
@@ -172,49 +173,26 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
     True
     """
 
+    criterion: str | Criterion | Sequence[str | Criterion] = "map"
+    C: float | Sequence[float] = 1.0
+    k: int | str | None = "auto"
+    feature_map: Any = "auto"
+    discount: str = "auto"
+    decay: Any = "sqrt"
+    slack: str = "separate"
+    relevant_from: float | None = 1
+    formulation: str = "auto"
+    solver: str = "auto"
+    tol: float = 1e-3
+    max_iter: int = 1000
+    n_jobs: int | None = None
+    warm_start: bool = False
+    verbose: int = 0
+    query_weight: str = "equal"
+    bound: str = "convex"
+    scale: str | None = None
+    gain: Any = "auto"
     _trains_in_rounds = True
-
-    def __init__(
-        self,
-        criterion: str | Criterion | Sequence[str | Criterion] = "map",
-        C: float | Sequence[float] = 1.0,
-        k: int | str | None = "auto",
-        feature_map: Any = "auto",
-        discount: str = "auto",
-        decay: Any = "sqrt",
-        slack: str = "separate",
-        relevant_from: float | None = 1,
-        formulation: str = "auto",
-        solver: str = "auto",
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        n_jobs: int | None = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        query_weight: str = "equal",
-        bound: str = "convex",
-        scale: str | None = None,
-        gain: Any = "auto",
-    ) -> None:
-        self.criterion = criterion
-        self.C = C
-        self.k = k
-        self.feature_map = feature_map
-        self.discount = discount
-        self.decay = decay
-        self.slack = slack
-        self.relevant_from = relevant_from
-        self.query_weight = query_weight
-        self.bound = bound
-        self.scale = scale
-        self.gain = gain
-        self.formulation = formulation
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.verbose = verbose
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -263,7 +241,8 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         start = self.coef_ if self.warm_start and hasattr(self, "coef_") else None
         kept = self._checkpoint(checkpoint, "training", C=C)
         line = ProgressLine() if self.verbose else None  # before data are prepared, which may compile functions
-        with self._training(X, y, qid, sample_weight, loss, backend, kept) as training:
+        with closing(self._executor(X, y, qid, sample_weight, backend)) as executor:
+            training = self._training(executor, loss, kept)
             if start is not None:
                 if start.shape[0] != training.risk.n_features:
                     raise ValueError(
@@ -315,7 +294,8 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         models: dict[float, Self] = {}
         kept = self._checkpoint(checkpoint, "path", C=list(loss.weights))
         line = ProgressLine() if self.verbose else None
-        with self._training(X, y, qid, sample_weight, loss, backend, kept) as training:
+        with closing(self._executor(X, y, qid, sample_weight, backend)) as executor:
+            training = self._training(executor, loss, kept)
             try:
                 unfitted = clone(self)
                 for C in sorted(set(Cs)):
@@ -444,21 +424,19 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         C = float(np.mean(each))
         return C, replace(loss, weights=tuple(one / C for one in each))
 
-    def _training(self, X, y, qid, sample_weight, loss, backend, checkpoint=None):
+    def _executor(self, X, y, qid, sample_weight, backend):
+        """Return where the data are, to be closed after training."""
         if backend is None:
-            executor = InProcess(sources_of(X, y, qid, sample_weight), checks.n_threads(self.n_jobs))
-        elif hasattr(backend, "executor"):
-            executor = backend.executor(X, y, qid, sample_weight)
-        else:
+            return InProcess(sources_of(X, y, qid, sample_weight), checks.n_threads(self.n_jobs))
+        if not hasattr(backend, "executor"):
             raise ValueError(f"backend={backend!r} is not valid: expected DaskBackend(client), or None for this process.")
-        try:
-            risk = Risk(executor, loss, self.formulation)
-            if self.scale is not None:
-                risk = scale_by_deviation(risk)
-            return closing(Training(risk, self._ramp_loss, self.bound, self.tol, self.solver, self.max_iter, checkpoint))
-        except BaseException:
-            executor.close()
-            raise
+        return backend.executor(X, y, qid, sample_weight)
+
+    def _training(self, executor, loss, checkpoint):
+        risk = Risk(executor, loss, self.formulation)
+        if self.scale is not None:
+            risk = scale_by_deviation(risk)
+        return Training(risk, self._ramp_loss, self.bound, self.tol, self.solver, self.max_iter, checkpoint)
 
     def _checkpoint(self, folder, name, C):
         """Return the checkpoint of a run, None without a folder."""

@@ -204,14 +204,13 @@ def test_the_number_of_passes_is_exact(long_lists, monkeypatch):
     monkeypatch.setattr(Risk, "plane", lambda self, *args, **kwargs: made.append(0) or plane(self, *args, **kwargs))
     start = fit(train, "auc", C=10.0).coef_
     skipped = 0
-    loss = StructuredLoss.of([criteria.NDCG()])
-    with StructRankSVM()._training(train.X, train.y, train.qid, None, loss, None) as training:
-        for tol in (0.3, 0.1, 0.03, 0.01):
-            made.clear()
-            run = _Run(training.risk, {"tol": tol}, 100, None)
-            list(run.rounds(run.evaluate(start), 100.0))
-            assert run.passes == len(made)
-            skipped += run.last_passes < len(run.last.history) + 1
+    risk = Risk(InProcess([RankingData.of(train)]), StructuredLoss.of([criteria.NDCG()]))
+    for tol in (0.3, 0.1, 0.03, 0.01):
+        made.clear()
+        run = _Run(risk, {"tol": tol}, 100, None)
+        list(run.rounds(run.evaluate(start), 100.0))
+        assert run.passes == len(made)
+        skipped += run.last_passes < len(run.last.history) + 1
     assert skipped  # at least one run ended without a last evaluation
 
 
@@ -314,16 +313,14 @@ def test_a_round_at_a_fixed_point_stays_there(train, monkeypatch):
 
     monkeypatch.setattr(ramp, "_KEPT_POINTS", 3)
 
-    model, loss = StructRankSVM(formulation="one-slack"), StructuredLoss.of([criteria.MAP()])
-    with model._training(train.X, train.y, train.qid, None, loss, None) as training:
-        risk, C = training.risk, 100.0
-        w = StructRankSVM("map", C=C).fit(train.X, train.y, qid=train.qid).coef_
-        for _ in range(15):  # to a fixed point
-            w = ramp.CuttingPlanes(LinearisedRisk(risk, risk.plane(w, "prediction").slope), 1e-10).run(C).w
-        run = _Run(risk, {"tol": 1e-6, "one_slack_passes": math.inf}, 1000, None)
-        place = run.evaluate(w)
-        assert run._round(place, C).w is w
-        assert any(known[0] is w for known in run.known)
+    risk, C = Risk(InProcess([RankingData.of(train)]), StructuredLoss.of([criteria.MAP()]), "one-slack"), 100.0
+    w = StructRankSVM("map", C=C).fit(train.X, train.y, qid=train.qid).coef_
+    for _ in range(15):  # to a fixed point
+        w = ramp.CuttingPlanes(LinearisedRisk(risk, risk.plane(w, "prediction").slope), 1e-10).run(C).w
+    run = _Run(risk, {"tol": 1e-6, "one_slack_passes": math.inf}, 1000, None)
+    place = run.evaluate(w)
+    assert run._round(place, C).w is w
+    assert any(known[0] is w for known in run.known)
 
 
 @pytest.mark.parametrize("criterion", ["dorm", "ndcg", "err"])

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from contextlib import closing
 from fractions import Fraction
 
 import numpy as np
@@ -647,10 +648,11 @@ def test_planes_of_graded_labels_do_not_depend_on_earlier_evaluations(criterion,
     planes = []
     for earlier in ([], [np.array([-1.0, 0.5]), np.array([0.0, -1.0])]):
         model = StructRankSVM(criterion, relevant_from=None)
-        with model._training(X, y, qid, None, model.check_parameters()[1], None) as training:
+        with closing(model._executor(X, y, qid, None, None)) as executor:
+            risk = model._training(executor, model.check_parameters()[1], None).risk
             for other in earlier:
-                training.risk.plane(other)
-            planes.append(training.risk.plane(w))
+                risk.plane(other)
+            planes.append(risk.plane(w))
     assert np.array_equal(planes[0].slope, planes[1].slope)
     assert np.array_equal(planes[0].value, planes[1].value)
 

@@ -197,7 +197,7 @@ def default_trainers(
     """
     rows, make = paper_trainers(relevant_from, discount), _row_maker(relevant_from, discount)
     rows |= dict(zip(_RAMP_ROWS, (make("mrr", bound="ramp"), make("ndcg", bound="ramp")), strict=True))
-    settings = {"relevant_from": relevant_from, "discount": discount, "random_state": random_state}
+    settings: dict[str, Any] = {"relevant_from": relevant_from, "discount": discount, "random_state": random_state}
     settings |= {} if Cs is None else {"Cs": tuple(Cs)}
     graded = {name: measure for name, measure in (measures or {}).items() if uses_grades(measure)}
     for name, measure in {"mrr@10": "mrr@10", "ndcg@10": "ndcg@10", "map": "map", **graded}.items():

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -318,6 +318,7 @@ def _means(values, weights):
 
 
 @saveable
+@dataclass(eq=False, repr=False)
 class StructRankSVMCV(StructRankSVM):
     """`StructRankSVM` that chooses its C on held-out queries, see `choose_C`.
 
@@ -356,55 +357,15 @@ class StructRankSVMCV(StructRankSVM):
     (True, (3, 3))
     """
 
-    def __init__(
-        self,
-        criterion: str | Criterion | Sequence[str | Criterion] = "map",
-        Cs: Sequence[float] = DEFAULT_CS,
-        cv: int = N_FOLDS,
-        measure: str | Measure | Sequence[str | Measure] | None = None,
-        refit: bool = True,
-        random_state: int = 0,
-        k: int | str | None = "auto",
-        feature_map: Any = "auto",
-        discount: str = "auto",
-        decay: Any = "sqrt",
-        slack: str = "separate",
-        relevant_from: float | None = 1,
-        formulation: str = "auto",
-        solver: str = "auto",
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        query_weight: str = "equal",
-        bound: str = "convex",
-        scale: str | None = None,
-        gain: Any = "auto",
-    ) -> None:
-        warm_start = False
-        super().__init__(
-            *(
-                criterion,
-                1.0,
-                k,
-                feature_map,
-                discount,
-                decay,
-                slack,
-                relevant_from,
-                formulation,
-                solver,
-                tol,
-                max_iter,
-                n_jobs,
-            ),
-            *(warm_start, verbose, query_weight, bound, scale, gain),
-        )
-        self.Cs = Cs
-        self.cv = cv
-        self.measure = measure
-        self.refit = refit
-        self.random_state = random_state
+    # Chosen by `fit`, and not used.
+    C: float | Sequence[float] = field(default=1.0, init=False)
+    warm_start: bool = field(default=False, init=False)
+    _: KW_ONLY
+    Cs: Sequence[float] = DEFAULT_CS
+    cv: int = N_FOLDS
+    measure: str | Measure | Sequence[str | Measure] | None = None
+    refit: bool = True
+    random_state: int = 0
 
     def fit(  # type: ignore[override]
         self,

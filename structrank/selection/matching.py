@@ -387,6 +387,7 @@ def _per_query(w, part, measure):
     return part.evaluator(measure).per_query(score_rows(part.X, w))
 
 
+@dataclass(eq=False, repr=False)
 class MeasureMatched(Ranker):
     """`train_for` as an estimator, also usable as a row of `structrank.compare`.
 
@@ -417,16 +418,13 @@ class MeasureMatched(Ranker):
     (2, 1)
     """
 
-    def __init__(
-        self, measure="ndcg@10", Cs=DEFAULT_CS, relevant_from=1, discount="kdd08", scale=None, random_state=0, verbose=0
-    ):
-        self.measure = measure
-        self.Cs = Cs
-        self.relevant_from = relevant_from
-        self.discount = discount
-        self.scale = scale
-        self.random_state = random_state
-        self.verbose = verbose
+    measure: str | Measure = "ndcg@10"
+    Cs: Sequence[float] = DEFAULT_CS
+    relevant_from: float = 1
+    discount: str = "kdd08"
+    scale: str | None = None
+    random_state: int = 0
+    verbose: int = 0
 
     def fit(self, X, y, qid=None, validation=None):
         """Train; arguments as for `StructRankSVM.fit`, and `validation` as for `train_for`."""

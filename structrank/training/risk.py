@@ -9,7 +9,7 @@ import numpy as np
 
 from structrank._support import checks
 from structrank.solvers import Plane
-from structrank.training.shard import Shard
+from structrank.training.shard import Facts, Shard
 
 # More groups of queries mean fewer passes and larger QPs. A long pass is worth a larger QP, so there is one group for this many
 # entries of X, within limits ...
@@ -63,50 +63,47 @@ class Risk:
         self.loss, self.formulation = loss, formulation
         self._executor = executor
         opened = executor.map(Shard, executor.sources, repeat(loss), keep=True)
-        facts = executor.map(attrgetter("facts"), opened)
-        self._check(facts)
-        self.n_features = facts[0].n_features
-        lengths = np.concatenate([fact.lengths for fact in facts])
+        each = Facts(*zip(*executor.map(attrgetter("facts"), opened), strict=True))
+        self._check(each)
+        self.n_features = each.n_features[0]
+        lengths = np.concatenate(each.lengths)
         self.n_queries, self.n_docs = lengths.shape[0], int(lengths.sum())
         self.median_length = int(np.median(lengths))
-        self.has_grades = len(set().union(*(fact.some_labels for fact in facts))) > 2
-        shares = np.array([fact.lengths.shape[0] for fact in facts]) / self.n_queries
-        self.deviations = np.sqrt(sum(share * fact.sampled_variances for share, fact in zip(shares, facts, strict=True)))
+        self.has_grades = len(set().union(*each.some_labels)) > 2
+        n_queries = np.fromiter(map(len, each.lengths), np.int64)
+        self.deviations = np.sqrt(np.average(each.sampled_variances, axis=0, weights=n_queries / self.n_queries))
         own_slacks = formulation == "n-slack" and len(loss.criteria) > 1 and not loss.shared
-        total = float(np.sum([fact.total_weight for fact in facts]))
-        plan = repeat(total), repeat(int(lengths.max())), self._group_counts(facts), repeat(own_slacks)
+        total, longest = float(np.sum(each.total_weight)), int(lengths.max())
+        plan = repeat(total), repeat(longest), self._group_counts(n_queries, sum(each.n_entries)), repeat(own_slacks)
         self._shards = executor.map(Shard.prepare, opened, *plan, keep=True)
         self.group_weights = np.concatenate(executor.map(attrgetter("weights"), self._shards))
         part_weights = np.array(loss.weights) if own_slacks else np.ones(1)
         self.weights = np.outer(part_weights, self.group_weights).reshape(-1)
 
-    def _check(self, facts):
-        widths = sorted({fact.n_features for fact in facts})
+    def _check(self, each):
+        widths = sorted(set(each.n_features))
         if len(widths) > 1:
             raise ValueError(f"the shards have {widths} features; expected the same number in all.")
-        checks.check_some_weight(any(fact.any_weight for fact in facts))
-        if not any(fact.lengths.size for fact in facts):
+        checks.check_some_weight(any(each.any_weight))
+        if not any(map(len, each.lengths)):
             relevant_from = self.loss.relevant_from
             if relevant_from is None:
                 wanted = "different labels"
             else:
                 wanted = f"both relevant (label >= {relevant_from:g}) and irrelevant documents"
-            n_queries, n_rows = sum(fact.n_queries for fact in facts), sum(fact.n_rows for fact in facts)
             raise ValueError(
-                f"no query has {wanted} (n_queries={n_queries}, n_samples={n_rows}): there is nothing to learn from. "
-                "Check the query ids, the labels and relevant_from=."
+                f"no query has {wanted} (n_queries={sum(each.n_queries)}, n_samples={sum(each.n_rows)}): there is nothing to "
+                "learn from. Check the query ids, the labels and relevant_from=."
             )
 
-    def _group_counts(self, facts):
+    def _group_counts(self, n_queries, n_entries):
         """Return the number of groups of each shard."""
-        n_queries = np.array([fact.lengths.shape[0] for fact in facts])
         if self.formulation == "n-slack":
             return n_queries.tolist()
-        n_entries = sum(fact.n_entries for fact in facts)
         wanted = min(max(_LEAST_GROUPS, n_entries // _ENTRIES_PER_GROUP), _MOST_GROUPS)
         plane_entries = min(max(n_entries // _PLANES_SMALLER_BY, _FEW_PLANE_ENTRIES), _MOST_PLANE_ENTRIES)
         most = min(wanted, max(1, plane_entries // self.n_features))
-        return [int(n) for n in np.ceil(np.minimum(n_queries, most * n_queries / n_queries.sum()))]
+        return np.ceil(np.minimum(n_queries, most * n_queries / n_queries.sum())).astype(np.int64).tolist()
 
     def close(self):
         """Release the shards of the executor."""
@@ -137,6 +134,8 @@ class Risk:
         Plane
         """
         found = self._executor.map(Shard.planes, self._shards, repeat(w), repeat(kind), repeat(self._executor.chunks))
-        slope, offset, value = (np.concatenate(arrays, axis=1) for arrays in list(zip(*found, strict=True))[:3])
-        seconds = sum(seconds for *_, seconds in found)
-        return Plane(slope.reshape(-1, w.shape[0]), offset.reshape(-1), value.reshape(-1), seconds)
+        slopes, offsets, values, seconds = zip(*found, strict=True)
+        slope = np.concatenate(slopes, axis=1).reshape(-1, w.shape[0])
+        return Plane(
+            slope, np.concatenate(offsets, axis=1).reshape(-1), np.concatenate(values, axis=1).reshape(-1), sum(seconds)
+        )

@@ -164,11 +164,6 @@ class Training:
         self._risks.append(risk)
         return risk
 
-    def close(self):
-        """Release the data."""
-        for risk in self._risks:
-            risk.close()
-
 
 def _started(risk, options):
     """Return a driver with R evaluated at w = 0; raise if the slope is too large to compute with."""

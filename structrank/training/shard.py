@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import time
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -30,9 +30,8 @@ _MOST_CHUNKS = 32
 _LEAST_CHUNK_BYTES = 2**22
 
 
-@dataclass(frozen=True)
-class Facts:
-    """Sizes and weights of a shard.
+class Facts(NamedTuple):
+    """Sizes and weights of a shard; or a tuple of these of all shards for each.
 
     Attributes
     ----------

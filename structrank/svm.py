@@ -30,7 +30,7 @@ from structrank.training.data import RankingData, score_rows
 from structrank.training.executor import InProcess
 from structrank.training.health import Health
 from structrank.training.history import History
-from structrank.training.ramp import RampRound
+from structrank.training.ramp import RampRound, kept_start
 from structrank.training.risk import Risk
 from structrank.training.run import Training
 from structrank.training.scaling import column_ratio, scale_by_deviation, scale_problems
@@ -475,9 +475,16 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
                 "Trained with the ties of ideal rankings ordered by score, so the bound is not convex: certificate_ is that of "
                 "the last convex problem, and a better w may exist.",
             )
-        elif kind == "prediction" and self.bound == "auto":
-            name = training.ramp_loss.name
-            remarks.insert(0, f"Trained on the ramp bound of {name}, as the convex bound is vacuous on these data.")
+        elif kind == "prediction":
+            if kept_start(self.rounds_):
+                remarks.insert(
+                    0,
+                    "No round of the ramp bound lowered the training loss: the model is its start, the w of another criterion "
+                    "or, with warm_start, of the last fit.",
+                )
+            if self.bound == "auto":
+                name = training.ramp_loss.name
+                remarks.insert(0, f"Trained on the ramp bound of {name}, as the convex bound is vacuous on these data.")
         remarks += training.risk.loss.remarks(training.risk.has_grades)
         self.notes_ = (*remarks, *problems)
         for text in remarks:

@@ -173,6 +173,40 @@ def test_the_objective_never_rises_between_rounds_of_one_C(criterion, parameters
     assert model.health_.mean_slack == kept.risk
 
 
+@pytest.mark.parametrize("criterion", ["auc", "map", "ndcg-nc", "ndcg", "mrr"])
+def test_the_bound_approaches_the_training_loss_which_falls(criterion, long_lists):
+    rounds = fit(long_lists.train, criterion, C=10.0, bound="ramp").rounds_
+    assert rounds[-1].risk <= rounds[-1].loss + 0.02 < rounds[0].risk
+    assert min(one.loss for one in rounds) < rounds[0].loss
+
+
+@each_pair
+def test_along_a_ray_the_ramp_is_convex_and_falls(criterion, map_name, rng):
+    risk = risk_of(criterion, map_name, *small_queries(rng))
+    w = rng.normal(size=3)
+    ramps = np.array([risk.plane(s * w).value - risk.plane(s * w, "prediction").value for s in np.linspace(0.1, 5, 30)])
+    assert (np.diff(ramps, axis=0) <= 1e-9).all()
+    assert (np.diff(ramps, n=2, axis=0) >= -1e-9).all()
+
+
+def test_rescaling_minimises_the_objective_along_the_ray_up_to_a_factor_of_two(long_lists):
+    risk = Risk(InProcess([RankingData.of(long_lists.train)]), StructuredLoss.of([criteria.NDCG()], "dorm"))
+    run = _Run(risk, {}, 100, None)
+    start = fit(long_lists.train, "auc").coef_
+    place = run.rescaled(run.evaluate(start), C=1e4)
+    assert place.objective(1e4, risk.weights) == pytest.approx(run.evaluate(place.w).objective(1e4, risk.weights))
+    objectives = [run.evaluate(2.0**power * start).objective(1e4, risk.weights) for power in range(12)]
+    assert place.objective(1e4, risk.weights) == pytest.approx(min(objectives))
+    assert np.argmin(objectives) > 1
+
+
+def test_a_model_that_is_its_start_says_so(rng):
+    X, y, qid = rng.normal(size=(60, 1)), rng.integers(0, 2, 60), np.repeat(range(6), 10)
+    model = StructRankSVM("map", bound="ramp").fit(X, y, qid=qid)  # with one feature only the sign of w matters
+    assert model.notes_[0].startswith("No round of the ramp bound lowered the training loss: the model is its start")
+    assert np.sign(model.coef_) == np.sign(StructRankSVM("auc").fit(X, y, qid=qid).coef_)
+
+
 @pytest.mark.parametrize("criterion", ["ndcg", "mrr"])
 def test_ramp_learns_where_the_convex_bound_is_vacuous(criterion):
     name = f"{criterion}@10"
@@ -208,9 +242,11 @@ def test_the_number_of_passes_is_exact(long_lists, monkeypatch):
     for tol in (0.3, 0.1, 0.03, 0.01):
         made.clear()
         run = _Run(risk, {"tol": tol}, 100, None)
-        list(run.rounds(run.evaluate(start), 100.0))
+        place = run.rescaled(run.evaluate(start), 100.0)
+        assert run.describe(place, 100.0).passes == len(made)
+        place = run._round(place, 100.0)
         assert run.passes == len(made)
-        skipped += run.last_passes < len(run.last.history) + 1
+        skipped += run.describe(place, 100.0).passes < len(run.last.history) + 1
     assert skipped  # at least one run ended without a last evaluation
 
 

@@ -9,8 +9,11 @@ which lies between the loss of the prediction and the convex bound. With R(w) th
 P(w) = max_y w.phi(y) - w.phi(y*), averaged likewise, it is R(w) - P(w), a difference of convex functions. The convex-concave
 procedure linearises P, solves the resulting convex problem, and repeats: the objective falls with every round.
 
-The ranking does not depend on |w|, but the bound does: as |w| grows, the bound becomes tighter and less smooth. So there is a
-continuation in C, whose second value starts from the w of the first, and the w of smallest training loss of all rounds is kept.
+The ranking does not depend on |w|, but the bound does. With the predicted y the ramp of s w is the largest, over rankings, of
+functions that fall linearly in s: convex, falling, and the loss for s -> infinity. A round that starts from a small |w| lowers
+the bound mostly by a larger |w|, whatever this does to the ranking. So there is a continuation: for each C, rounds start from
+the w of least training loss so far, with the |w| that minimises the objective, and what they gain comes from the direction. C
+grows until the bound is close to the loss. The w of least training loss of all rounds is returned.
 
 With the permutation map there are many ideal rankings, and the convex risk compares with the mean of their phi, so w pays for
 every score difference between documents of the same grade. ``Permutation(ties="score")`` compares with the ideal ranking that
@@ -30,22 +33,22 @@ direction of this w counts. Planes of P contain the origin, so a round ends no h
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from structrank._support.saveable import record
 from structrank.solvers import CuttingPlanes, Plane, Result
 
-# Of the ramp bound, by training loss and passes on synthetic data (notebook 15): twice as many gain little and cost twice.
-_VALUES_OF_C, _C_FACTOR, _MOST_ROUNDS = 2, 30.0, 2
-# A round ends when the objective has fallen by this share of its distance to the bound ...
-_ENOUGH = 0.02
-# ... and another at the same C follows where it fell by this share of itself.
-_WORTH_ANOTHER = 0.1
+# Of the ramp bound: C grows by decades until the bound is this close to the loss. With phi_mrr it may stay away from it.
+_CLOSE, _MOST_DECADES = 0.02, 12
+# A round of the ramp bound ends when the objective has fallen by this share of its distance to the bound.
+_ENOUGH = 0.5
 # Points whose planes the next round starts from; earlier points are too far away to matter.
 _KEPT_POINTS = 12
+# Losses that differ by less are equal.
+_ROUNDING = 1e-9
 
 
 @record
@@ -78,6 +81,11 @@ class RampRound:
     norm: float
     passes: int
     kind: str = "prediction"
+
+
+def kept_start(rounds):
+    """Return whether no round of the ramp bound lowered the training loss, so that the model is its start."""
+    return min(one.loss for one in rounds) >= rounds[0].loss - _ROUNDING
 
 
 class LinearisedRisk:
@@ -134,25 +142,25 @@ def train_rounds(kind, risk, start, C, options, max_iter, callback=None):
         That of the last convex problem.
     """
     run = _Run(risk, options, max_iter, callback, kind)
-    place = run.evaluate(start)
-    rounds = [_describe(kind, place, C, risk.weights, run.passes)]
-    w, kept = place.w, rounds[0]
+    best = run.evaluate(start)
+    kept = run.describe(best, C)
+    rounds = [kept]
     try:
-        for current_C in [C] if kind == "ideal" else (C * _C_FACTOR**number for number in range(_VALUES_OF_C)):
-            for reached in run.rounds(place, current_C):
-                place = reached
-                rounds.append(_describe(kind, place, current_C, risk.weights, run.last_passes))
+        for decade in range(_MOST_DECADES if kind == "prediction" else 1):
+            current_C = C * 10.0**decade
+            for place in run.rounds(best if kind == "ideal" else run.rescaled(best, current_C), current_C):
+                rounds.append(run.describe(place, current_C))
                 # The order by scores has a loss for any |w|; with one C the objective has fallen.
-                if kind == "ideal" or rounds[-1].loss < kept.loss - 1e-9:
-                    w, kept = place.w, rounds[-1]
-            if run.reason:
+                if kind == "ideal" or rounds[-1].loss < kept.loss - _ROUNDING:
+                    best, kept = place, rounds[-1]
+            if run.reason or rounds[-1].risk - rounds[-1].loss <= _CLOSE:
                 break
     except KeyboardInterrupt:
         if run.last is None:
             raise
         run.reason = "interrupted"
     reason = run.reason or "converged"
-    return Result(w, kept.risk, run.last.certificate, run.last.history, reason, tuple(rounds)), kept, run.driver
+    return Result(best.w, kept.risk, run.last.certificate, run.last.history, reason, tuple(rounds)), kept, run.driver
 
 
 @dataclass(frozen=True)
@@ -170,18 +178,13 @@ class _Place:
         return 0.5 * float(self.w @ self.w) + C * float(weights @ self.values())
 
 
-def _describe(kind, place, C, weights, passes):
-    risk, loss = float(weights @ place.values()), float(weights @ place.compared.offset)
-    return RampRound(C, place.objective(C, weights), risk, loss, float(np.linalg.norm(place.w)), passes, kind)
-
-
 class _Run:
     """The rounds of one training."""
 
     def __init__(self, risk, options, max_iter, callback, kind="prediction"):
         self.risk, self.options, self.max_iter, self.callback, self.kind = risk, options, max_iter, callback, kind
         self.first, self.known = [], []  # (w, plane of R): at w = 0, and the last ones
-        self.passes = self.last_passes = 0  # in all, and in the last round
+        self.passes = self.described = 0  # in all, and in the rounds that were described
         self.reason = ""
         self.last = self.driver = None
         if kind == "ideal":  # health is relative to w = 0
@@ -196,19 +199,33 @@ class _Run:
         self.passes += 2
         return _Place(w, plane, self.risk.plane(w, self.kind))
 
+    def describe(self, place, C):
+        """Describe a round that ended at a place, with the passes since the last one."""
+        risk, loss = float(self.risk.weights @ place.values()), float(self.risk.weights @ place.compared.offset)
+        passes, self.described = self.passes - self.described, self.passes
+        objective, norm = place.objective(C, self.risk.weights), float(np.linalg.norm(place.w))
+        return RampRound(C, objective, risk, loss, norm, passes, self.kind)
+
+    def rescaled(self, place, C):
+        """Double w while the objective of the ramp falls, which is convex in |w|; return the last place."""
+        while True:
+            w, compared = 2.0 * place.w, place.compared
+            self.known.append((w, self.risk.plane(w)))
+            self.passes += 1
+            doubled = _Place(*self.known[-1], replace(compared, value=2.0 * compared.value))  # the same ranking
+            if doubled.objective(C, self.risk.weights) >= place.objective(C, self.risk.weights):
+                return place
+            place = doubled
+
     def rounds(self, place, C):
         """Run rounds for one C until the objective stops falling, or predictions stay the same; yield each place."""
-        exact = self.kind == "ideal"
-        for _ in itertools.count() if exact else range(_MOST_ROUNDS):
+        fall = math.inf
+        while fall > C * self.options["tol"] and not self.reason:
             before, place = place, self._round(place, C)
-            start = before.objective(C, self.risk.weights)
-            fall = start - place.objective(C, self.risk.weights)
-            if fall <= 0.0:
-                return
-            yield place
-            same = np.array_equal(place.compared.slope, before.compared.slope)
-            little = C * self.options["tol"] if exact else _WORTH_ANOTHER * start
-            if fall <= little or same or self.reason:
+            fall = before.objective(C, self.risk.weights) - place.objective(C, self.risk.weights)
+            if fall > 0.0:
+                yield place
+            if np.array_equal(place.compared.slope, before.compared.slope):
                 return
 
     def _round(self, place, C):
@@ -228,8 +245,7 @@ class _Run:
             return self.reason or (loose and start - best >= _ENOUGH * (start - iteration.bound))
 
         self.last = driver.run(C, max(1, self.max_iter - self.passes), callback=enough)
-        self.last_passes = len(linearised.evaluated) + 1
-        self.passes += self.last_passes
+        self.passes += len(linearised.evaluated) + 1
         if self.last.reason == "interrupted" or self.passes >= self.max_iter:
             self.reason = "interrupted" if self.last.reason == "interrupted" else "max_iter"
         elif self.last.reason == "stalled" and not loose:

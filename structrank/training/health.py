@@ -14,12 +14,12 @@ is found if it is at most 130 times as long as R(0) / |R'(0)|, where the plane a
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from structrank._support.saveable import record
-from structrank.solvers.cutting_plane import C_FACTOR
 from structrank.solvers.vectors import dot
 
 # Share of the objective of w = 0 from which on nothing, or little, was learned: 1 - eps of the module's docstring.
@@ -160,8 +160,9 @@ class HealthCheck:
 def is_vacuous(driver, C):
     """Return whether no C up to a very large one makes the criterion learn anything; see the module's docstring.
 
-    A copy of the driver, with its planes, runs for growing values of C until one has a w whose objective is below
-    (1 - eps) C R(0), or the dual bound shows for the largest that there is none.
+    A copy of the driver, with its planes and a slack for each part of R, which take the fewest passes, runs for the C at which
+    the plane at 0 reaches the value 0 and for the largest, until there is a w whose objective is below (1 - eps) C R(0), or the
+    dual bound shows that there is none.
 
     Parameters
     ----------
@@ -202,17 +203,16 @@ def is_vacuous(driver, C):
     # A copy, with the planes at hand: which model a later run ends with must not depend on this decision.
     driver = copy.deepcopy(driver, {id(driver.risk): driver.risk})
     driver.tol = 0.5 * (1.0 - _NOTHING_FROM) * zero.risk
-    C, largest = max(C, unit), max(C, _LARGEST_SIZE * unit)
-    while True:
-        level = _NOTHING_FROM * C * zero.risk
-        run = driver.run(C, _PASSES, callback=lambda one, level=level: one.objective < level or one.bound >= level)
+    if driver.one_slack_passes < math.inf:
+        driver.one_slack_passes = 0
+    for one_C in dict.fromkeys((max(C, unit), max(C, _LARGEST_SIZE * unit))):
+        level = _NOTHING_FROM * one_C * zero.risk
+        run = driver.run(one_C, _PASSES, callback=lambda one, level=level: one.objective < level or one.bound >= level)
         if run.reason == "interrupted":
             raise KeyboardInterrupt
         if run.certificate.dual < level:  # there is a better w, or none was ruled out
             return False
-        if largest <= C:
-            return True
-        C = min(C_FACTOR * C, largest)  # from size 1 on: planes of one C help with the next
+    return True
 
 
 def _sole_part(risk, w):

@@ -3,15 +3,18 @@
 import json
 import pathlib
 import re
+from dataclasses import replace
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.optimize
+import scipy.sparse
 import scipy.special
 
-from structrank import cli, datasets, papers
+from structrank import StructRankSVM, cli, datasets, papers
 from structrank.comparison.plotting import TimeDisplay
 from structrank.learners import LambdaMART, McRank
 from structrank.papers import kdd08, www11
@@ -109,6 +112,29 @@ def test_figure_10_times_the_training_of_mcrank_itself():
     expected = scipy.special.softmax(booster.predict(train.X, raw_score=True) + constants, axis=1) @ np.arange(3)
     assert expected == pytest.approx(McRank(n_estimators=5).fit(train.X, train.y, qid=train.qid).predict(train.X), abs=1e-12)
     assert seconds["McRank, trees"] + seconds["McRank, boosting"] == pytest.approx(seconds["McRank, total"])
+
+
+def test_without_its_scale_phi_po_is_a_sum_over_pairs():
+    fold = datasets.make_ranking(n_queries=30, n_docs=(4, 12), n_features=3, noise=0.5, random_state=0)
+    train = kdd08._times_pairs(fold).train
+    model = StructRankSVM("auc", feature_map="po", tol=1e-6).fit(train.X, train.y, qid=train.qid)
+
+    def objective(w):
+        slacks = []
+        for query in np.unique(fold.train.qid):
+            rows = fold.train.qid == query
+            scores, relevant = fold.train.X[rows] @ w, fold.train.y[rows] >= 1
+            pairs = scores[relevant][:, None] - scores[~relevant]
+            # y_gb is 1 or -1: a pair in the wrong order loses 1 / (n+ n-) and changes w.phi by 2 (s_g - s_b).
+            slacks.append(np.maximum(1.0 / pairs.size - 2.0 * pairs, 0.0).sum() if pairs.size else np.nan)
+        return 0.5 * w @ w + np.nanmean(slacks)
+
+    assert objective(model.coef_) == pytest.approx(model.certificate_.primal, rel=1e-9)
+    best = scipy.optimize.minimize(objective, model.coef_, method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12})
+    assert model.certificate_.dual <= best.fun + 1e-9
+    sparse = kdd08._times_pairs(replace(fold, train=replace(fold.train, X=scipy.sparse.csr_matrix(fold.train.X))))
+    assert np.array_equal(sparse.train.X.toarray(), train.X)
+    assert fold.validation is kdd08._times_pairs(fold).validation
 
 
 def test_figure_4_of_www11_counts_the_ranks_that_change():

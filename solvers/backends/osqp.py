@@ -26,15 +26,18 @@ def solve(planes, C, accuracy, w):
     (n_slacks, _, n_features), n = slopes.shape, planes.n
     # With w = sqrt(C) v and the objective divided by C, primal and dual residuals have the same weight at any C.
     scale, tolerance = np.sqrt(C), min(_MOST_RESIDUAL, _SHARE * accuracy / C)
-    slopes = scale * slopes[:, :n].reshape(n_slacks * n, n_features)
+    # The last plane of each slack, of slope and offset 0, stands for xi >= 0, and has the rest of the slack's weight.
+    rows, offsets = np.zeros((n_slacks, n + 1, n_features)), np.zeros((n_slacks, n + 1))
+    rows[:, :n], offsets[:, :n] = scale * slopes[:, :n], planes.offsets[:, :n]
     # A tolerance of 0 is the rounded one of a C below 1e-320.
-    if not np.abs(slopes).max(initial=0.0) < _INFINITE or tolerance == 0.0:
+    if not np.abs(rows).max(initial=0.0) < _INFINITE or tolerance == 0.0:
         return None, None, "numbers out of range"
-    solver = _set_up(slopes, planes.offsets[:, :n].reshape(-1), planes.weights, tolerance)
-    multipliers = planes.multipliers[:, :n] / C
-    unused = np.maximum(planes.weights - multipliers.sum(axis=1), 0.0)
+    shares = np.zeros_like(offsets)
+    shares[:, :n] = planes.multipliers[:, :n] / C
+    shares[:, n] = np.maximum(planes.weights - shares.sum(axis=1), 0.0)
+    solver = _set_up(rows, offsets, planes.weights, tolerance)
     v = (w if basis is None else np.einsum("ij,j->i", basis, w)) / scale
-    solver.warm_start(np.concatenate([v, planes.slacks(w)]), -np.concatenate([multipliers.reshape(-1), unused]))
+    solver.warm_start(np.concatenate([v, planes.slacks(w)]), -shares.reshape(-1))
     with _SOLVE:
         solver.solve()
     solution, info = solver.solution, solver.info
@@ -45,18 +48,18 @@ def solve(planes, C, accuracy, w):
         return None, None, info.status
     v = x[:n_features]
     multipliers = np.zeros_like(planes.multipliers)
-    multipliers[:, :n] = -C * y[: n_slacks * n].reshape(n_slacks, n)
+    multipliers[:, :n] = -C * y.reshape(n_slacks, n + 1)[:, :n]
     return scale * (v if basis is None else combine(v, basis)), multipliers, info.status
 
 
-def _set_up(slopes, offsets, weights, tolerance):
-    """Return a solver of min 1/2 |v|^2 + weights.xi, xi_s >= offset - slope.v, xi >= 0.
+def _set_up(rows, offsets, weights, tolerance):
+    """Return a solver of min 1/2 |v|^2 + weights.xi, xi_s >= offsets_st - rows_st.v.
 
     `osqp.OSQP` is left out: it splits, copies and checks the matrices of every QP, which takes far longer than to solve it.
     """
     from osqp import ext_builtin as compiled
 
-    (n_planes, n_features), n_slacks = slopes.shape, weights.shape[0]
+    n_slacks, n_planes, n_features = rows.shape
     settings = compiled.OSQPSettings()
     compiled.osqp_set_default_settings(settings)
     settings.verbose = False
@@ -66,10 +69,10 @@ def _set_up(slopes, offsets, weights, tolerance):
     return compiled.OSQPSolver(
         compiled.CSC(_leading_ones(n_features, n_features + n_slacks)),
         np.concatenate([np.zeros(n_features), weights]),
-        compiled.CSC(_constraints(slopes, n_slacks)),
-        np.concatenate([offsets, np.zeros(n_slacks)]),
-        np.full(n_planes + n_slacks, compiled.OSQP_INFTY),
-        n_planes + n_slacks,
+        compiled.CSC(_constraints(rows)),
+        offsets.reshape(-1),
+        np.full(n_slacks * n_planes, compiled.OSQP_INFTY),
+        n_slacks * n_planes,
         n_features + n_slacks,
         settings,
     )
@@ -82,14 +85,12 @@ def _leading_ones(n_ones, n):
     return scipy.sparse.csc_matrix((np.ones(n_ones), np.arange(n_ones), indptr), shape=(n, n))
 
 
-def _constraints(slopes, n_slacks):
-    """Return [[slopes, a 1 in the column of each row's slack], [0, I]] in CSC form, which dominates a small solve."""
-    n_planes, n_features = slopes.shape
-    own = np.arange(n_planes, dtype=np.int32).reshape(n_slacks, -1)
-    # The column of a slack holds the rows of its planes and then the row of its own bound.
-    slack_rows = np.column_stack([own, np.arange(n_planes, n_planes + n_slacks, dtype=np.int32)]).reshape(-1)
-    data = np.concatenate([slopes.T.reshape(-1), np.ones(slack_rows.shape[0])])
-    indices = np.concatenate([np.tile(own.reshape(-1), n_features), slack_rows])
-    lengths = np.concatenate([[0], np.full(n_features, n_planes), np.full(n_slacks, own.shape[1] + 1)])
-    indptr = np.cumsum(lengths, dtype=np.int32)
-    return scipy.sparse.csc_matrix((data, indices, indptr), shape=(n_planes + n_slacks, n_features + n_slacks))
+def _constraints(rows):
+    """Return the rows of all slacks, followed by a column for each slack with 1 in its rows, in CSC form."""
+    n_slacks, n_planes, n_features = rows.shape
+    n_rows = n_slacks * n_planes
+    data = np.concatenate([rows.reshape(n_rows, n_features).T.reshape(-1), np.ones(n_rows)])
+    indices = np.tile(np.arange(n_rows, dtype=np.int32), n_features + 1)  # the columns of the slacks hold each row once
+    ends = np.arange(n_features * n_rows, data.shape[0] + 1, n_planes, dtype=np.int32)
+    indptr = np.concatenate([np.arange(n_features, dtype=np.int32) * n_rows, ends])
+    return scipy.sparse.csc_matrix((data, indices, indptr), shape=(n_rows, n_features + n_slacks))

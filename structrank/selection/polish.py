@@ -194,7 +194,7 @@ class LineSearch:
             raise ValueError(f"measure {measure.name!r} cannot be polished; choose one of: {known}.")
         self._data, grouping = data, data.grouping
         self._evaluator = data.evaluator(measure)
-        self._rows, self._starts = grouping.rows, grouping.indptr
+        self._rows, self._starts, self._sizes = grouping.rows, grouping.indptr, grouping.sizes
         self._query_of = np.repeat(np.arange(grouping.n_queries), grouping.sizes)
         longest = int(grouping.sizes.max())
         self._discounts, self._credits = criterion.discounts(longest + 2), criterion.credits(longest + 2)
@@ -210,6 +210,7 @@ class LineSearch:
                 )
         self._scales = np.sqrt(StandardScaler(with_mean=False).fit(data.X).var_)
         self.n_lines = 0
+        self._start = None, None, None  # w of the last line, with its scores and their spread
 
     def _split(self, labels, measure):
         """Return pairs (relevant, factor of each query): a measure with gains is a weighted sum of binary ones.
@@ -270,11 +271,13 @@ class LineSearch:
             Increase of the measure.
         """
         self.n_lines += 1
-        scores, slopes = (score_rows(self._data.X, one)[self._rows] for one in (w, direction))
-        spread = self._spread(slopes)
+        slopes, spread = self._scored(direction)
         if spread <= 1e-9 * np.abs(slopes).max():  # constant within each query, up to rounding
             return w, 0.0
-        farthest = reach * self._spread(scores) / spread
+        if w is not self._start[0]:  # many lines start at the same w
+            self._start = w, *self._scored(w)
+        _, scores, spread_at_w = self._start
+        farthest = reach * spread_at_w / spread
         edges, values = self.profile(scores, slopes, farthest)
         widths = np.diff(edges)
         here = np.searchsorted(edges, 0.0, side="right") - 1
@@ -333,8 +336,8 @@ class LineSearch:
         )
         return times[order], changes
 
-    def _spread(self, scores):
-        """Compute the standard deviation of scores around the mean of their query."""
-        sizes = np.diff(self._starts)
-        means = np.add.reduceat(scores, self._starts[:-1]) / sizes
-        return float(np.std(scores - np.repeat(means, sizes)))
+    def _scored(self, w):
+        """Compute the scores of documents, grouped by query, and their standard deviation around the mean of the query."""
+        scores = score_rows(self._data.X, w)[self._rows]
+        means = np.add.reduceat(scores, self._starts[:-1]) / self._sizes
+        return scores, float(np.std(scores - means[self._query_of]))

@@ -17,7 +17,7 @@ from structrank.learners import LambdaRank, RankNet, SPSARanker, TrainingDisplay
 from structrank.learners.networks import Network
 from structrank.learners.plans import CONSTRUCTIONS
 from structrank.learners.rankers import _Run
-from structrank.learners.training import Evaluator
+from structrank.metrics import Evaluator
 from structrank.training.data import RankingData
 
 QUICK = {"max_epochs": 8, "patience": None}

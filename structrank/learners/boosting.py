@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Self
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.sparse
@@ -13,13 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
 from structrank._support.checks import n_threads
-from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
-from structrank.datasets import Dataset
-from structrank.learners.training import MeasureRanker, Round, as_validation, shares, training_facts, validation_evaluator
+from structrank._support.typing import Matrix, NDArray
+from structrank.learners.training import Round, RoundsRanker, shares
 from structrank.learners.tree_texts import check_lightgbm_text
-from structrank.metrics import Evaluator
 from structrank.models.exports import LightGBMMethods
-from structrank.training.data import RankingData
 from structrank.training.rounds import Rounds
 
 # A gain that no split has.
@@ -28,7 +24,7 @@ _UNREACHABLE = 1e300
 _MOST_LEAVES, _MOST_SAMPLES = 2**17, 2**31 - 1
 
 
-class BoostedRanker(LightGBMMethods, MeasureRanker):
+class BoostedRanker(LightGBMMethods, RoundsRanker):
     """Base class of rankers with boosted trees: parameter checks, prediction, and the trees in LightGBM's text format.
 
     A subclass has the parameters that `check_parameters` checks. Its ``_grow(course)`` runs a `Course`; ``_scores(outputs)``
@@ -43,37 +39,10 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
         check_is_fitted(self)
         return shares(sum(booster.feature_importance("gain") for booster in self._loaded()))
 
-    def fit(
-        self,
-        X: Matrix,
-        y: ArrayLike | None = None,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        validation: Dataset | tuple | None = None,
-        callback: Callable[[Round], object] | None = None,
-        checkpoint: Path | None = None,
-    ) -> Self:
-        """Train.
-
-        Parameters
-        ----------
-        X, qid, sample_weight
-            As for `StructRankSVM.fit`.
-        y : array-like of shape (n_docs,)
-            Labels, at least 0; larger is more relevant. McRank takes them as grades, at most 64 distinct values.
-        validation : tuple (X, y, qid) or datasets.Dataset, default None
-            Queries on which `measure` is monitored; the rounds after the best are dropped.
-        callback : callable, default None
-            Called with each round's entry of the history; a true return value stops training.
-        checkpoint : path-like, default None
-            Folder for checkpoints, as for `StructRankSVM.fit`.
-        """
-        self.check_parameters()
-        course = self._course(X, y, qid, sample_weight, validation, callback, checkpoint)
+    def _train(self, sets, callback, checkpoint):
+        course = self._course(sets, callback, checkpoint)
         self._grow(course)
-        self._keep_trees(course)
-        self._keep_rounds(X, course.data, course.rounds, course.best_round)
-        return self
+        return self._keep_trees(course)
 
     def _course(self, *arguments):
         return Course(self, *arguments)
@@ -154,7 +123,7 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
         }
 
     def _keep_trees(self, course):
-        """Store the trees as text; warn if there are none."""
+        """Store the trees as text, and warn if there are none; return the rounds and the number of the best."""
         self.trees_ = course.texts(course.best_round)
         self.notes_ = self._remarks(course) + library_notes()
         self._boosters = None
@@ -164,7 +133,8 @@ class BoostedRanker(LightGBMMethods, MeasureRanker):
                 f"min_child_samples={self.min_child_samples} documents and min_child_weight={self.min_child_weight:g} in each "
                 "leaf and reduces the loss. Lower these parameters, or check whether the features are informative."
             )
-            warnings.warn(text, checks.StructRankWarning, stacklevel=4)
+            warnings.warn(text, checks.StructRankWarning, stacklevel=6)
+        return course.rounds, course.best_round
 
 
 class Course:
@@ -173,19 +143,16 @@ class Course:
     Parameters
     ----------
     ranker : BoostedRanker
-    X, y, qid, sample_weight, validation, callback, checkpoint
+    sets : TrainingSets
+    callback, checkpoint
         The arguments of ``fit``.
     more
         What else the model depends on, by name.
 
     Attributes
     ----------
-    given : RankingData
-        The training set passed by the user.
     data : RankingData
-        The training set without queries of weight 0, with weights scaled to mean 1.
-    rows : array of int
-        The rows of `given` that are in `data`.
+        The training set, of `sets`.
     boosters : list of lightgbm.Booster
     tree_counts : list of list of int
         For each round, the number of rounds with a tree in each booster; a booster that finds no split adds none after its
@@ -193,26 +160,19 @@ class Course:
     rounds : Rounds
     """
 
-    def __init__(self, ranker, X, y, qid, sample_weight, validation, callback, checkpoint, **more):
-        self._ranker = ranker
+    def __init__(self, ranker, sets, callback, checkpoint, **more):
+        self._ranker, self.data, self._validation = ranker, sets.data, sets.validation
         self._library = tree_library()
-        self.given = RankingData(X, y, qid, sample_weight)
-        self._validation = as_validation(validation, self.given)
-        # LightGBM counts rows of weight 0 towards min_data_in_leaf, and stores weights as float32.
-        self.data, self.rows = self.given.counted()
         if ranker.subsample * self.data.X.shape[0] < 1:
             raise ValueError(
                 f"subsample={ranker.subsample!r} of {self.data.X.shape[0]} documents is less than one; use a larger share."
             )
-        measure = ranker.parsed_measure()
-        self._on_train = Evaluator(measure, self.data.labels, self.data.grouping, self.data.query_weights)
-        self._on_validation = validation_evaluator(measure, self._validation)
+        self._on_train, self._on_validation = sets.evaluators(ranker.parsed_measure(), needs_signal=False)
         self._binned, self._n_constant = None, 0
         self.boosters = []
         self._reset()
         more["version of LightGBM"] = self._library.__version__
-        facts = training_facts(self.data, self._validation, **more)
-        self.rounds = Rounds(ranker, self, facts, "n_estimators", "tree", callback, checkpoint)
+        self.rounds = Rounds(ranker, self, sets.facts(**more), "n_estimators", "tree", callback, checkpoint)
 
     def _reset(self):
         """Set what `restore` sets to its values before the first round."""

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
-from structrank import metrics
 from structrank._support import checks
 from structrank._support.saveable import saveable
-from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
-from structrank.datasets import Dataset
+from structrank._support.typing import Matrix, NDArray
 from structrank.learners.cross_entropy import equally_weighted_pairs, mean_cross_entropy
 from structrank.learners.networks import Network, moments
-from structrank.learners.training import (
-    MeasureRanker,
-    Round,
-    as_validation,
-    training_evaluator,
-    training_facts,
-    validation_evaluator,
-)
+from structrank.learners.training import Round, RoundsRanker
 from structrank.metrics import Measure
 from structrank.models.linear import LinearMethods
 from structrank.solvers.spsa import FDSA, SPSA, Steps, step
-from structrank.training.data import RankingData
 from structrank.training.rounds import Rounds
 
 _METHODS = ("spsa:2", "spsa:4", "spsa:8", "fdsa")
@@ -34,7 +22,7 @@ _METHODS = ("spsa:2", "spsa:4", "spsa:8", "fdsa")
 
 @saveable
 @dataclass(eq=False, repr=False)
-class SPSARanker(LinearMethods, MeasureRanker):
+class SPSARanker(LinearMethods, RoundsRanker):
     r"""Linear ranker trained on a measure directly, by stochastic approximation of its gradient.
 
     The mean NDCG over many queries is piecewise constant in the weights, with small steps. SPSA estimates its gradient from
@@ -102,66 +90,41 @@ class SPSARanker(LinearMethods, MeasureRanker):
     random_state: int = 0
     verbose: int = 0
 
-    def fit(
-        self,
-        X: Matrix,
-        y: ArrayLike | None = None,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        validation: Dataset | tuple | None = None,
-        callback: Callable[[Round], object] | None = None,
-        checkpoint: Path | None = None,
-    ) -> Self:
-        """Train.
-
-        Parameters
-        ----------
-        X, qid, sample_weight
-            As for `StructRankSVM.fit`.
-        y : array-like of shape (n_docs,)
-            Labels, at least 0; larger is more relevant.
-        validation : tuple (X, y, qid) or Dataset, default None
-            Data on which the measure selects the best iteration and decides when to stop; None for the training set.
-        callback : callable, default None
-            Called with each iteration's entry of the history; a true return value stops training.
-        checkpoint : path-like, default None
-            Folder for checkpoints, as for `StructRankSVM.fit`.
-        """
+    def check_parameters(self):
+        """Raise if a parameter is not valid, whatever the data."""
         checks.check_choice("objective", self.objective, ("measure", "cross-entropy"))
         checks.check_choice("method", self.method, _METHODS)
-        steps = Steps(
-            a=checks.check_number("step", self.step, above=0), c=checks.check_number("perturbation", self.perturbation, above=0)
-        )
-        max_evaluations = checks.check_number("max_evaluations", self.max_evaluations, at_least=1, integer=True)
-        random_state = checks.check_number("random_state", self.random_state, at_least=0, integer=True)
+        for name in ("step", "perturbation"):
+            checks.check_number(name, getattr(self, name), above=0)
+        checks.check_number("max_evaluations", self.max_evaluations, at_least=1, integer=True)
+        checks.check_number("random_state", self.random_state, at_least=0, integer=True)
         checks.check_cut("patience", self.patience, "no early stopping")
-        measure = metrics.parse(self.measure)
-        data = RankingData(X, y, qid, sample_weight)
-        validation = as_validation(validation, data)
-        data, _ = data.counted()
+        self.parsed_measure()
+
+    def _train(self, sets, callback, checkpoint):
+        steps = Steps(a=float(self.step), c=float(self.perturbation))
         method = FDSA() if self.method == "fdsa" else SPSA(int(self.method.partition(":")[2]))
-        cost = method.evaluations_of(data.n_features)
-        if cost > max_evaluations:
+        cost = method.evaluations_of(sets.data.n_features)
+        if cost > self.max_evaluations:
             raise ValueError(
-                f"max_evaluations={max_evaluations} is not enough for one gradient: {self.method} with {data.n_features} "
-                f"features needs {cost}."
+                f"max_evaluations={self.max_evaluations} is not enough for one gradient: {self.method} with "
+                f"{sets.data.n_features} features needs {cost}."
             )
-        descent = _Descent(self, measure, data, validation, np.random.default_rng(random_state))
-        facts, most = training_facts(data, validation), max_evaluations // cost
-        rounds = Rounds(self, descent, facts, "max_evaluations", "iteration", callback, checkpoint, most)
+        descent = _Descent(self, sets, np.random.default_rng(self.random_state))
+        limits = "max_evaluations", "iteration", callback, checkpoint, self.max_evaluations // cost
+        rounds = Rounds(self, descent, sets.facts(), *limits)
         with rounds:
             for number in rounds:
                 descent.weights = step(descent.loss, descent.weights, number, method, steps, descent.rng)
                 given = descent.weights * descent.scale
                 train, validated, loss = descent.values(given)
-                watched = train if validation is None else validated
+                watched = train if sets.validation is None else validated
                 if watched > rounds.best_value:
                     descent.best = given
                 rounds.end(Round(number, train, validated, 0, loss, steps.at(number)[0], rounds.lap()), watched)
         self.weights_ = descent.best
         self.n_evaluations_ = len(rounds.entries) * cost
-        self._keep_rounds(X, data, rounds, rounds.best_round)
-        return self
+        return rounds, rounds.best_round
 
     def check_loaded(self):
         """Raise unless a loaded model has one weight per feature."""
@@ -177,12 +140,12 @@ class SPSARanker(LinearMethods, MeasureRanker):
 class _Descent:
     """The weights for standardised features, the best so far for the features as given, and the objective."""
 
-    def __init__(self, ranker, measure, data, validation, rng):
-        self.data, self.validation = data, validation
+    def __init__(self, ranker, sets, rng):
+        data = sets.data
+        self.data, self.validation = data, sets.validation
         self.network = Network(data.n_features, 0)
         _, self.scale = moments(data)
-        self.evaluator = training_evaluator(measure, data)
-        self.other = validation_evaluator(measure, validation)
+        self.evaluator, self.other = sets.evaluators(ranker.parsed_measure())
         self.pairs = None
         if ranker.objective == "cross-entropy":
             self.pairs = equally_weighted_pairs(data.labels[data.grouping.rows], data.grouping.indptr, data.query_weights)

@@ -149,11 +149,13 @@ class LambdaMART(TreeParameters, BoostedRanker):
             The other label sources of a `Graded` objective: mapping from names to array-likes of shape (n_docs,), such as
             ``{"clicks": rates}``. nan marks a document without such a label.
         """
-        self.check_parameters()
-        course = Course(self, X, y, qid, sample_weight, validation, callback, checkpoint, labels=labels)
+        return self._fit(X, y, qid, sample_weight, validation, callback, checkpoint, labels=labels)
+
+    def _train(self, sets, callback, checkpoint, labels):
+        course = Course(self, sets, callback, checkpoint, labels=labels)
         objective = self._checked_objective()
-        labels = check_label_sources(labels, objective, course.given)
-        labels = {name: column[course.rows] for name, column in labels.items()}
+        labels = check_label_sources(labels, objective, sets.given)
+        labels = {name: column[sets.rows] for name, column in labels.items()}
         lambdas = _Lambdas(objective, course.data, labels, self.n_estimators, self._newton(), self.margin)
         course.add_booster(np.zeros(course.data.labels.shape[0]), objective="none")
 
@@ -162,9 +164,7 @@ class LambdaMART(TreeParameters, BoostedRanker):
             return None if no_split else lambdas.effective_pairs
 
         course.run(grow, self._scores)
-        self._keep_trees(course)
-        self._keep_rounds(X, course.data, course.rounds, course.best_round)
-        return self
+        return self._keep_trees(course)
 
     def staged_predict(self, X: Matrix) -> Iterator[NDArray[np.float64]]:
         """Score documents by the first tree, the first two, and so on.

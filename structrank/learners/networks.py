@@ -197,5 +197,5 @@ def moments(data):
     varies = deviation > 1e-12 * np.abs(mean)
     if not varies.any():
         text = "No column of X varies, so nothing can be learned and all documents get the same score."
-        warnings.warn(text, checks.StructRankWarning, stacklevel=5)
+        warnings.warn(text, checks.StructRankWarning, stacklevel=7)
     return mean * unit, np.divide(1.0, deviation * unit, out=np.zeros_like(deviation), where=varies)

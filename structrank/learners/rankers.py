@@ -8,7 +8,6 @@ from typing import Self
 
 import numpy as np
 
-from structrank import metrics
 from structrank._kernels import lambdas as lambda_kernels
 from structrank._kernels import networks as kernels
 from structrank._support import checks
@@ -19,17 +18,9 @@ from structrank.learners.cross_entropy import equally_weighted_pairs, mean_cross
 from structrank.learners.networks import Network, blocks, dense_rows, moments
 from structrank.learners.optimality import TINY, moves_around
 from structrank.learners.plans import CONSTRUCTIONS, make_plan, parse_target
-from structrank.learners.training import (
-    MeasureRanker,
-    Round,
-    as_validation,
-    training_evaluator,
-    training_facts,
-    validation_evaluator,
-)
+from structrank.learners.training import Round, RoundsRanker
 from structrank.metrics import Measure
 from structrank.models.linear import LinearMethods
-from structrank.training.data import RankingData
 from structrank.training.rounds import Rounds
 
 # When the training measure falls, the learning rate decays by this factor with this probability (SIGIR 2009 paper).
@@ -43,7 +34,7 @@ _SHORTEST, _LONGEST = 0.01, 0.3
 
 
 @dataclass(eq=False, repr=False)
-class _GradientRanker(LinearMethods, MeasureRanker):
+class _GradientRanker(LinearMethods, RoundsRanker):
     """Training shared by RankNet and LambdaRank, which differ in the plan of pairs."""
 
     measure: str | Measure = "ndcg@10"
@@ -60,7 +51,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
 
     settle = 0  # settling needs the lambdas of a measure
 
-    def fit(
+    def fit(  # type: ignore[override]  # `start` stands before the last argument of the other learners
         self,
         X: Matrix,
         y: ArrayLike | None = None,
@@ -75,31 +66,20 @@ class _GradientRanker(LinearMethods, MeasureRanker):
 
         Parameters
         ----------
-        X, qid, sample_weight
-            As for `StructRankSVM.fit`.
-        y : array-like of shape (n_docs,)
-            Labels, at least 0; larger is more relevant.
-        validation : tuple (X, y, qid) or Dataset, default None
-            Data on which the measure selects the best epoch and decides when to stop; None for the training set.
-        callback : callable, default None
-            Called with each epoch's entry of the history; a true return value stops training.
+        X, y, qid, sample_weight, validation, callback, checkpoint
+            As for `SPSARanker.fit`.
         start : array-like of shape (n_weights,), default None
             Initial weights in the layout of `weights_`, such as the `weights_` of a ranker trained for another measure. None
             for random weights. Restarts are from random weights.
-        checkpoint : path-like, default None
-            Folder for checkpoints, as for `StructRankSVM.fit`.
         """
-        measure = self.check_parameters()
-        data = RankingData(X, y, qid, sample_weight)
-        validation = as_validation(validation, data)
-        data, _ = data.counted()
-        run = _Run(self, measure, data, validation, start)
-        facts = training_facts(data, validation, start=start)
-        rounds = Rounds(self, run, facts, "max_epochs", "epoch", callback, checkpoint)
+        return self._fit(X, y, qid, sample_weight, validation, callback, checkpoint, start=start)
+
+    def _train(self, sets, callback, checkpoint, start):
+        run = _Run(self, self.parsed_measure(), sets, start)
+        rounds = Rounds(self, run, sets.facts(start=start), "max_epochs", "epoch", callback, checkpoint)
         run.train(rounds)
         self.weights_ = run.best_weights
-        self._keep_rounds(X, data, rounds, run.best_round)
-        return self
+        return rounds, run.best_round
 
     def predict(self, X: Matrix) -> NDArray[np.float64]:
         """Score documents; higher is better: an array of shape (n_docs,); see `StructRankSVM.predict`."""
@@ -113,7 +93,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         self._check_loaded_weights("weights_", {n, max(weights.size // (n + 2), 1) * (n + 2)})
 
     def check_parameters(self):
-        """Raise if a parameter is not valid, whatever the data; return the measure."""
+        """Raise if a parameter is not valid, whatever the data."""
         checks.check_number("hidden_units", self.hidden_units, at_least=0, integer=True)
         checks.check_choice("batch", self.batch, ("query", "full"))
         checks.check_choice("optimizer", self.optimizer, ("adam", "sgd"))
@@ -123,7 +103,7 @@ class _GradientRanker(LinearMethods, MeasureRanker):
         checks.check_cut("patience", self.patience, "no early stopping")
         checks.check_number("restarts", self.restarts, at_least=0, integer=True)
         checks.check_number("random_state", self.random_state, at_least=0, integer=True)
-        return metrics.parse(self.measure)
+        self.parsed_measure()
 
 
 @saveable
@@ -265,12 +245,13 @@ class LambdaRank(_GradientRanker):
     settle: int = 0
 
     def check_parameters(self):
-        """Raise if a parameter is not valid, whatever the data; return the measure to optimise."""
+        """Raise if a parameter is not valid, whatever the data."""
         if self.measure is None:
             raise ValueError("measure=None is not valid: LambdaRank optimises a measure. Use RankNet to train without one.")
         checks.check_choice("construction", self.construction, tuple(CONSTRUCTIONS))
         checks.check_number("settle", self.settle, at_least=0, integer=True)
-        return parse_target(super().check_parameters())
+        super().check_parameters()
+        parse_target(self.measure)
 
     def _plan(self, measure, labels, indptr, query_weights):
         measure.check_labels(labels)
@@ -283,9 +264,9 @@ class LambdaRank(_GradientRanker):
 class _Run:
     """One training run: the data in the layout of the kernels, the current weights and the best."""
 
-    def __init__(self, ranker, measure, data, validation, start):
-        self.ranker, self.data, self.validation = ranker, data, validation
-        grouping = data.grouping
+    def __init__(self, ranker, measure, sets, start):
+        self.ranker, self.data, self.validation = ranker, sets.data, sets.validation
+        data, grouping = sets.data, sets.data.grouping
         self.plan = ranker._plan(measure, data.labels[grouping.rows], grouping.indptr, data.query_weights)
         usable = (self.plan.scales > 0) & (lambda_kernels.count_pairs(self.plan) > 0)
         self.queries = np.flatnonzero(usable)
@@ -295,9 +276,8 @@ class _Run:
                 f"{grouping.n_queries}, n_samples = {data.labels.shape[0]}). Check y, qid, sample_weight and the measure's "
                 "relevant_from."
             )
-        self.evaluator = training_evaluator(measure, data)
-        self.other = validation_evaluator(measure, validation)
-        self.watched = "train" if validation is None else "validation"
+        self.evaluator, self.other = sets.evaluators(measure)
+        self.watched = "train" if self.validation is None else "validation"
         self.mean, self.scale = moments(data)
         self.network = Network(data.n_features, ranker.hidden_units)
 

@@ -150,7 +150,7 @@ class StructRankTrees(LossParameters, TreeParameters, BoostedRanker):
                     " The trees approximate its gradient at equal scores; on long lists, criteria with a rank cutoff can be "
                     "vacuous. Try criterion='auc' or 'map', or a larger n_estimators."
                 )
-                warnings.warn(text, checks.StructRankWarning, stacklevel=5)
+                warnings.warn(text, checks.StructRankWarning, stacklevel=7)
             remarks.append(text)
         return tuple(remarks)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -11,9 +13,8 @@ from sklearn.utils.validation import validate_data
 from structrank import metrics
 from structrank._support import checks
 from structrank._support.saveable import record
-from structrank._support.typing import ArrayLike, Matrix
+from structrank._support.typing import ArrayLike, Matrix, Path
 from structrank.datasets import Dataset
-from structrank.metrics import Evaluator
 from structrank.models.ranker import Ranker
 from structrank.training.data import RankingData
 
@@ -21,9 +22,7 @@ from structrank.training.data import RankingData
 class MeasureRanker(Ranker):
     """Base class of rankers that are trained for a measure and scored by it.
 
-    A subclass has a parameter `measure` or defines ``parsed_measure()``. Its ``predict(X)`` begins with `_check_features`; its
-    ``fit(X, y, qid, sample_weight, validation)`` ends with `_keep_rounds` if it is trained in rounds here, and then accepts
-    `callback` and `checkpoint`, too.
+    A subclass has a parameter `measure` or defines ``parsed_measure()``. Its ``predict(X)`` begins with `_check_features`.
 
     Examples
     --------
@@ -69,18 +68,56 @@ class MeasureRanker(Ranker):
         """Return the measure of `score` and of early stopping."""
         return metrics.parse(self.measure)
 
-    def _keep_rounds(self, X, data, rounds, best_round):
-        """Set the fitted attributes; called at the end of a successful `fit`."""
-        validate_data(self, X, skip_check_array=True)
-        self.n_features_in_ = data.n_features
-        self.best_round_ = best_round
-        rounds.store(self)
-
     def _check_features(self, X):
         """Return X converted by `checks.as_matrix`, after all checks that scoring needs."""
         matrix = super()._check_features(X)
         checks.check_finite_matrix(matrix, checks.column_names(X))
         return matrix
+
+
+class RoundsRanker(MeasureRanker):
+    """Base class of rankers that are trained in rounds.
+
+    A subclass defines ``check_parameters()``, and ``_train(sets, callback, checkpoint)``, which takes `TrainingSets`, sets what
+    scoring needs, and returns the `structrank.training.rounds.Rounds` and the number of the best round.
+    """
+
+    def fit(
+        self,
+        X: Matrix,
+        y: ArrayLike | None = None,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        validation: Dataset | tuple | None = None,
+        callback: Callable[[Round], object] | None = None,
+        checkpoint: Path | None = None,
+    ) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X, qid, sample_weight
+            As for `StructRankSVM.fit`.
+        y : array-like of shape (n_docs,)
+            Labels, at least 0; larger is more relevant. McRank takes them as grades, at most 64 distinct values.
+        validation : tuple (X, y, qid) or datasets.Dataset, default None
+            Queries on which the measure selects the best round (epoch, tree or iteration) and decides when to stop early. None
+            for the training set; trees are then all kept.
+        callback : callable, default None
+            Called with each round's entry of the history; a true return value stops training.
+        checkpoint : path-like, default None
+            Folder for checkpoints, as for `StructRankSVM.fit`.
+        """
+        return self._fit(X, y, qid, sample_weight, validation, callback, checkpoint)
+
+    def _fit(self, X, y, qid, sample_weight, validation, callback, checkpoint, **more):
+        self.check_parameters()
+        sets = TrainingSets(X, y, qid, sample_weight, validation)
+        rounds, self.best_round_ = self._train(sets, callback, checkpoint, **more)
+        validate_data(self, X, skip_check_array=True)
+        self.n_features_in_ = sets.data.n_features
+        rounds.store(self)
+        return self
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -148,34 +185,58 @@ def shares(gains):
     return gains / total if total > 0 else np.zeros(gains.shape[0])
 
 
-def training_evaluator(measure, data):
-    """Return the evaluator of the training queries; raise if the measure is undefined for all of them."""
-    evaluator = Evaluator(measure, data.labels, data.grouping, data.query_weights)
-    if np.isnan(evaluator(np.zeros(data.labels.shape[0]))):
-        raise ValueError(
-            f"{measure.name} is undefined for every query, so there is no training signal; check y, qid and the "
-            "measure's relevant_from."
-        )
-    return evaluator
+class TrainingSets:
+    """The training and the validation set of a ranker, checked.
+
+    Parameters
+    ----------
+    X, y, qid, sample_weight, validation
+        The arguments of ``fit``.
+
+    Attributes
+    ----------
+    given : RankingData
+        The training set passed by the user.
+    data : RankingData
+        The training set without queries of weight 0, with weights scaled to mean 1: LightGBM counts rows of weight 0 towards
+        min_data_in_leaf, and stores weights as float32.
+    rows : array of int
+        The rows of `given` that are in `data`.
+    validation : RankingData or None
+    """
+
+    def __init__(self, X, y, qid, sample_weight, validation):
+        self.given = RankingData(X, y, qid, sample_weight)
+        self.validation = as_validation(validation, self.given)
+        self.data, self.rows = self.given.counted()
+
+    def evaluators(self, measure, needs_signal=True):
+        """Return the evaluators of a measure on both sets, None without validation; raise if it is undefined for all queries.
+
+        `needs_signal` is whether the training queries must have a defined value, because they are trained on the measure.
+        """
+        on_train, on_validation = self.data.evaluator(measure), None
+        if needs_signal and np.isnan(on_train(np.zeros(self.data.labels.shape[0]))):
+            raise ValueError(
+                f"{measure.name} is undefined for every query, so there is no training signal; check y, qid and the "
+                "measure's relevant_from."
+            )
+        if self.validation is not None:
+            on_validation = self.validation.evaluator(measure)
+            if np.isnan(on_validation(np.zeros(self.validation.labels.shape[0]))):
+                raise ValueError(f"validation: {measure.name} is undefined for every query; it cannot guide training.")
+        return on_train, on_validation
+
+    def facts(self, **more):
+        """Return what a model depends on besides its parameters, for `structrank.training.rounds.Rounds`."""
+        facts = {**_content(self.data), **more}
+        return facts if self.validation is None else {**facts, "validation": list(_content(self.validation).values())}
 
 
-def validation_evaluator(measure, validation):
-    """Return the evaluator of the validation queries, or None; raise if the measure is undefined for all of them."""
-    if validation is None:
-        return None
-    evaluator = Evaluator(measure, validation.labels, validation.grouping)
-    if np.isnan(evaluator(np.zeros(validation.labels.shape[0]))):
-        raise ValueError(f"validation: {measure.name} is undefined for every query; it cannot guide training.")
-    return evaluator
-
-
-def training_facts(data, validation, **more):
-    """Return what a model depends on besides its parameters, for `structrank.training.rounds.Rounds`."""
-    facts = {"X": data.X, "y": data.labels, "qid": data.grouping.rows, "queries": data.grouping.indptr}
-    facts |= {"sample_weight": data.query_weights, **more}
-    if validation is not None:
-        facts["validation"] = list(training_facts(validation, None).values())
-    return facts
+def _content(data):
+    grouping = data.grouping
+    content = {"X": data.X, "y": data.labels, "qid": grouping.rows, "queries": grouping.indptr}
+    return {**content, "sample_weight": data.query_weights}
 
 
 @record

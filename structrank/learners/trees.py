@@ -16,11 +16,10 @@ from structrank._support.lazy import optional
 from structrank._support.saveable import saveable
 from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
 from structrank.datasets import Dataset
-from structrank.learners.training import MeasureRanker, as_validation, shares
+from structrank.learners.training import MeasureRanker, TrainingSets, shares
 from structrank.learners.tree_texts import check_lightgbm_text, check_xgboost_text
 from structrank.models import exports
 from structrank.models.exports import ExportMethods, LightGBMMethods
-from structrank.training.data import RankingData
 
 _LARGEST_GRADE = 30  # both libraries tabulate the gain 2 ** grade - 1, up to grade 30 or 31
 
@@ -81,21 +80,18 @@ class TreeRanker(ExportMethods, MeasureRanker):
             Queries on which the library's NDCG@10 is measured; the trees after the best round are dropped.
         """
         self.check_parameters()
-        data = RankingData(X, y, qid, sample_weight)
-        self.check_labels(data.labels)
-        watched = as_validation(validation, data)
-        if watched is not None:
-            self.check_labels(watched.labels)
-        for part in (data, watched):
-            if part is not None and part.grouping.sizes.max() > self._most_docs:
+        sets = TrainingSets(X, y, qid, sample_weight, validation)
+        for part in [sets.given] if sets.validation is None else [sets.given, sets.validation]:
+            self.check_labels(part.labels)
+            if part.grouping.sizes.max() > self._most_docs:
                 raise ValueError(
                     f"a query has {part.grouping.sizes.max():,} documents; {self._library[0]} supports {self._most_docs:,}. "
                     "Use XGBoostRanker, LambdaMART or StructRankTrees."
                 )
-        data, _ = data.counted()  # the libraries do not ignore rows of weight 0
+        data = sets.data  # the libraries do not ignore rows of weight 0
         library = self._import()
         try:
-            other = None if watched is None else self._part(watched)
+            other = None if sets.validation is None else self._part(sets.validation)
             text = self._train(library, self._part(data), data.query_weights, other)
         except (TypeError, ValueError, self._error(library)) as error:
             raise ValueError(f"{self._library[0]} failed to train: {_first_line(error)}") from error

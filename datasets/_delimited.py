@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import errno
-import io
 import itertools
 import os
 import re
@@ -96,22 +95,9 @@ class DelimitedFile:
 
     def _blocks(self, rows_at_once):
         """Yield the rows below the header in lists."""
-        with self._stream() as stream:
-            reader = csv.reader(io.TextIOWrapper(stream, "utf-8-sig", newline="\n"), delimiter=self._separator, strict=True)
-            with contextlib.suppress(csv.Error, UnicodeDecodeError):
-                next(filter(None, reader))
-                n_lines = reader.line_num
-                while block := list(itertools.islice(reader, rows_at_once)):
-                    n_lines += len(block)
-                    rows = list(filter(None, block))
-                    if not {*map(len, rows)} <= {len(self.columns)} or (self._separator == "\t" and reader.line_num != n_lines):
-                        break
-                    yield rows
-                else:
-                    return
-        for _ in self._records():  # one by one, to name the row
-            pass
-        raise self._error("it changed while it was read")
+        records = itertools.islice(self._records(), 1, None)
+        while rows := list(itertools.islice(records, rows_at_once)):
+            yield rows
 
     def _records(self):
         """Yield the fields of the header and of each row, without blank lines; raise with the row if they are wrong."""

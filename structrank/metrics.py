@@ -988,7 +988,7 @@ def evaluate(
         missing = np.isnan(value)
         undefined[name] = int(missing.sum())
         value[missing] = empty
-        values[name] = value if per_query else _mean(value, weights)
+        values[name] = value if per_query else mean_of_defined(value, weights)
     return Evaluation(values, chosen, grouping.ids, undefined)
 
 
@@ -1072,7 +1072,7 @@ class Evaluator:
 
     def __call__(self, scores):
         """Compute the mean over the queries for which the measure is defined."""
-        return _mean(self.per_query(scores), self._weights)
+        return mean_of_defined(self.per_query(scores), self._weights)
 
 
 @dataclass(frozen=True)
@@ -1159,8 +1159,15 @@ def predict(model, X, qid):
         return model.predict(X, qid=qid) if needs_qid else model.predict(X)
 
 
-def _mean(values, weights):
-    """Compute the weighted mean of the values that are not nan; nan if their weights sum to 0."""
+def mean_of_defined(values, weights=1.0):
+    """Compute the mean of the values that are not nan, with the weights of queries; nan if these sum to 0.
+
+    Examples
+    --------
+    >>> mean_of_defined(np.array([1.0, np.nan, 0.0]))
+    0.5
+    """
+    weights = np.broadcast_to(weights, values.shape)
     defined = ~np.isnan(values)
     total = math.fsum(weights[defined])  # exact sums do not depend on the order of the queries
     return math.fsum((weights * values)[defined]) / total if total else math.nan

@@ -52,6 +52,8 @@ def to_labels(
     >>> to_labels([0.3, 0.1, 0.3], ["q", "q", "q"], ["a", "b", "c"], n_grades=2)
     array([0., 0., 0.])
     """
+    import pandas as pd
+
     n_grades = checks.check_number("n_grades", n_grades, at_least=2, integer=True)
     query_ids, url_ids = as_id_pairs(queries, urls)
     n_docs = checks.count_rows(query_ids, "queries")
@@ -62,7 +64,8 @@ def to_labels(
     if known.size:
         grouping = group_by_query(query_ids[known], known.size, against="queries")
         query = grouping.query_of_row()
-        labels[known] = n_grades * _number_below(query, scores[known]) // grouping.sizes[query]
+        n_below = pd.Series(scores[known]).groupby(query).rank("min").to_numpy() - 1  # entries of the query with a lower score
+        labels[known] = n_grades * n_below // grouping.sizes[query]
     return labels
 
 
@@ -89,15 +92,3 @@ def _win_rates(pairs, queries, urls):
         found = known & (keys[place] == wanted)
         rates[found] = ((wins + 1) / (wins + losses + 2))[place[found]]
     return rates
-
-
-def _number_below(query, scores):
-    """Return for each entry the number of entries of its query with a strictly lower score."""
-    order = np.lexsort((scores, query))
-    query, scores = query[order], scores[order]
-    places = np.arange(order.shape[0])
-    new_query = np.append(True, query[1:] != query[:-1])
-    new_score = new_query | np.append(True, scores[1:] != scores[:-1])
-    below = np.empty(order.shape[0], dtype=np.int64)
-    below[order] = np.maximum.accumulate(np.where(new_score, places, 0)) - np.maximum.accumulate(np.where(new_query, places, 0))
-    return below

@@ -142,7 +142,7 @@ class CriterionTable:
     @functools.cached_property
     def means(self):
         """Means over the pooled test queries, by (trainer, data set, measure)."""
-        return {key: _mean(values) for key, values in self.per_query.items()}
+        return {key: metrics.mean_of_defined(values) for key, values in self.per_query.items()}
 
     def _best(self, dataset, measure):
         """Return the trainer with the largest mean of a column; None if all are undefined."""
@@ -352,12 +352,6 @@ class CriterionTable:
         if path is not None:
             replace_file(path, text.encode(), "the table")
         return text
-
-
-def _mean(values):
-    """Return the mean without nan; the sum is exact, so the order of queries does not matter."""
-    defined = values[~np.isnan(values)]
-    return math.fsum(defined) / defined.size if defined.size else math.nan
 
 
 def _ranking(part, scores):

@@ -266,12 +266,8 @@ class XGBoostRanker(TreeRanker):
 
     Parameters
     ----------
-    relevant_from : float or None, default None
-        Lowest label that counts as relevant, to train on binary relevance; None trains on the grades.
-    n_jobs : int or None, default None
-        Threads: None is 1, -1 all cores.
-    random_state : int, default 0
-        Seed.
+    relevant_from, n_jobs, random_state
+        As for `LightGBMRanker`.
     **parameters
         Parameters of ``xgboost.XGBRanker``, such as ``n_estimators=100``, ``learning_rate=0.3``, ``max_depth=6``. XGBoost warns
         about unknown names.

@@ -2,10 +2,14 @@
 
 The criterion named after the measure is often not the best to train on (`structrank.compare`): its convex bound may be loose,
 even vacuous, and its ramp bound may fit the noise of few queries. `train_for` therefore trains AUC, MAP, NDCG-NC, these three
-together and the measure's own criterion with both bounds, each along a path of C, and compares them on validation queries.
-With few queries the comparison is uncertain, so the measure's own criterion is kept (with the ramp bound if its convex bound
-is vacuous) unless another is better by more than the standard error of the difference. MRR depends on one document per query
-and is noisy, so for MRR the comparison uses MAP, which on synthetic data also gives a higher MRR.
+together and the measure's own criterion with both bounds, and compares them on validation queries. Each convex bound is
+trained along a path of C. The ramp bound goes through values of C by itself, so it starts from the C of its convex bound alone
+unless that is vacuous: starts from five values took 2.8 times the CPU time of `train_for`, for a test measure that was lower
+by 0.0003 (standard error 0.0005) in 24 trainings on synthetic data and digits, and higher by 0.0002 (0.0012) in 8 with grades.
+With few queries the comparison is uncertain, so the measure's
+own criterion is kept (with the ramp bound if its convex bound is vacuous) unless another is better by more than the standard
+error of the difference. MRR depends on one document per query and is noisy, so for MRR the comparison uses MAP, which on
+synthetic data also gives a higher MRR.
 
 For a measure of grades (`structrank.metrics.NDCG` with its default gain, `structrank.metrics.ERR`) on labels with more than two
 grades, there are candidates on grades as well: AUC, DORM and the measure's own criterion with both bounds
@@ -157,14 +161,15 @@ def train_for(
 ) -> StructRankSVM:
     """Train for an evaluation measure.
 
-    AUC, MAP, NDCG-NC, these three together and the measure's own criterion are trained on their convex bounds, the last also
-    on the ramp bound (see `structrank.training.ramp`), each for every C. The measure's own criterion wins, with the ramp bound
-    if its convex bound is vacuous, unless another is better on validation queries by more than the standard error of the
-    difference (for MRR compared by MAP, which is less noisy). For a measure of grades, NDCG with a gain that is not binary or
-    ERR, on labels with more than two grades, graded AUC, graded DORM and the measure's own criterion on grades, with its gain,
-    discount and cutoff, are trained as well, and the best of them wins unless a binary one is better by more than the standard
-    error. Exact line searches on the measure then polish the winner on the training queries (see `structrank.selection.polish`;
-    not for "auc" and "err"), for the number of steps that is best on validation queries; for none if no number gains.
+    AUC, MAP, NDCG-NC, these three together and the measure's own criterion are trained on their convex bounds for every C, the
+    last also on the ramp bound (see `structrank.training.ramp`), for the C of the convex bound; for every C if that is vacuous.
+    The measure's own criterion wins, with the ramp bound if its convex bound is vacuous, unless another is better on validation
+    queries by more than the standard error of the difference (for MRR compared by MAP, which is less noisy). For a measure of
+    grades, NDCG with a gain that is not binary or ERR, on labels with more than two grades, graded AUC, graded DORM and the
+    measure's own criterion on grades, with its gain, discount and cutoff, are trained as well, and the best of them wins unless
+    a binary one is better by more than the standard error. Exact line searches on the measure then polish the winner on the
+    training queries (see `structrank.selection.polish`; not for "auc" and "err"), for the number of steps that is best on
+    validation queries; for none if no number gains.
 
     Parameters
     ----------
@@ -235,19 +240,9 @@ def train_for(
 
     places = _Places(checkpoint, splits, Cs, judge)
     line = ProgressLine() if verbose else None
-    tried = []
-    for number, (name, trainer) in enumerate(candidates.items()):
-        if line is not None:
-            line.update(f"{number} of {len(candidates)} criteria  training on {name}")
-        tried.append(places.keep(number, trainer, functools.partial(_try, name, trainer, splits, Cs, judge)))
-    convex, ramp = tried[-2:]
-    winner = ramp if convex.trial.vacuous else convex
+    tried = _try_all(candidates, splits, Cs, judge, places, line)
+    winner, other = _choose(tried, on_grades)
     tried.sort(key=lambda one: -one.trial.validation)
-    if on_grades:
-        winner = next(one for one in tried if one.trial.name in on_grades)
-    if standard_error_ratio(tried[0].values, winner.values) > 1.0:
-        winner = tried[0]
-    other = next(one for one in tried if one is not winner)
     if validation is None:
         (model,) = fit_whole_path(candidates[winner.trial.name], learn, [winner.trial.C], places.folder("winner"))
     else:
@@ -279,6 +274,30 @@ def train_for(
     if all(one.trial.vacuous for one in tried):  # otherwise validation queries have confirmed the winner
         warnings.warn(" ".join(model.notes_), checks.StructRankWarning, stacklevel=2)
     return model
+
+
+def _try_all(candidates, splits, Cs, judge, places, line):
+    """Train each candidate along the path of C; return the trials in the order of the candidates."""
+    tried = []
+    for number, (name, trainer) in enumerate(candidates.items()):
+        if line is not None:
+            line.update(f"{number} of {len(candidates)} criteria  training on {name}")
+        # The ramp bound follows its convex bound, and goes through the values of C by itself; other starts gain little.
+        chosen = trainer.bound == "ramp" and not tried[-1].trial.vacuous
+        own_Cs = [tried[-1].trial.C] if chosen else Cs
+        tried.append(places.keep(number, trainer, functools.partial(_try, name, trainer, splits, own_Cs, judge)))
+    return tried
+
+
+def _choose(tried, on_grades):
+    """Return the winner of the trials, which end with the convex and the ramp bound of the measure, and the best other one."""
+    convex, ramp = tried[-2:]
+    preferred = ramp if convex.trial.vacuous else convex
+    tried = sorted(tried, key=lambda one: -one.trial.validation)
+    if on_grades:
+        preferred = next(one for one in tried if one.trial.name in on_grades)
+    winner = tried[0] if standard_error_ratio(tried[0].values, preferred.values) > 1.0 else preferred
+    return winner, next(one for one in tried if one is not winner)
 
 
 def _polish(model, models, train, splits, measure, random_state):

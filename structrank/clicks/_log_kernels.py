@@ -163,7 +163,6 @@ NO_URLS, NO_QUERY, BAD_POSITION, TOO_MANY_FIELDS, BAD_TIME, BAD_ACTION, NO_CLICK
 _TAB, _NEWLINE, _RETURN, _SPACE, _MINUS, _ZERO, _NINE, _QUERY_LINE, _CLICK_LINE = b"\t\n\r -09QC"
 _LONGEST_INTEGER = 19  # digits of an int64
 _IS_HASH = np.uint64(2**63)
-_LONG_SESSION = 4096  # clicks times urls of a session from which sorting is faster than looking at each url for each click
 
 
 class IdTable(NamedTuple):
@@ -442,8 +441,8 @@ def read_yandex(text, size, queries, urls, lines, session):
 
 
 @kernel(inner=True)
-def _attach_sorted(q, q_stop, c, c_stop, time, indptr, shown, click_time, click_url, owner, position):
-    """Do what `attach_clicks` does for one session, by sorting its urls; return the number of clicks without a query."""
+def _attach(q, q_stop, c, c_stop, time, indptr, shown, click_time, click_url, owner, position):
+    """Do what `attach_clicks` does for one session, in n log n; return the number of clicks without a query."""
     n = indptr[q_stop] - indptr[q]
     url, query, at = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     filled = 0
@@ -496,26 +495,9 @@ def attach_clicks(run, time, indptr, shown, click_run, click_time, click_url):
         order[c:c_stop] = c + np.argsort(click_time[c:c_stop], kind="mergesort")
         if q == q_stop:
             without_query += c_stop - c
-            c = c_stop
-        in_order = True
-        for candidate in range(q + 1, q_stop):
-            in_order = in_order and time[candidate - 1] <= time[candidate]
-        if (c_stop - c) * (indptr[q_stop] - indptr[q]) > _LONG_SESSION:
-            not_shown += _attach_sorted(q, q_stop, c, c_stop, time, indptr, shown, click_time, click_url, owner, position)
-            c = c_stop
-        while c < c_stop:
-            best = -1
-            for candidate in range(q_stop - 1, q - 1, -1):
-                if time[candidate] <= click_time[c] and (best < 0 or time[candidate] > time[best]):
-                    for i in range(indptr[candidate], indptr[candidate + 1]):
-                        if shown[i] == click_url[c]:
-                            best, position[c] = candidate, i - indptr[candidate]
-                            break
-                if best >= 0 and in_order:
-                    break
-            owner[c] = best
-            not_shown += best < 0
-            c += 1
+        else:
+            not_shown += _attach(q, q_stop, c, c_stop, time, indptr, shown, click_time, click_url, owner, position)
+        c = c_stop
         q = q_stop
     click_indptr = _starts(owner, n_queries)
     clicks, filled = np.empty(click_indptr[-1], dtype=np.int64), click_indptr[:-1].copy()

@@ -16,7 +16,8 @@ import pytest
 from structrank import StructRankSVM, compare, metrics
 from structrank._support.text import printable_output
 from structrank.comparison.cells import Cell
-from structrank.comparison.report import contents, write_report
+from structrank.comparison.report import contents
+from structrank.comparison.report.page import write_report
 from structrank.comparison.table import CriterionTable
 from structrank.datasets import Dataset, Fold, make_ranking
 
@@ -385,7 +386,7 @@ def test_invalid_paths_are_rejected_before_the_report_is_made(tmp_path, monkeypa
     monkeypatch.setattr(contents, "gather", None)
     with pytest.raises(ValueError, match="is a folder; expected the name of a file"):
         write_report(None, tmp_path)
-    with pytest.raises(ValueError, match=r"there is no folder '.*missing'"):
+    with pytest.raises(ValueError, match=r"there is no folder .*missing\."):
         write_report(None, tmp_path / "missing" / "report.html")
     with pytest.raises(TypeError):
         write_report(None, 3)

@@ -1,4 +1,4 @@
-"""Files that are written atomically."""
+"""Files that are written atomically, and checked before."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import stat
+import tempfile
 import zlib
 
 try:
@@ -96,3 +97,24 @@ def _write_and_move(path, content):
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def check_writable(path):
+    """Raise if a file cannot be written, before any work is done."""
+    if not path:
+        raise ValueError("the name of a file to write is empty.")
+    folder = os.path.dirname(os.path.realpath(path))
+    if os.path.isdir(path):
+        raise ValueError(f"{path} is a folder; expected the name of a file to write.")
+    if not os.path.isdir(folder):
+        raise ValueError(f"{path} cannot be written: there is no folder {folder}.")
+    needed = [path] if os.path.exists(path) else []
+    if not needed or os.path.isfile(path):
+        needed.append(folder)  # a new file is written there, then renamed
+    if not all(os.access(place, os.W_OK) for place in needed):
+        raise ValueError(f"{path} cannot be written: permission denied.")
+    if folder in needed:
+        try:
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            raise ValueError(f"{path} cannot be written: {error.strerror}.") from None

@@ -15,7 +15,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from structrank.cli.input import check_exists, check_not_read, check_writable, read_data
+from structrank._support.files import check_writable
+from structrank.cli.input import check_exists, check_not_read, read_data
 from structrank.cli.options import (
     MEASURES,
     POSITIVE,

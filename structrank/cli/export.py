@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import os
 
-from structrank.cli.input import check_exists, check_not_read, check_writable, load_ranker, read_data
+from structrank._support.files import check_writable, replace_file
+from structrank.cli.input import check_exists, check_not_read, load_ranker, read_data
 from structrank.cli.options import NUMBER_OR_AUTO, given
 from structrank.cli.output import print_json, print_result
 
@@ -112,8 +113,6 @@ def run(arguments, report):
         content = export(model, **settings)
     text = content if isinstance(content, str) else json.dumps(content, indent=1, allow_nan=False)
     if arguments.output is not None:
-        from structrank._support.files import replace_file
-
         replace_file(arguments.output, f"{text}\n".encode(), "the export")
         _report_file(arguments, shift)
     elif arguments.json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -163,24 +162,3 @@ def check_not_read(path, inputs):
     for file in inputs:
         if file is not None and os.path.exists(file) and os.path.exists(path) and os.path.samefile(path, file):
             raise ValueError(f"{path} would be overwritten, but holds the data; choose another name for the output.")
-
-
-def check_writable(path):
-    """Raise if a file cannot be written, before any work is done."""
-    if not path:
-        raise ValueError("the name of a file to write is empty.")
-    folder = os.path.dirname(os.path.realpath(path))
-    if os.path.isdir(path):
-        raise ValueError(f"{path} is a folder; expected the name of a file to write.")
-    if not os.path.isdir(folder):
-        raise ValueError(f"{path} cannot be written: there is no folder {folder}.")
-    needed = [path] if os.path.exists(path) else []
-    if not needed or os.path.isfile(path):
-        needed.append(folder)  # a new file is written there, then renamed
-    if not all(os.access(place, os.W_OK) for place in needed):
-        raise ValueError(f"{path} cannot be written: permission denied.")
-    if folder in needed:
-        try:
-            tempfile.TemporaryFile(dir=folder).close()
-        except OSError as error:
-            raise ValueError(f"{path} cannot be written: {error.strerror}.") from None

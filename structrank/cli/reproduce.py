@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 
-from structrank.cli.input import check_writable
+from structrank._support.files import check_writable
 from structrank.cli.options import READING, add_jobs, given
 from structrank.cli.output import print_json, stdout_to_stderr
 

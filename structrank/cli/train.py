@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import os
 
+from structrank._support.files import check_writable
 from structrank.cli.descriptions import data_facts, kinds, model_facts, model_lines
-from structrank.cli.input import check_exists, check_not_read, check_writable, read_parts
+from structrank.cli.input import check_exists, check_not_read, read_parts
 from structrank.cli.options import (
     CUTOFF,
     DISCOUNTS,

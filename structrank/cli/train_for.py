@@ -8,8 +8,9 @@ structrank train-for map clicks.csv --label relevance --qid query -o map.structr
 
 from __future__ import annotations
 
+from structrank._support.files import check_writable
 from structrank.cli.descriptions import model_facts
-from structrank.cli.input import check_exists, check_not_read, check_writable, read_parts
+from structrank.cli.input import check_exists, check_not_read, read_parts
 from structrank.cli.options import POSITIVE, add_measure_settings, add_relevant_from, add_training, given, parse_measures
 from structrank.cli.output import print_json, print_lines, save_trained, stdout_to_stderr
 

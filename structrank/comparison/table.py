@@ -16,7 +16,7 @@ from structrank._support.files import replace_file
 from structrank._support.typing import DataFrame
 from structrank._support.typing import Path as Pathlike
 from structrank.comparison import rendering, runs, significance
-from structrank.comparison.report import write_report
+from structrank.comparison.report.page import write_report
 from structrank.comparison.trainers import is_below_the_rule
 from structrank.datasets.queries import group_by_query
 from structrank.selection.graded import graded_order

@@ -13,13 +13,22 @@ import string
 from html import escape
 
 from structrank._support import html
+from structrank._support.files import check_writable
 from structrank.comparison.rendering import BELOW, VACUOUS, explanations, short_notes
-from structrank.comparison.report.contents import N_TOP
+from structrank.comparison.report.contents import N_TOP, gather
 
 _UNDEFINED = "\N{EN DASH}"
 # How many different labels the summary of the data counts one by one.
 _MOST_LABELS = 8
 _SORTABLE = ' class="sortable"'
+
+
+def write_report(table, path):
+    """Write the report of a `CriterionTable`, see `CriterionTable.to_report`."""
+    check_writable(path)
+    title = f"StructRank report: {', '.join(table.datasets)}"
+    script = html.resource("report.js", "structrank.comparison.report")
+    html.write_page(path, "the report", title, render(gather(table)), script=script)
 
 
 def render(contents):

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from structrank import metrics
 from structrank._support import checks
@@ -16,6 +15,7 @@ from structrank._support.progress import ProgressLine
 from structrank._support.typing import ArrayLike, Matrix
 from structrank.learners.networks import Network
 from structrank.metrics import Evaluator
+from structrank.models.exports.linear import weights_of
 from structrank.training.data import RankingData
 
 _STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -177,7 +177,7 @@ def local_optimality(
         raise ValueError("steps is empty; expected at least one step, such as 0.1.")
     n_directions = checks.check_number("n_directions", n_directions, at_least=1, integer=True)
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
-    network, weights = weights_of(model)
+    network, weights = network_of(model)
     target = measure_of(model, measure)
     units = network.layer_lengths(weights)
     if not units.all():
@@ -220,17 +220,10 @@ def moves_around(network, weights, n_directions, rng, steps=_STEPS):
     return (directions, steps), (np.diag(units), np.concatenate([-steps[::-1], steps]))
 
 
-def weights_of(model):
+def network_of(model):
     """Return the network of a fitted ranker and its weights."""
-    check_is_fitted(model)
-    for name in ("weights_", "coef_"):
-        weights = getattr(model, name, None)
-        if isinstance(weights, np.ndarray) and weights.ndim == 1:
-            return Network.of(model.n_features_in_, weights), weights
-    raise ValueError(
-        f"{type(model).__name__} has no vector of weights in weights_ or coef_; expected a RankNet, LambdaRank, SPSARanker or "
-        "a linear model."
-    )
+    weights = weights_of(model, "a RankNet, LambdaRank, SPSARanker or a linear model")
+    return Network.of(model.n_features_in_, weights), weights
 
 
 def measure_of(model, measure):

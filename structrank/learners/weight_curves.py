@@ -13,7 +13,7 @@ from structrank._support import checks
 from structrank._support.checks import check_width
 from structrank._support.typing import ArrayLike, Matrix
 from structrank.datasets.queries import group_by_query
-from structrank.learners.optimality import measure_of, weights_of
+from structrank.learners.optimality import measure_of, network_of
 from structrank.metrics import Evaluator
 from structrank.training.data import RankingData
 
@@ -108,7 +108,7 @@ def smoothness(
     span = checks.check_number("span", span, above=0)
     n_shifts = checks.check_number("n_shifts", n_shifts, at_least=3, integer=True)
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
-    network, weights = weights_of(model)
+    network, weights = network_of(model)
     target = measure_of(model, measure)
     data = RankingData(X, y, qid)
     check_width(data.n_features, network.n_features, type(model).__name__)

@@ -161,7 +161,11 @@ def linear_function(model, scaler=None, feature_names=None):
     ('f1',)
     """
     model, scaler = split_pipeline(model, scaler)
-    weights = _weights_of(model)
+    weights = weights_of(model)
+    if weights.shape[0] != model.n_features_in_:
+        raise ValueError(
+            f"{type(model).__name__} has hidden_units={model.hidden_units}; expected a linear model, hidden_units=0."
+        )
     if scaler is None:
         centres, spreads, kind = 0.0, 1.0, "standard"
     else:
@@ -247,17 +251,14 @@ def check_text(name, value):
     return value
 
 
-def _weights_of(model):
+def weights_of(model, expected="a linear model"):
+    """Return the vector of weights of a fitted model: of a linear function or of a network; `expected` ends the error."""
     check_is_fitted(model)
     for name in ("weights_", "coef_"):
         weights = getattr(model, name, None)
         if isinstance(weights, np.ndarray) and weights.ndim == 1:
-            if weights.shape[0] != model.n_features_in_:
-                raise ValueError(
-                    f"{type(model).__name__} has hidden_units={model.hidden_units}; expected a linear model, hidden_units=0."
-                )
             return weights
-    raise ValueError(f"{type(model).__name__} has no vector of weights in weights_ or coef_; expected a linear model.")
+    raise ValueError(f"{type(model).__name__} has no vector of weights in weights_ or coef_; expected {expected}.")
 
 
 def _normaliser(scaler, n_features):

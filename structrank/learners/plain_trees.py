@@ -17,21 +17,16 @@ import scipy.special
 import sklearn
 from sklearn.tree import DecisionTreeRegressor
 
-__all__ = ["Booster", "Dataset", "basic"]
+from structrank.learners.tree_texts import OF_LEAVES, OF_SPLITS
+from structrank.models.exports.trees import LIGHTGBM_ZERO, fields_of
 
 __version__ = f"none; trees of scikit-learn {sklearn.__version__}"
 NOTES = (
     "The trees are scikit-learn's (DecisionTreeRegressor), because LightGBM is not installed: pip install structrank[trees].",
 )
 
-_ZERO = 1.0000000180025095e-35  # numbers up to this size are 0 to LightGBM
 _BLOCK = 4096  # rows that are dense at a time
 _INTEGERS = ("split_feature", "decision_type", "left_child", "right_child", "leaf_count", "internal_count")
-_OF_SPLITS = (
-    *("split_feature", "split_gain", "threshold", "decision_type", "left_child", "right_child"),
-    *("internal_value", "internal_weight", "internal_count"),
-)
-_OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
 _NO_MISSING = 2  # decision_type of a split at a threshold
 
 
@@ -92,7 +87,7 @@ class Dataset:
         """Return a number between the values of a feature with the ranks below and above `rank`."""
         low, high = self.distinct[feature][int(rank)], self.distinct[feature][int(rank) + 1]
         middle = low / 2 + high / 2
-        return middle if low < middle < high and abs(middle) > _ZERO else low
+        return middle if low < middle < high and abs(middle) > LIGHTGBM_ZERO else low
 
 
 class _Scored:
@@ -291,14 +286,14 @@ class Booster:
 
     def _read(self, text):
         header, *blocks = re.split(r"^Tree=\d+$", text.split("\nend of trees")[0], flags=re.MULTILINE)
-        known = _as_dict(header)
+        known = fields_of(header)
         self._n_outputs, self.n_features = int(known["num_tree_per_iteration"]), int(known["max_feature_idx"]) + 1
         kinds = {objective: kind for kind, objective in self._objectives().items()}
         objective = known.get("objective", "")
         if objective not in kinds or "average_output" in header.splitlines():
             raise ImportError(f"trees with the objective {objective!r} need LightGBM: pip install structrank[trees]")
         self._kind, self._infos = kinds[objective], known["feature_infos"]
-        self.trees = [_read_tree(_as_dict(block)) for block in blocks]
+        self.trees = [_read_tree(fields_of(block)) for block in blocks]
 
     def _objectives(self):
         """Return the objectives in LightGBM's text format, by name."""
@@ -320,7 +315,7 @@ def _squeezed(scores):
 def _dense(rows):
     """Return rows as a dense array in which what LightGBM takes for 0 is 0."""
     rows = rows.toarray() if scipy.sparse.issparse(rows) else np.asarray(rows)
-    return np.where(np.abs(rows) <= _ZERO, 0.0, rows)
+    return np.where(np.abs(rows) <= LIGHTGBM_ZERO, 0.0, rows)
 
 
 def _leaves(tree, X):
@@ -342,18 +337,14 @@ def _leaves(tree, X):
 
 def _constant():
     """Return a tree without splits, of value 0."""
-    empty = {name: np.empty(0, dtype=np.int64 if name in _INTEGERS else np.float64) for name in _OF_SPLITS}
+    empty = {name: np.empty(0, dtype=np.int64 if name in _INTEGERS else np.float64) for name in OF_SPLITS}
     return {**empty, "leaf_value": np.zeros(1), "leaf_weight": np.zeros(1), "leaf_count": np.zeros(1, dtype=np.int64)}
 
 
 def _as_text(number, tree):
     lines = [f"Tree={number}", f"num_leaves={tree['leaf_value'].size}", "num_cat=0"]
-    lines += [f"{name}=" + " ".join(map(repr, tree[name].tolist())) for name in (*_OF_SPLITS, *_OF_LEAVES)]
+    lines += [f"{name}=" + " ".join(map(repr, tree[name].tolist())) for name in (*OF_SPLITS, *OF_LEAVES)]
     return "\n".join([*lines, "is_linear=0", "shrinkage=1", "", "", ""])
-
-
-def _as_dict(block):
-    return dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
 
 
 def _read_tree(lines):

@@ -19,13 +19,13 @@ _OBJECTIVE = re.compile(r"[a-z_0-9]+( [a-z_]+(:\S+)?)*")
 _PARAMETER = re.compile(r"\[[a-z0-9_]+: .*\]|parameters:")
 
 # Arrays of LightGBM's trees: with one entry per split, and per leaf.
-_OF_SPLITS = (
+OF_SPLITS = (
     *("split_feature", "split_gain", "threshold", "decision_type", "left_child", "right_child"),
     *("internal_value", "internal_weight", "internal_count"),
 )
-_OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
+OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
 _OF_LINEAR_LEAVES = ("leaf_const", "num_features", "leaf_features", "leaf_coeff")
-_TREE_KEYS = {*_OF_SPLITS, *_OF_LEAVES, *_OF_LINEAR_LEAVES, "num_leaves", "num_cat", "cat_boundaries", "cat_threshold"}
+_TREE_KEYS = {*OF_SPLITS, *OF_LEAVES, *_OF_LINEAR_LEAVES, "num_leaves", "num_cat", "cat_boundaries", "cat_threshold"}
 _TREE_KEYS |= {"is_linear", "shrinkage"}
 
 # Arrays of XGBoost's trees with one entry per node.
@@ -107,9 +107,9 @@ def _check_lightgbm_tree(tree, n_features):
     if n_leaves < 1:
         raise ValueError("it has no leaf")
     n = n_leaves - 1
-    for name in _OF_SPLITS:
+    for name in OF_SPLITS:
         _check_equal(f"the length of {name}", _array(tree, name).size, n)
-    for name in _OF_LEAVES:
+    for name in OF_LEAVES:
         found = _array(tree, name).size
         if found != n_leaves and (n or name == "leaf_value" or found):  # a single leaf needs nothing but its value
             raise ValueError(f"the length of {name} is {found}; expected {n_leaves}")

@@ -21,7 +21,7 @@ from structrank.models.exports.linear import (
 )
 
 _MISSING_IS_ZERO = 1  # LightGBM's zero_as_missing, in bits 2 and 3 of decision_type
-_LIGHTGBM_ZERO = 1.0000000180025095e-35  # LightGBM's threshold between 0 and positive numbers; smaller numbers are 0 to it
+LIGHTGBM_ZERO = 1.0000000180025095e-35  # LightGBM's threshold between 0 and positive numbers; smaller numbers are 0 to it
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,7 @@ class Forest:
                 raise ValueError(
                     f"a leaf has the value {tree.values[~np.isfinite(values)][0]:g}; {engine} computes in 32 bits."
                 )
-            tiny = (tree.thresholds >= 0.0) & (tree.thresholds <= _LIGHTGBM_ZERO)
+            tiny = (tree.thresholds >= 0.0) & (tree.thresholds <= LIGHTGBM_ZERO)
             thresholds = np.where(tiny, 0.0, tree.thresholds)
             trees.append(replace(tree, thresholds=round_down_to_single(thresholds), values=values))
         for feature, name in enumerate(self.names):
@@ -318,10 +318,15 @@ def _number_at(places):
 # ---- The formats of the libraries
 
 
+def fields_of(text):
+    """Return the lines ``name=value`` of a part of LightGBM's text format as a dict."""
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
 def _read_lightgbm(text, names):
     """Return the forests of a model in LightGBM's text format, one for each output."""
     header, *blocks = text.split("\nend of trees")[0].split("\nTree=")
-    known = dict(line.split("=", 1) for line in header.splitlines() if "=" in line)
+    known = fields_of(header)
     trees = [_read_lightgbm_tree(block) for block in blocks]
     n_outputs = int(known["num_tree_per_iteration"])
     if "average_output" in header.splitlines() and trees:  # a random forest
@@ -330,7 +335,7 @@ def _read_lightgbm(text, names):
 
 
 def _read_lightgbm_tree(block):
-    lines = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+    lines = fields_of(block)
     values = np.array(lines["leaf_value"].split(), dtype=np.float64)
     if lines.get("is_linear", "0") != "0" or lines["num_cat"] != "0":
         raise ValueError(
@@ -352,7 +357,7 @@ def _read_lightgbm_tree(block):
 
 def _around_zero(thresholds):
     """Return thresholds that send the numbers that LightGBM takes for 0 to the side of 0."""
-    above, below = _LIGHTGBM_ZERO, np.nextafter(-_LIGHTGBM_ZERO, -np.inf)
+    above, below = LIGHTGBM_ZERO, np.nextafter(-LIGHTGBM_ZERO, -np.inf)
     return np.where(np.abs(thresholds) <= above, np.where(thresholds < 0.0, below, above), thresholds)
 
 

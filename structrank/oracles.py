@@ -383,8 +383,9 @@ def _depth(discount, decay):
 def permutation(criterion, feature_map, longest):
     """Make the oracle for any discounted loss with phi_dorm, for binary relevance.
 
-    By a lattice path: O(n+ n-), or O(cut^2) if discount and decay both have a cutoff. If the map has ``assignment="scipy"``, by
-    an assignment of documents to ranks, for non-decreasing credits.
+    By a lattice path: O(n+ n-) at worst, and O(n log n) where bounds leave few cells, as for scores that are tied or far apart;
+    O(cut^2) if discount and decay both have a cutoff. If the map has ``assignment="scipy"``, by an assignment of documents to
+    ranks, for non-decreasing credits.
     """
     if feature_map.assignment == "scipy":
         return _binary_assignment(criterion, feature_map, longest)

@@ -282,6 +282,29 @@ def test_the_assignment_oracle_trains_the_same_model_and_is_rejected_where_not_e
         Permutation(assignment="hungarian")
 
 
+@pytest.mark.parametrize("decay", ["sqrt", "log", "sqrt@30"])
+@pytest.mark.parametrize("criterion", ["dorm", "map", "ndcg-nc", "mrr"])
+def test_the_bounded_lattice_equals_the_whole_one(criterion, decay, rng):
+    for n, scale in itertools.product((3, 63, 64, 65, 300), (0.0, 1e-3, 0.03, 1.0, 100.0)):
+        relevant = rng.permutation(n) < rng.integers(1, n)
+        scores = scale * rng.normal(size=n).round(rng.integers(1, 9))
+        found = most_violated(scores, relevant, criterion=criterion, feature_map="dorm", decay=decay)
+        one = parse(criterion)
+        good, bad = -np.sort(-scores[relevant]), -np.sort(-scores[~relevant])
+        weights, table, credits = parse_map("dorm", decay).decays(n), one.discounts(n), one.credits(n)
+        worth = credits[: len(good)] / (credits[: len(good)] @ table[: len(good)])
+        best = np.full((len(good) + 1, len(bad) + 1), -np.inf)
+        best[0, 0] = 0.0
+        for g, b in itertools.product(range(len(good) + 1), range(len(bad) + 1)):
+            rank = g + b - 1
+            if g:
+                best[g, b] = best[g - 1, b] + weights[rank] * good[g - 1] - worth[g - 1] * table[rank]
+            if b:
+                best[g, b] = max(best[g, b], best[g, b - 1] + weights[rank] * bad[b - 1])
+        ideal = good.sum() * weights[: len(good)].mean() + bad.sum() * weights[len(good) :].mean()
+        assert found.value == pytest.approx(best[-1, -1] - ideal + 1.0, rel=1e-9, abs=1e-9 * max(scale, 1.0))
+
+
 @pytest.mark.parametrize(("criterion", "feature_map"), PAIRS)
 def test_values_and_coefficients_are_invariant_to_row_order_and_shifts(criterion, feature_map):
     rng = np.random.default_rng(9)

@@ -48,8 +48,8 @@ def pair_losses(block):
 
 # This many irrelevant documents are processed in a vectorised loop, which takes as long as a few in sequence.
 _SIDE_BY_SIDE = 64
-# Cells of the lattice of a query for phi_dorm, a byte each; a pass over so many takes about ten seconds.
-_MOST_CELLS = 2**32
+# Ranks of the lattice of a query for phi_dorm between those whose values are kept, at least.
+_LEAST_KEPT = 64
 # Padding in front of `falls`, and (score, worth) of a relevant document that no irrelevant one passes.
 _PADDING, _NEVER_PASSED = 3, (np.inf, 0.0)
 
@@ -342,61 +342,145 @@ def mrr_first(block):
             before[starts[q] + g] = best_r
 
 
+@kernel(inner=True)
+def _bound_lattice(relevant, irrelevant, worth, decay, discount, workspace, lows, highs):
+    """Bound the number of relevant documents before each rank in a best ranking for phi_dorm.
+
+    Ranking irrelevant b before relevant g, at r = g + b and the next rank, changes the value by
+
+        (A(r) - A(r + 1)) (irrelevant_b - relevant_g) + worth_g (D(r) - D(r + 1)),
+
+    and the value of a ranking is that of the ideal one plus the changes of all its pairs in this order. With such a pair, it
+    has all pairs of relevant documents from g on and irrelevant ones up to b. If all of these gain, a best ranking has them. If
+    none of the pairs of relevant documents up to g and irrelevant ones from b on gains, a best ranking has none of them.
+    """
+    least, largest, least_worth, most = workspace[0], workspace[1], workspace[2], workspace[3]
+    ranks = relevant.shape[0] + irrelevant.shape[0]
+    small, large = np.inf, 0.0  # fall of D over that of A, over all ranks from one on
+    for rank in range(ranks - 1, -1, -1):
+        fall, of_discount = decay[rank] - decay[rank + 1], discount[rank] - discount[rank + 1]
+        if fall > 0.0:
+            small, large = min(small, of_discount / fall), max(large, of_discount / fall)
+        elif of_discount > 0.0:
+            large = np.inf
+        least[rank], largest[rank] = small, large
+    small, large = np.inf, 0.0
+    for g in range(relevant.shape[0] - 1, -1, -1):
+        small = min(small, worth[g])
+        least_worth[g] = small
+    fewest, many, high = 0, 0, 0
+    for g in range(relevant.shape[0]):
+        large = max(large, worth[g])
+        gain = least_worth[g] * least[g] if least_worth[g] > 0.0 else 0.0
+        while fewest < irrelevant.shape[0] and irrelevant[fewest] - relevant[g] + gain > 0.0:
+            fewest += 1
+        while many < irrelevant.shape[0]:
+            if relevant[g] - irrelevant[many] >= (large * largest[many] if large > 0.0 else 0.0):
+                break
+            many += 1
+        most[g] = max(fewest, many)
+        for rank in range(high, g + fewest + 1):  # ranks before which relevant g cannot be
+            highs[rank] = g
+        high = max(high, g + fewest + 1)
+    for rank in range(high, ranks + 1):
+        highs[rank] = relevant.shape[0]
+    low = 0
+    for rank in range(ranks + 1):
+        while low < relevant.shape[0] and low + most[low] < rank:
+            low += 1
+        lows[rank] = low
+
+
+@kernel(inner=True)
+def _next_rank(value, rank, low, high, relevant, irrelevant, worth, decay, discount, out, took_relevant):
+    """Compute the best values with g = `low` to `high` relevant documents in the first ``rank + 1`` ranks from those in `rank`.
+
+    Values are at ``g + 1``, and minus infinity beside those that were computed.
+    """
+    if low == 0:
+        out[1] = value[1] + decay[rank] * irrelevant[rank]
+    if high == rank + 1:
+        out[high + 1] = value[high] + decay[rank] * relevant[rank] - worth[rank] * discount[rank]
+        took_relevant[high - low] = True
+    weight, discounted = decay[rank], discount[rank]
+    # Independent of each other, so that the loop vectorises; unsigned positions need no check of their sign.
+    for g in range(max(low, 1), min(high, rank) + 1):
+        own = np.uintp(g - 1)
+        with_relevant = value[np.uintp(g)] + weight * relevant[own] - worth[own] * discounted
+        with_irrelevant = value[np.uintp(g + 1)] + weight * irrelevant[np.uintp(rank - g)]
+        took_relevant[np.uintp(g - low)] = with_relevant > with_irrelevant
+        out[np.uintp(g + 1)] = with_relevant if with_relevant > with_irrelevant else with_irrelevant
+    out[low] = out[high + 2] = -np.inf
+
+
 @kernel(by_address=True)
 def permutation(block):
     """Find the best ranking for phi_dorm, `depth` ranks deep (below, decay and discount are 0).
 
-    A ranking is a lattice path: rank g + b holds relevant g or irrelevant b. ``value[b]`` is the best value over all orders of
-    the first g relevant and b irrelevant documents, updated row by row in g.
+    A ranking is a lattice path: rank g + b holds relevant g or irrelevant b. The best value over all orders of the first g
+    relevant and ``rank - g`` irrelevant documents is updated rank by rank, for those g that bounds leave. To trace the best
+    path back, the values of every n-th rank are kept, with n about the root of the number of ranks, and those between are
+    computed again.
     """
     scores, starts, n_relevant, before = block.scores, block.starts, block.n_relevant, block.before
     discount, credit, decay, depth = block.table[0], block.table[1], block.table[2], block.settings[0]
     longest = 0
-    cells = 0
     for q in range(n_relevant.shape[0]):
-        n_docs = starts[q + 1] - starts[q]
-        ranks = min(depth, n_docs)
-        longest = max(longest, n_docs)
-        cells = max(cells, (min(ranks, n_relevant[q]) + 1) * (min(ranks, n_docs - n_relevant[q]) + 1))
-    if cells > _MOST_CELLS:
-        raise MemoryError("the lattice of a query is too large; a decay with a cutoff, as in decay='sqrt@30', limits it")
-    value = np.empty(longest + 1)
-    took_relevant = np.empty(cells, np.bool_)
+        longest = max(longest, starts[q + 1] - starts[q])
+    value, other, worth = np.empty(longest + 3), np.empty(longest + 3), np.empty(longest)
+    workspace, bounds = np.empty((4, longest)), np.empty((2, longest + 1), np.int64)
+    lows, highs = bounds[0], bounds[1]
+    kept, took_relevant = np.empty(0), np.empty(0, np.bool_)
     for q in range(n_relevant.shape[0]):
         relevant = scores[starts[q] : starts[q] + n_relevant[q]]
         irrelevant = scores[starts[q] + n_relevant[q] : starts[q + 1]]
         ranks = min(depth, relevant.shape[0] + irrelevant.shape[0])
-        width = min(ranks, irrelevant.shape[0]) + 1
         ideal = 0.0
         for g in range(relevant.shape[0]):
             ideal += credit[g] * discount[g]
-        value[0] = 0.0
-        for b in range(1, width):
-            value[b] = value[b - 1] + decay[b - 1] * irrelevant[b - 1]
-        best, placed = (value[ranks], 0) if ranks < width else (-np.inf, 0)
-        for g in range(1, min(ranks, relevant.shape[0]) + 1):
-            score = relevant[g - 1]
-            per_discount = credit[g - 1] / ideal
-            left = value[0] + decay[g - 1] * score - per_discount * discount[g - 1]
-            value[0] = left
-            for b in range(1, min(width - 1, ranks - g) + 1):
-                rank = g + b - 1
-                with_relevant = value[b] + decay[rank] * score - per_discount * discount[rank]
-                with_irrelevant = left + decay[rank] * irrelevant[b - 1]
-                took_relevant[g * width + b] = with_relevant > with_irrelevant
-                left = with_relevant if with_relevant > with_irrelevant else with_irrelevant
-                value[b] = left
-            if ranks - g < width and value[ranks - g] > best:
-                best, placed = value[ranks - g], g
-        g, b = placed, ranks - placed
-        for rest in range(g, relevant.shape[0]):
-            before[starts[q] + rest] = b
-        while g > 0:
-            if b == 0 or took_relevant[g * width + b]:
-                g -= 1
-                before[starts[q] + g] = b
-            else:
-                b -= 1
+        for g in range(relevant.shape[0]):
+            worth[g] = credit[g] / ideal
+        if ranks < relevant.shape[0] + irrelevant.shape[0]:  # the lattice is small
+            for rank in range(ranks + 1):
+                lows[rank], highs[rank] = max(0, rank - irrelevant.shape[0]), min(rank, relevant.shape[0])
+        else:
+            _bound_lattice(relevant, irrelevant, worth, decay, discount, workspace, lows, highs)
+        width = 1
+        for rank in range(ranks + 1):
+            width = max(width, highs[rank] - lows[rank] + 1)
+        n = max(_LEAST_KEPT, int(np.sqrt(ranks)))
+        if kept.shape[0] < (ranks // n + 1) * width:
+            kept = np.empty((ranks // n + 1) * width)
+        if took_relevant.shape[0] < n * width:
+            took_relevant = np.empty(n * width, np.bool_)
+        value[0], value[1], value[2] = -np.inf, 0.0, -np.inf
+        # Forwards to the last rank, then backwards by n ranks at a time.
+        first, stop, placed, is_forward = 0, ranks, relevant.shape[0], True
+        while stop > 0:
+            for rank in range(first, stop):
+                low, high = lows[rank + 1], min(highs[rank + 1], placed)
+                if is_forward and rank % n == 0:
+                    for g in range(lows[rank], highs[rank] + 1):
+                        kept[rank // n * width + g - lows[rank]] = value[g + 1]
+                steps = took_relevant[rank % n * width :]
+                _next_rank(value, rank, low, high, relevant, irrelevant, worth, decay, discount, other, steps)
+                value, other = other, value
+            if is_forward:
+                best, is_forward, first = -np.inf, False, (ranks - 1) // n * n
+                for g in range(lows[ranks], highs[ranks] + 1):
+                    if value[g + 1] > best:
+                        best, placed = value[g + 1], g
+                for rest in range(placed, relevant.shape[0]):
+                    before[starts[q] + rest] = ranks - placed
+            for rank in range(stop - 1, first - 1, -1):
+                if placed > 0 and took_relevant[rank % n * width + placed - lows[rank + 1]]:
+                    placed -= 1
+                    before[starts[q] + placed] = rank - placed
+            stop, first = first, first - n
+            if stop > 0:
+                for g in range(lows[first], min(highs[first], placed) + 1):
+                    value[g + 1] = kept[first // n * width + g - lows[first]]
+                value[lows[first]] = value[min(highs[first], placed) + 2] = -np.inf
 
 
 @kernel(by_address=True)

@@ -249,8 +249,8 @@ class Shard:
                     total[:, groups] = summed.reshape((n_kinds, -1, *summed.shape[1:]))
         except MemoryError as error:
             raise MemoryError(
-                f"not enough memory for a pass over queries of up to {self._longest} documents. The permutation map takes a "
-                'byte for each pair of a relevant and an irrelevant document of a query; decay="sqrt@30" limits it to the top.'
+                f"not enough memory for a pass over queries of up to {self._longest} documents. The permutation map keeps "
+                'up to n sqrt(n) numbers for a query of n documents; decay="sqrt@30" limits it to the top.'
             ) from error
         return *planes, time.perf_counter() - started
 

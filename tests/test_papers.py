@@ -13,6 +13,7 @@ import pytest
 import scipy.optimize
 import scipy.sparse
 import scipy.special
+import scipy.stats
 
 from structrank import StructRankSVM, cli, datasets, papers
 from structrank.comparison.plotting import TimeDisplay
@@ -215,6 +216,37 @@ def test_the_data_of_www11_depend_on_the_seed_alone():
     assert np.array_equal(first.documents.X, again.documents.X)
     assert np.array_equal(first.clicks["="], again.clicks["="], equal_nan=True)
     assert not np.array_equal(first.documents.X, other.documents.X)
+
+
+def test_tables_of_www11_pool_the_test_queries_of_all_seeds(monkeypatch):
+    generate, make = www11._simulated, www11._mart
+    monkeypatch.setattr(www11, "_simulated", lambda n_queries, *settings: generate(60, *settings))
+    monkeypatch.setattr(www11, "_mart", lambda **settings: make(**settings).set_params(n_estimators=10))
+    for table, rows in (
+        (www11.table1, [("=", "Baseline", "NDCG"), ("~", "Graded", "NDCG")]),
+        (www11.table2, ["Newton", "Late sigmoid, linear"]),
+    ):
+        both, *alone = (table(**seeds) for seeds in ({"n_seeds": 2}, {"n_seeds": 1}, {"random_state": 1, "n_seeds": 1}))
+        for row in rows:
+            assert both.ours.loc[row].to_numpy() == pytest.approx(np.mean([one.ours.loc[row] for one in alone], axis=0))
+        for found, parts in zip(both.findings, zip(*(one.findings for one in alone), strict=True), strict=True):
+            counts = [re.search(r"higher at (\d+) and lower at (\d+)", part) for part in parts]
+            if all(counts):
+                ups, downs = zip(*(count.groups() for count in counts), strict=True)
+                assert f"(for each seed higher at {', '.join(ups)}, lower at {', '.join(downs)})" in found
+        assert "random_state from 0 to 1" in both.data
+
+
+def test_differences_are_tested_over_the_queries_of_all_seeds(rng):
+    before = [{"map": rng.random(40)} for _ in range(3)]
+    change = [0.2 + 0.5 * rng.standard_normal(40), np.zeros(40), np.full(40, -0.01)]
+    after = [{"map": one["map"] + each} for one, each in zip(before, change, strict=True)]
+    pooled = np.concatenate(change)
+    p = scipy.stats.ttest_1samp(pooled, 0.0).pvalue
+    assert www11._tested(after, before, ["map"]) == (
+        f"differs by {100 * pooled.mean():+.2f} to {100 * pooled.mean():+.2f} points; significantly higher at {int(p <= 0.05)} "
+        "and lower at 0 of 1 cutoffs (for each seed higher at 1, 0, 0, lower at 0, 0, 1)."
+    )
 
 
 # ---- The command

@@ -32,7 +32,7 @@ _ARGUMENTS = {
     "k": "Rank cutoff, in training and in testing; None for no cutoff.",
     "n_directions": "Number of random directions.",
     "n_runs": "Number of runs, with different directions and initial weights.",
-    "n_seeds": "Number of seeds, of the initial weights and of generated data.",
+    "n_seeds": "Number of seeds, of generated data and of initial weights.",
     "random_state": "Seed of the synthetic data, or of the clicks on data given.",
     "settled": "Also test weights that have settled at a local optimum of the measure, which is not part of the paper.",
     "thetas": "Values of theta, with 0 and 1.",

@@ -12,6 +12,7 @@ import pandas as pd
 
 from structrank import datasets, metrics
 from structrank._kernels.lambdas import add_lambdas
+from structrank._support import checks
 from structrank.clicks import ClickLog, ClickThroughRate
 from structrank.clicks.ids import dense_pairs
 from structrank.comparison.significance import SIGNIFICANT, paired_t_test
@@ -433,33 +434,34 @@ _CLICKS = {"=": "of the same query (=)", "~": "of similar queries too (~)"}
     question="Can clicks improve a second measure at no cost to the first?",
     protocol="Newton steps. The weight w of the click lambdas has the best NDCG@3 on validation queries, of several. Two "
     "kinds of click labels: last-click click-through rates of the same query (=) and of similar queries too (~). Values times "
-    "100; paired t-test over test queries.",
+    "100; paired t-test over test queries, here of all seeds and of each.",
     data=f"{_PRIVATE}. {_STAND_IN}",
     reported="CNDCG rises by 3 to 5 points at all cutoffs, significantly; NDCG does not change.",
     printed=_TABLE1,
     reduced=f"{_REDUCED}, w of three values instead of six.",
     reason=f"{_REASON} The outcome also depends on how the data are made, and on the seed.",
 )
-def table1(data=None, *, quick=True, random_state=0, disagreement=0.5):
-    """Compute Table 1: NDCG and CNDCG of LambdaMART with and without click lambdas."""
-    (train, validation, test), text = _parts(data, quick, random_state, disagreement)
-    weights = (0.1, 0.3, 0.5) if quick else (0.01, 0.1, 0.2, 0.3, 0.4, 0.5)
-    baseline = _trained(train, validation, [{}], quick)
+def table1(data=None, *, quick=True, random_state=0, n_seeds=5, disagreement=0.5):
+    """Compute Table 1: NDCG and CNDCG of LambdaMART with and without click lambdas.
+
+    The first seed is `random_state`; the values are means over the test queries of all seeds.
+    """
+    seeds = _seeds(data, random_state, n_seeds)
+    runs = [_parts(data, quick, seed, disagreement) for seed in seeds]
+    baselines = [_trained(train, validation, [{}], quick) for (train, validation, _), _ in runs]
     rows, findings = {}, []
-    for kind in train.clicks:
-        objectives = {weight: Graded((Tier("clicks", "cndcg", weight),), "ndcg") for weight in weights}
-        tried = {
-            weight: _trained(train, validation, [{"objective": objective}], quick, kind)
-            for weight, objective in objectives.items()
-        }
-        graded = _best(tried.values())
-        chosen = next(weight for weight, model in tried.items() if model is graded)
-        findings.append(f"Clicks {kind}, w = {chosen:g}:")
+    for kind in runs[0][0][0].clicks:
+        graded = [_best_weight(train, validation, kind, quick) for (train, validation, _), _ in runs]
+        findings.append(f"Clicks {kind}, w = {', '.join(f'{weight:g}' for _, weight in graded)}:")
         for measure, labels in (("NDCG", None), ("CNDCG", kind)):
             names = [f"{measure.lower()}@{k}" for k in _CUTS]
-            values = {name: test.measured(model, names, labels) for name, model in (("Baseline", baseline), ("Graded", graded))}
+            models = {"Baseline": baselines, "Graded": [model for model, _ in graded]}
+            values = {
+                method: [parts[2].measured(model, names, labels) for (parts, _), model in zip(runs, its, strict=True)]
+                for method, its in models.items()
+            }
             for method, found in values.items():
-                rows[kind, method, measure] = [100 * np.nanmean(found[name]) for name in names]
+                rows[kind, method, measure] = _means(found, names)
             findings.append(f"{measure} {_tested(values['Graded'], values['Baseline'], names)}")
     ours = pd.DataFrame.from_dict(rows, orient="index", columns=[f"@{k}" for k in _CUTS])
     ours.index = pd.MultiIndex.from_tuples(rows, names=_TABLE1.index.names)
@@ -467,20 +469,59 @@ def table1(data=None, *, quick=True, random_state=0, disagreement=0.5):
         f"clicks {_CLICKS.get(kind, kind)}": LinesDisplay(_by_cut(ours.loc[kind]), "cutoff", "measure times 100")
         for kind in ours.index.levels[0]
     }
-    return Result(ours, PanelsDisplay(panels), text, findings=findings)
+    return Result(ours, PanelsDisplay(panels), _text_of_seeds(seeds, runs[0][1]), findings=findings)
+
+
+def _seeds(data, random_state, n_seeds):
+    """Return the seeds of generated data; one for data given, whose test queries would be the same."""
+    checks.check_number("n_seeds", n_seeds, at_least=1, integer=True)
+    return range(random_state, random_state + n_seeds) if data is None else [random_state]
+
+
+def _text_of_seeds(seeds, text):
+    return text if len(seeds) == 1 else f"{text}; the same for each random_state from {seeds[0]} to {seeds[-1]}"
+
+
+def _best_weight(train, validation, kind, quick):
+    """Return the best model for the graded measure on the validation queries, and its weight of clicks."""
+    weights = (0.1, 0.3, 0.5) if quick else (0.01, 0.1, 0.2, 0.3, 0.4, 0.5)
+    tried = [
+        _trained(train, validation, [{"objective": Graded((Tier("clicks", "cndcg", weight),), "ndcg")}], quick, kind)
+        for weight in weights
+    ]
+    best = _best(tried)
+    return best, weights[tried.index(best)]
+
+
+def _pooled(values, name):
+    """Return the values of a measure for the test queries of all seeds."""
+    return np.concatenate([found[name] for found in values])
+
+
+def _means(values, names):
+    return [100 * np.nanmean(_pooled(values, name)) for name in names]
 
 
 def _tested(values, baseline, names):
-    """Return a sentence on the differences from a baseline at all cutoffs."""
-    differences = [100 * np.nanmean(values[name] - baseline[name]) for name in names]
-    p = [paired_t_test(values[name], baseline[name]) for name in names]
-    up, down = (
-        sum(sign * one > 0 and value <= SIGNIFICANT for one, value in zip(differences, p, strict=True)) for sign in (1, -1)
-    )
-    return (
+    """Return a sentence on the differences from a baseline at all cutoffs, over all seeds and for each; one dict a seed."""
+    differences = [100 * np.nanmean(_pooled(values, name) - _pooled(baseline, name)) for name in names]
+    up, down = _significant(values, baseline, names)
+    text = (
         f"differs by {min(differences):+.2f} to {max(differences):+.2f} points; significantly higher at {up} and lower at "
-        f"{down} of {len(names)} cutoffs."
+        f"{down} of {len(names)} cutoffs"
     )
+    if len(values) > 1:
+        each = [_significant([one], [other], names) for one, other in zip(values, baseline, strict=True)]
+        ups, downs = (", ".join(map(str, counts)) for counts in zip(*each, strict=True))
+        text += f" (for each seed higher at {ups}, lower at {downs})"
+    return f"{text}."
+
+
+def _significant(values, baseline, names):
+    """Return at how many cutoffs the mean is significantly higher, and lower, by the paired t-test."""
+    pairs = [(_pooled(values, name), _pooled(baseline, name)) for name in names]
+    signs = [np.sign(np.nanmean(one - other)) if paired_t_test(one, other) <= SIGNIFICANT else 0 for one, other in pairs]
+    return signs.count(1), signs.count(-1)
 
 
 def _by_cut(frame):
@@ -534,26 +575,28 @@ def _trained(train, validation, settings, quick, kind=None):
     question="Is it better to move to the sigmoid cost as training goes on?",
     protocol="LambdaMART with Newton steps, with gradient descent, and with a transition to the sigmoid cost, with all ranks "
     "or the first three, by two schedules; settings and rounds have the best NDCG@3 on validation queries. NDCG times 100; "
-    "paired t-test against gradient descent.",
+    "paired t-test against gradient descent, here over the test queries of all seeds and of each.",
     data=f"{_PRIVATE}. {_STAND_IN}",
     reported="Gradient descent beats Newton steps, and the sigmoid cost both, by 0.2 points; truncated at rank 3 it is worse.",
     printed=_TABLE2,
     reduced=f"{_REDUCED}, one start and rate of each schedule.",
     reason=_REASON,
 )
-def table2(data=None, *, quick=True, random_state=0):
-    """Compute Table 2: NDCG of LambdaMART with objectives that depend on the round."""
-    (train, validation, test), text = _parts(data, quick, random_state)
-    names = [f"ndcg@{k}" for k in _CUTS]
-    models = {name: _trained(train, validation, settings, quick) for name, settings in _methods(quick).items()}
-    values = {name: test.measured(model, names) for name, model in models.items()}
-    ours = pd.DataFrame(
-        {name: [100 * np.nanmean(found[one]) for one in names] for name, found in values.items()},
-        index=[f"@{k}" for k in _CUTS],
-    ).T.rename_axis("method")
+def table2(data=None, *, quick=True, random_state=0, n_seeds=5):
+    """Compute Table 2: NDCG of LambdaMART with objectives that depend on the round.
+
+    The first seed is `random_state`; the values are means over the test queries of all seeds.
+    """
+    names, values, seeds = [f"ndcg@{k}" for k in _CUTS], {}, _seeds(data, random_state, n_seeds)
+    for seed in seeds:
+        (train, validation, test), text = _parts(data, quick, seed)
+        for name, settings in _methods(quick).items():
+            values.setdefault(name, []).append(test.measured(_trained(train, validation, settings, quick), names))
+    ours = pd.DataFrame({name: _means(found, names) for name, found in values.items()}, index=[f"@{k}" for k in _CUTS])
+    ours = ours.T.rename_axis("method")
     base = values["Gradient descent"]
     findings = [f"{name} {_tested(found, base, names)}" for name, found in values.items() if found is not base]
-    return Result(ours, LinesDisplay(_by_cut(ours), "cutoff", "NDCG times 100"), text, findings=findings)
+    return Result(ours, LinesDisplay(_by_cut(ours), "cutoff", "NDCG times 100"), _text_of_seeds(seeds, text), findings=findings)
 
 
 @exhibit(

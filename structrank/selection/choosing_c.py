@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -187,10 +187,10 @@ def choose_C(
     """
     model = model if isinstance(model, StructRankSVM) else StructRankSVM(model)
     model.check_parameters()
-    several = isinstance(measure, (list, tuple))
-    if several and not measure:
+    listed: Sequence[Any] = measure if isinstance(measure, (list, tuple)) else [measure]
+    if not listed:
         raise ValueError("measure is an empty list; expected at least one measure.")
-    first, *later = [metrics.parse(each) for each in (measure if several else [measure])] if measure is not None else [None]
+    first, *later = [None] if measure is None else map(metrics.parse, listed)
     measures = model.measures() if first is None else [first]
     Cs = tuple(sorted(set(checks.check_Cs(Cs))))
     checks.check_number("cv", cv, at_least=2, integer=True)

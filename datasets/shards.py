@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse
 
 from structrank._support import checks
-from structrank._support.checks import check_column_names
 from structrank._support.files import replace_file
 from structrank._support.lazy import optional
 from structrank.datasets.queries import group_rows
@@ -66,7 +65,7 @@ def write_shards(
     if scipy.sparse.issparse(X):
         raise ValueError("X is sparse; shards are dense .npy files. Train on the matrix itself, or on X.toarray().")
     shards = cut_shards(X, y, qid, sample_weight, docs_per_shard)
-    check_column_names(shards.columns)
+    checks.check_column_names(shards.columns)
     columns = [_storable(shard.qid) for shard in shards]
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -285,28 +284,17 @@ def check_whole_queries(ids, names, advice):
     raise ValueError(f"query {query!r} is in {first} and in {second}; a shard must hold whole queries. {advice}.")
 
 
+def _array(kind, description):
+    return property(lambda self: self._read(kind), doc=description)
+
+
 class _Shard:
     """Base class of shards: arrays that ``_read(kind)`` returns when they are used, kind in "X", "y", "qid" and "weight"."""
 
-    @property
-    def X(self):
-        """Features."""
-        return self._read("X")
-
-    @property
-    def y(self):
-        """Labels."""
-        return self._read("y")
-
-    @property
-    def qid(self):
-        """Query of each row."""
-        return self._read("qid")
-
-    @property
-    def sample_weight(self):
-        """Weight of each row's query, or None."""
-        return self._read("weight")
+    X = _array("X", "Features.")
+    y = _array("y", "Labels.")
+    qid = _array("qid", "Query of each row.")
+    sample_weight = _array("weight", "Weight of each row's query, or None.")
 
 
 class RowShard(_Shard):
@@ -556,7 +544,7 @@ def _open_parquet(path, columns):
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} is not a parquet file: {error}.") from None
     names = schema.names
-    check_column_names(names, str(path))
+    checks.check_column_names(names, str(path))
     for kind, name in columns.items():
         if name not in names and not (kind == "sample_weight" and name is None):
             raise ValueError(f"{path} has no column {name!r} ({kind}=); it has {', '.join(map(repr, names))}.")

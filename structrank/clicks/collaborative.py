@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
-from structrank._support.checks import n_threads
 from structrank._support.saveable import record, saveable
 from structrank._support.typing import Path
 from structrank.clicks.factorization import (
@@ -170,7 +169,7 @@ class CollaborativeRanker(ClickRanker):
         if self.solver == "batch":
             ascent = BatchAscent(*problem)
         else:
-            ascent = StochasticAscent(*problem, rng, n_threads(self.n_jobs), self.solver == "adam")
+            ascent = StochasticAscent(*problem, rng, checks.n_threads(self.n_jobs), self.solver == "adam")
         total = float(weight.sum(where=weight > 0, dtype=np.float64))
         facts = {"pairs": grouped._asdict(), "validation": held_out._asdict(), "initial factors": (Q, U)}
         rounds = Rounds(self, ascent, facts, "max_iter", "pass", folder=checkpoint)
@@ -278,7 +277,7 @@ class CollaborativeRanker(ClickRanker):
         checks.check_number("validation_fraction", self.validation_fraction, at_least=0, below=1)
         checks.check_number("patience", self.patience, at_least=1, integer=True)
         checks.check_number("random_state", self.random_state, at_least=0, integer=True)
-        n_threads(self.n_jobs)
+        checks.n_threads(self.n_jobs)
 
     def _priors(self):
         return Priors(float(self.query_mean), float(self.query_sd), float(self.url_sd))

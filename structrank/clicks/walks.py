@@ -14,7 +14,6 @@ import scipy.sparse
 import scipy.stats
 
 from structrank._support import checks
-from structrank._support.checks import n_threads
 from structrank._support.saveable import record, saveable
 from structrank._support.threads import Threads
 from structrank.clicks import _kernels as kernels
@@ -155,7 +154,7 @@ class RandomWalkRanker(ClickRanker):
             settings = probabilities, float(self.tol), self.direction == "forward"
             kernels.walk_scores(starts[part], bounds, url[own], *settings, *self.graph_.sides, found[own], lost[part])
 
-        threads = max(1, min(n_threads(self.n_jobs), starts.shape[0]))
+        threads = max(1, min(checks.n_threads(self.n_jobs), starts.shape[0]))
         bounds = np.linspace(0, starts.shape[0], threads + 1).astype(int).tolist()
         parts = [slice(low, high) for low, high in pairwise(bounds)]
         with Threads(threads) as pool:
@@ -189,4 +188,4 @@ class RandomWalkRanker(ClickRanker):
                 f"self_transition=0 with steps={self.steps}: every walk ends on a query; use an odd number of steps."
             )
         checks.check_number("tol", self.tol, at_least=0)
-        n_threads(self.n_jobs)
+        checks.n_threads(self.n_jobs)

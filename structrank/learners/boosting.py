@@ -11,7 +11,6 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
-from structrank._support.checks import n_threads
 from structrank._support.typing import Matrix, NDArray
 from structrank.learners.training import Round, RoundsRanker, shares
 from structrank.learners.tree_texts import check_lightgbm_text
@@ -53,7 +52,7 @@ class BoostedRanker(LightGBMMethods, RoundsRanker):
 
     def _outputs(self, X, **chosen):
         """Return the output of each booster; `chosen` selects rounds with the keywords of LightGBM's ``predict``."""
-        matrix, threads = as_lightgbm(self._check_features(X)), n_threads(self.n_jobs)
+        matrix, threads = as_lightgbm(self._check_features(X)), checks.n_threads(self.n_jobs)
         return [booster.predict(matrix, num_threads=threads, **chosen) for booster in self._loaded()]
 
     def _loaded(self):
@@ -69,7 +68,7 @@ class BoostedRanker(LightGBMMethods, RoundsRanker):
     def check_loaded(self):
         """Raise unless the trees of a loaded model can be evaluated; see `structrank.learners.tree_texts`."""
         super().check_loaded()
-        n_threads(self.n_jobs)
+        checks.n_threads(self.n_jobs)
         best, n_rounds = (checks.check_fitted_attribute(self, *each) for each in (("best_round_", int), ("history_", Sequence)))
         checks.check_number("best_round_", best, at_least=0, at_most=len(n_rounds), integer=True)
         texts = checks.check_fitted_attribute(self, "trees_", list)
@@ -87,7 +86,7 @@ class BoostedRanker(LightGBMMethods, RoundsRanker):
         """Raise if a parameter is not valid, whatever the data."""
         self.parsed_measure()
         checks.check_cut("patience", self.patience, "no early stopping")
-        n_threads(self.n_jobs)
+        checks.n_threads(self.n_jobs)
         checks.check_number("n_estimators", self.n_estimators, at_least=1, integer=True)
         checks.check_number("min_child_samples", self.min_child_samples, at_least=1, at_most=_MOST_SAMPLES, integer=True)
         checks.check_number("num_leaves", self.num_leaves, at_least=2, at_most=_MOST_LEAVES, integer=True)
@@ -114,7 +113,7 @@ class BoostedRanker(LightGBMMethods, RoundsRanker):
             "bagging_freq": 1 if self.subsample < 1 else 0,
             "feature_fraction": self.colsample_bytree,
             "seed": self.random_state,
-            "num_threads": n_threads(self.n_jobs),
+            "num_threads": checks.n_threads(self.n_jobs),
             "deterministic": True,
             "force_row_wise": True,
             "metric": "None",
@@ -225,7 +224,7 @@ class Course:
         if not self._earlier:
             return None
         earlier = self._library.Booster(model_str=self._earlier[len(self.boosters)])
-        return earlier.predict(matrix, raw_score=True, num_threads=n_threads(self._ranker.n_jobs))
+        return earlier.predict(matrix, raw_score=True, num_threads=checks.n_threads(self._ranker.n_jobs))
 
     def run(self, grow, scores):
         """Grow trees round by round until a stopping rule applies.

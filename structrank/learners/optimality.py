@@ -10,7 +10,6 @@ import numpy as np
 
 from structrank import metrics
 from structrank._support import checks
-from structrank._support.checks import check_width
 from structrank._support.progress import ProgressLine
 from structrank._support.typing import ArrayLike, Matrix
 from structrank.learners.networks import Network
@@ -184,7 +183,7 @@ def local_optimality(
         name = type(model).__name__
         raise ValueError(f"{name} has a layer of weights that are all 0; steps relative to its norm do not move it.")
     data = RankingData(X, y, qid)
-    check_width(data.n_features, network.n_features, type(model).__name__)
+    checks.check_width(data.n_features, network.n_features, type(model).__name__)
     evaluator = Evaluator(target, data.labels, data.grouping)
     value = evaluator(network.scores(data.X, weights))
     if np.isnan(value):

@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse
 
 from structrank._support import checks
-from structrank._support.checks import n_threads
 from structrank._support.saveable import saveable
 from structrank.criteria import Criterion
 from structrank.learners.boosting import BoostedRanker, Course, as_lightgbm
@@ -132,7 +131,7 @@ class StructRankTrees(LossParameters, TreeParameters, BoostedRanker):
         return _Course(self, *arguments)
 
     def _grow(self, course):
-        with closing(ScoreRisk(course.data, self._structured_loss(), n_threads(self.n_jobs))) as risk:
+        with closing(ScoreRisk(course.data, self._structured_loss(), checks.n_threads(self.n_jobs))) as risk:
             course.start(risk)
             course.run(course.grow, None)
         self.initial_risk_ = course.initial_risk
@@ -291,7 +290,7 @@ class _Course(Course):
 
     def _leaves(self, part):
         """Return the leaf of each document in the last tree."""
-        booster, threads = self.boosters[0], n_threads(self._ranker.n_jobs)
+        booster, threads = self.boosters[0], checks.n_threads(self._ranker.n_jobs)
         last = {"start_iteration": booster.num_trees() - 1, "num_iteration": 1}
         return booster.predict(as_lightgbm(part.X), pred_leaf=True, num_threads=threads, **last).reshape(-1).astype(np.int64)
 

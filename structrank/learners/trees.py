@@ -14,7 +14,7 @@ from structrank import criteria
 from structrank._support import checks
 from structrank._support.lazy import optional
 from structrank._support.saveable import saveable
-from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
+from structrank._support.typing import ArrayLike, Matrix, NDArray
 from structrank.datasets import Dataset
 from structrank.learners.training import MeasureRanker, TrainingSets, shares
 from structrank.learners.tree_texts import check_lightgbm_text, check_xgboost_text
@@ -322,9 +322,7 @@ class XGBoostRanker(TreeRanker):
     def _predict(self, library, model, X):
         return model.predict(library.DMatrix(_dense(X), nthread=self._settings()["n_jobs"]))
 
-    def to_xgboost(self, path: Path) -> None:
-        """Write the trees for ``xgboost.Booster(model_file=path)``; see `structrank.models.exports.to_xgboost`."""
-        exports.to_xgboost(self, path)
+    to_xgboost = exports.to_xgboost
 
 
 def _first_line(error):

@@ -10,7 +10,6 @@ import numpy as np
 
 from structrank import metrics
 from structrank._support import checks
-from structrank._support.checks import check_width
 from structrank._support.typing import ArrayLike, Matrix
 from structrank.datasets.queries import group_by_query
 from structrank.learners.optimality import measure_of, network_of
@@ -111,7 +110,7 @@ def smoothness(
     network, weights = network_of(model)
     target = measure_of(model, measure)
     data = RankingData(X, y, qid)
-    check_width(data.n_features, network.n_features, type(model).__name__)
+    checks.check_width(data.n_features, network.n_features, type(model).__name__)
     total = data.grouping.n_queries
     if n_queries is None:
         n_queries = sorted({max(1, total // 100), max(1, total // 10), total})

@@ -94,6 +94,7 @@ def _forget_old(folder, kept):
     return False
 
 
+@functools.cache  # each fit asks, and LLVM takes a fifth of a millisecond to answer
 def address_of(function, signature):
     """Compile a kernel for a signature, or load it from the cache, and return its address, for `caller_of`."""
     if signature.args not in function.overloads:

@@ -92,8 +92,8 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
     formulation : {"auto", "one-slack", "grouped", "n-slack"}, default "auto"
         Slacks of the QP, and so planes of each pass: one; one for each group of queries, 128 to 512 groups by the size of X,
         fewer if X is sparse and wide; or one for each query (eq. 1 of the KDD 2008 paper as printed). "auto" starts with one
-        slack and switches to groups after 16 passes, 5 if C is large. The optimum is the same; more slacks mean fewer passes
-        over the data but larger QPs.
+        slack and switches to groups after 16 passes, 5 if C is large; in rounds (`rounds_`) it has groups from the start. The
+        optimum is the same; more slacks mean fewer passes over the data but larger QPs.
     solver : str, default "auto"
         Backend for the QPs. "auto" is OSQP for one slack, and for many the compiled backends "dual" (ascent on the dual) and
         "interior" (an interior-point method, if C is large and the optimum far). "osqp", "cvxpy" (Clarabel), "cvxpy:NAME"

@@ -10,7 +10,6 @@ The KDD 2008 paper writes good / bad for relevant / irrelevant, hence `n_good` a
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -496,20 +495,22 @@ def _assignment(criterion, feature_map, longest, labels_and_credits):
         # Of a grade, the documents of highest score come first: no more of them than there are ranks that count.
         is_head[by_grade] = np.arange(scores.shape[0]) - (np.cumsum(size) - size)[grade] < depth
         ideal = np.bincount(query, credit[by_grade] * discount[place])
-        share, ranks = credit / ideal[query], np.empty(scores.shape[0], dtype=np.int64)
-        for first, stop in itertools.pairwise(starts.tolist()):
-            head, n_ranks = first + np.flatnonzero(is_head[first:stop]), min(depth, stop - first)
-            if head.size * n_ranks > _MOST_ENTRIES:
+        share, ranks = credit / ideal[query], np.full(scores.shape[0], scores.shape[0])
+        heads = np.flatnonzero(is_head)
+        n_ranks, bounds = np.minimum(np.diff(starts), depth), np.searchsorted(heads, starts)
+        for q, n in enumerate(n_ranks.tolist()):
+            head = heads[bounds[q] : bounds[q + 1]]
+            if head.size * n > _MOST_ENTRIES:
                 raise ValueError(
-                    f"a query of {stop - first:,} documents needs an assignment of {head.size:,} documents to {n_ranks:,} "
-                    f"ranks; at most {_MOST_ENTRIES:,} pairs are supported. Use decay='sqrt@30' and a k, which limit it to the "
-                    "top, or relevant_from, which trains on binary relevance."
+                    f"a query of {starts[q + 1] - starts[q]:,} documents needs an assignment of {head.size:,} documents to "
+                    f"{n:,} ranks; at most {_MOST_ENTRIES:,} pairs are supported. Use decay='sqrt@30' and a k, which limit it "
+                    "to the top, or relevant_from, which trains on binary relevance."
                 )
-            benefit = scores[head, None] * decay[:n_ranks] - share[head, None] * discount[:n_ranks]
-            ranks[first:stop] = n_ranks
-            ranks[head] = np.minimum(best_assignment(benefit), n_ranks)
-            tail = first + np.flatnonzero(ranks[first:stop] == n_ranks)
-            ranks[tail] = n_ranks + np.arange(tail.shape[0])
+            ranks[head] = best_assignment(scores[head, None] * decay[:n] - share[head, None] * discount[:n])
+        # The others follow in the order of the documents.
+        n_ranks = n_ranks[query]
+        tail = np.flatnonzero(ranks >= n_ranks)
+        ranks[tail] = n_ranks[tail] + np.arange(tail.shape[0]) - np.searchsorted(tail, starts)[query[tail]]
         losses = 1.0 - np.bincount(query, share * discount[ranks])
         # Documents of equal grade and score are interchangeable: they get the mean of their coefficients.
         alike = np.lexsort((scores, labels, query))

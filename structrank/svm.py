@@ -479,8 +479,8 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
             if kept_start(self.rounds_):
                 remarks.insert(
                     0,
-                    "No round of the ramp bound lowered the training loss: the model is its start, the w of another criterion "
-                    "or, with warm_start, of the last fit.",
+                    "No round of the ramp bound lowered the training loss: the model is its start, the w of "
+                    f"{training.start_name}.",
                 )
             if self.bound == "auto":
                 name = training.ramp_loss.name

@@ -200,10 +200,12 @@ def test_rescaling_minimises_the_objective_along_the_ray_up_to_a_factor_of_two(l
     assert np.argmin(objectives) > 1
 
 
-def test_a_model_that_is_its_start_says_so(rng):
+def test_a_model_that_is_its_start_names_it(rng):
     X, y, qid = rng.normal(size=(60, 1)), rng.integers(0, 2, 60), np.repeat(range(6), 10)
-    model = StructRankSVM("map", bound="ramp").fit(X, y, qid=qid)  # with one feature only the sign of w matters
-    assert model.notes_[0].startswith("No round of the ramp bound lowered the training loss: the model is its start")
+    model = StructRankSVM("map", bound="ramp", warm_start=True).fit(X, y, qid=qid)  # with one feature only its sign matters
+    note = "No round of the ramp bound lowered the training loss: the model is its start, the w of "
+    assert model.notes_[0] == f"{note}map (phi_po)."
+    assert model.fit(X, y, qid=qid).notes_[0] == f"{note}the last fit."
     assert np.sign(model.coef_) == np.sign(StructRankSVM("auc").fit(X, y, qid=qid).coef_)
 
 

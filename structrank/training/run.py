@@ -54,6 +54,7 @@ class Training:
     def __init__(self, risk, make_ramp_loss, bound, tol, solver, max_iter, checkpoint=None):
         self.checkpoint, self.bound, self.max_iter, self._make_ramp_loss = checkpoint, bound, max_iter, make_ramp_loss
         self._risks = []
+        self.start_name = "the last fit"  # whose w the rounds started from
         self.risk = self._keep(risk, "convex")
         n_passes = slack_passes(risk.formulation, solver)
         self._options = {"tol": tol, "solver": solver, "one_slack_passes": n_passes}
@@ -85,7 +86,7 @@ class Training:
     def _run_ordered(self, C, callback, start):
         """Train with the ties of ideal rankings ordered by score; return the result and a check of its health."""
         if start is None or not start.any():
-            start, _ = self._start(C, self.risk)
+            start, _, self.start_name = self._start(C, self.risk)
         result, _, driver = train_rounds("ideal", self.risk, start, C, self._of_rounds, self.max_iter, callback)
         return result, HealthCheck(driver, self.risk)
 
@@ -95,7 +96,7 @@ class Training:
         at_zero = float(self._ramp_risk.weights @ self._ramp_risk.plane(zero).value)
         C *= _RAMP_FACTOR
         if start is None or not start.any():
-            start, C = self._start(C, self._ramp_risk)
+            start, C, self.start_name = self._start(C, self._ramp_risk)
         result, kept, _ = train_rounds("prediction", self._ramp_risk, start, C, self._of_rounds, self.max_iter, callback)
         # The ratio is 0 if no ranking has a loss, and exactly 1 if documents have identical features.
         ratio = kept.objective / (kept.C * at_zero) if at_zero > 0.0 else 0.0
@@ -143,8 +144,9 @@ class Training:
         return [(criteria.AUC(), "po"), (criteria.DORM(cut.k, **settings), Permutation(cut=cut.k))]
 
     def _start(self, C, risk):
-        """Return a w to start rounds over a risk from, and C, raised where it is not large: the ramp is tight for a large |w|.
+        """Return a w to start rounds over a risk from, its C, and the name of the loss that it was trained on.
 
+        C is raised where it is not large, as the ramp is tight for a large |w|.
         With grades the starter of least training loss; otherwise the first that is not vacuous, or the first of all.
         """
         starts = []
@@ -155,7 +157,7 @@ class Training:
             result = starter.run(enough_C, self.max_iter)
             if result.reason == "interrupted":  # the ramp has nothing to return yet
                 raise KeyboardInterrupt
-            starts.append((result.w, enough_C))
+            starts.append((result.w, enough_C, starter.risk.loss.name))
             if not risk.loss.graded and not HealthCheck(starter, starter.risk)(result, enough_C).vacuous:
                 return starts[-1]
         if not risk.loss.graded or len(starts) == 1:

@@ -48,7 +48,7 @@ def pair_losses(block):
 
 # This many irrelevant documents are processed in a vectorised loop, which takes as long as a few in sequence.
 _SIDE_BY_SIDE = 64
-# Ranks of the lattice of a query for phi_dorm between those whose values are kept, at least.
+# Of the lattice for phi_dorm the values of every n-th rank are kept, with n at least this. So few ranks are not bounded.
 _LEAST_KEPT = 64
 # Padding in front of `falls`, and (score, worth) of a relevant document that no irrelevant one passes.
 _PADDING, _NEVER_PASSED = 3, (np.inf, 0.0)
@@ -391,7 +391,7 @@ def _bound_lattice(relevant, irrelevant, worth, decay, discount, workspace, lows
         lows[rank] = low
 
 
-@kernel(inner=True)
+@kernel(inner=True, forceinline=True)
 def _next_rank(value, rank, low, high, relevant, irrelevant, worth, decay, discount, out, took_relevant):
     """Compute the best values with g = `low` to `high` relevant documents in the first ``rank + 1`` ranks from those in `rank`.
 
@@ -440,7 +440,7 @@ def permutation(block):
             ideal += credit[g] * discount[g]
         for g in range(relevant.shape[0]):
             worth[g] = credit[g] / ideal
-        if ranks < relevant.shape[0] + irrelevant.shape[0]:  # the lattice is small
+        if ranks <= _LEAST_KEPT or ranks < relevant.shape[0] + irrelevant.shape[0]:  # the lattice is small
             for rank in range(ranks + 1):
                 lows[rank], highs[rank] = max(0, rank - irrelevant.shape[0]), min(rank, relevant.shape[0])
         else:

@@ -110,10 +110,52 @@ def test_another_criterion_is_chosen_if_it_is_clearly_better(monkeypatch, fold):
     assert "NDCG@5" not in model.selection_.winner
 
 
+@pytest.mark.parametrize("lead", [1.0, -1.0])
+def test_a_ramp_candidate_is_dropped_if_another_is_better_by_a_standard_error(monkeypatch, fold, lead):
+    original, tried = matching._try, {}
+
+    def shifted(name, *arguments):
+        tried[name] = original(name, *arguments)
+        # Not all by the same, so that the difference has a standard error.
+        change = lead * np.linspace(0.9, 1.1, tried[name].values.size)
+        return tried[name] if "NDCG@5" in name else replace(tried[name], values=tried[name].values + change)
+
+    monkeypatch.setattr(matching, "_try", shifted)
+    selection = train_for("ndcg@5", fold.train, fold.validation, Cs=CS).selection_
+    ramp, convex = tried["NDCG@5, ramp"], tried["NDCG@5"]
+    assert list(tried)[-1] == ramp.trial.name
+    assert len(convex.models) == 4
+    if lead < 0.0:
+        assert len(ramp.models) == 4
+        assert not any(trial.dropped for trial in selection.trials)
+        return
+    assert len(ramp.models) == 1
+    assert ramp.values.size == 12  # the queries of one of three folds
+    assert ramp.trial.validation == pytest.approx(np.mean(ramp.values))
+    assert [trial.name for trial in selection.trials if trial.dropped] == [selection.trials[-1].name] == [ramp.trial.name]
+    assert selection.winner not in (ramp.trial.name, convex.trial.name)
+    assert selection.to_frame()["dropped"].sum() == 1
+
+
+def test_the_ramp_bound_starts_from_the_C_of_its_convex_bound_or_from_every_second(monkeypatch, fold):
+    original, given = matching._try, {}
+
+    def recorded(name, trainer, splits, Cs, *arguments):
+        given[name] = Cs
+        tried = original(name, trainer, splits, Cs, *arguments)
+        return replace(tried, trial=replace(tried.trial, vacuous=name == "MAP" and vacuous))
+
+    monkeypatch.setattr(matching, "_try", recorded)
+    for vacuous in (False, True):
+        trials = train_for("map", fold.train, fold.validation, Cs=[0.1, 1.0, 10.0, 100.0]).selection_.trials
+        (convex,) = (trial for trial in trials if trial.name == "MAP")
+        assert given["MAP, ramp"] == ([1.0, 100.0] if vacuous else [convex.C])
+
+
 def test_the_selection_is_printed_with_all_trials_and_the_reason(chosen):
     selection = chosen.selection_
     frame = selection.to_frame()
-    assert frame.columns.tolist() == ["bound", "C", "train", "validation", "vacuous", "seconds"]
+    assert frame.columns.tolist() == ["bound", "C", "train", "validation", "vacuous", "seconds", "dropped"]
     assert frame.loc["NDCG@5, ramp", "bound"] == "ramp"
     text = str(selection)
     assert text.startswith("Chosen by ndcg@5 on 48 queries (with inner folds of the training queries).")
@@ -269,7 +311,7 @@ def test_two_grades_are_trained_once_as_binary_relevance(fold):
     selection = train_for(metrics.NDCG(k=5), fold.train, fold.validation, Cs=[1.0]).selection_
     assert len(selection.trials) == 6
     assert not any(trial.name.startswith("graded") for trial in selection.trials)
-    behind = replace(selection, winner=selection.trials[-1].name)
+    behind = replace(selection, winner=[trial.name for trial in selection.trials if not trial.dropped][-1])
     assert behind.reason.endswith("preferred because it optimises the measure directly.")
     data = RankingData(fold.train.X, fold.train.y, fold.train.qid)
     assert list(graded_candidates(metrics.ERR(k=5), data, 1)) == ["graded ERR@5", "graded ERR@5, ramp"]

@@ -11,8 +11,8 @@ from structrank.criteria import DORM, has_criterion, matched_criterion
 from structrank.feature_maps import Permutation
 from structrank.svm import StructRankSVM
 
-# First word of the names of candidates that are trained on grades.
-GRADED = "graded"
+# First word of the names of candidates that are trained on grades, and end of those with the ramp bound.
+GRADED, RAMP = "graded", ", ramp"
 
 
 def uses_grades(measure):
@@ -50,7 +50,7 @@ def binary_candidates(measure, relevant_from, discount):
     if not own.oracles:
         return others
     convex = others.pop(name, None) or make(own, feature_map="po" if "po" in own.oracles else "auto")
-    return {**others, name: convex, f"{name}, ramp": make(own, bound="ramp")}
+    return {**others, name: convex, f"{name}{RAMP}": make(own, bound="ramp")}
 
 
 def graded_candidates(measure, data, relevant_from):
@@ -92,5 +92,5 @@ def graded_candidates(measure, data, relevant_from):
         like_own = {name: value for name, value in vars(own).items() if name in ("discount", "gain")}
         dorm = DORM(own.k, **like_own)
         found[f"{GRADED} {dorm.name.upper()}{'' if own.k is None else f'@{own.k}'}"] = make(dorm, feature_map=permutation)
-    bounds = {"": "convex", ", ramp": "ramp"}
+    bounds = {"": "convex", RAMP: "ramp"}
     return found | {f"{GRADED} {name}{end}": make(own, feature_map=phi_po, bound=bound) for end, bound in bounds.items()}

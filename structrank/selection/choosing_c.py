@@ -221,7 +221,7 @@ def held_out(train, validation, relevant_from, random_state, n_folds=N_FOLDS):
         yield from inner_folds(train, relevant_from, random_state, n_folds)
 
 
-def score_path(trainer, splits, Cs, measures, checkpoint=None, has_validation=False, later=()):
+def score_path(trainer, splits, Cs, measures, checkpoint=None, has_validation=False, later=(), stop=None):
     """Train along the path of C on each split and evaluate on the queries held out.
 
     Parameters
@@ -238,6 +238,8 @@ def score_path(trainer, splits, Cs, measures, checkpoint=None, has_validation=Fa
         Whether the first split has all training queries. Then, Ctrl-C keeps what its models tell, and is otherwise raised.
     later : sequence of Measure, default ()
         Measures that decide between equal means, in order of importance.
+    stop : callable, default None
+        Called after each split with the values so far, an (n_Cs, n_queries) array; a true return value ends the path there.
 
     Returns
     -------
@@ -259,7 +261,7 @@ def score_path(trainer, splits, Cs, measures, checkpoint=None, has_validation=Fa
         for values, compared in zip([path.values, *path.tie_breakers], [measures, *([each] for each in later)], strict=True):
             values.append(np.array([values_of(model, check, compared) for model in models]))
         path.weights.append(check.query_weights)
-        if path.interrupted:
+        if path.interrupted or (stop is not None and stop(np.concatenate(path.values, axis=1))):
             break
     return path
 

@@ -91,6 +91,7 @@ def test_notebook_runs_on_a_letor_folder(path, letor_folder, tmp_path, monkeypat
 def test_a_kernel_runs_a_notebook(tmp_path, monkeypatch):
     notebook = quick(NOTEBOOKS[0])
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.delenv("MPLBACKEND")  # the kernel's own backend stores the figures
     with tempfile.TemporaryDirectory() as sockets:
         # Sockets rather than ports, because two kernels that start at the same time may choose the same port. Socket names
         # must be short, and absolute because the kernel runs in another folder.

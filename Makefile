@@ -44,10 +44,10 @@ bench: $(VENV)/.installed-bench
 engines: $(VENV)/.installed-engines
 	$(BIN)/python tests/engines --out build/engines.md $(ARGS)
 
-# Types are checked on the installed wheel, in which solvers and datasets are subpackages of structrank.
+# Types are checked on the installed wheel, in which solvers and datasets are subpackages of structrank; kernels have none.
 types: $(VENV)/.installed-test
 	rm -rf build/types build/lib
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target build/types .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --config-settings kernels=no --target build/types .
 	MYPYPATH=build/types $(BIN)/mypy
 
 # The targets below are for releases.

@@ -15,7 +15,8 @@ def kernel(function=None, *, inner=False, by_address=False, **options):
 
     numba reuses a cached function while its source file is the same. But the functions that it calls are compiled into it, and
     may have changed in another file. So any change of a source file invalidates the whole cache of its part of the package:
-    solvers, datasets or _kernels. Kernels therefore call no kernels of other parts.
+    solvers, datasets or _kernels. Kernels therefore call no kernels of other parts. Wheels contain compiled functions, see
+    `structrank._support.kernel_cache`.
     """
     if function is None:
         return functools.partial(kernel, inner=inner, by_address=by_address, **options)
@@ -30,10 +31,9 @@ def kernel(function=None, *, inner=False, by_address=False, **options):
         compiled.__class__ = _without_entry(type(compiled))
     if compiled is not function and not inner:  # with NUMBA_DISABLE_JIT the function is unchanged
         compiled.compile = functools.partial(_call_with_room, compiled.compile)
-        with contextlib.suppress(RuntimeError):  # there is no folder that can be written, not even for temporary files
+        # Without a folder that can be written, even for temporary files, or without read access to the sources, no cache.
+        with contextlib.suppress(RuntimeError, OSError):
             compiled._cache = CheckedCache(function)
-            if not _forget_old(_part_of(function.__code__.co_filename), compiled.stats.cache_path):
-                compiled._cache.disable()
     return compiled
 
 
@@ -58,40 +58,6 @@ def _without_entry(dispatcher):
         raise TypeError(f"{self.__name__} has no entry from Python: it is called by other kernels.")
 
     return type(dispatcher.__name__, (dispatcher,), {"__call__": refuse})
-
-
-def _part_of(path):
-    """Return the folder below the package, or below its source tree, that a file belongs to."""
-    folder = os.path.dirname(path)
-    parent = os.path.dirname(folder)
-    while os.path.basename(parent) != "structrank" and os.path.exists(os.path.join(parent, "__init__.py")):
-        folder, parent = parent, os.path.dirname(parent)
-    return folder
-
-
-@functools.cache
-def _forget_old(folder, kept):
-    """Remove cached functions that were compiled from other sources than those in the folder; return whether none is left."""
-    import hashlib
-
-    with contextlib.suppress(OSError):  # without read or write access there is no cache
-        digest = hashlib.sha256()
-        sources = [os.path.join(root, name) for root, _, names in os.walk(folder) for name in names if name.endswith(".py")]
-        settings = [os.path.join(os.path.dirname(__file__), name) for name in ("compile.py", "kernel_cache.py", "lanes.py")]
-        for path in (*sorted(sources), *settings):
-            with open(path, "rb") as source:
-                digest.update(source.read())
-        mark = os.path.join(kept, "structrank.sha256")
-        with contextlib.suppress(FileNotFoundError), open(mark, "rb") as file:
-            if file.read() == digest.hexdigest().encode():
-                return True
-        for name in os.listdir(kept):
-            if name.endswith(".nbi"):
-                os.remove(os.path.join(kept, name))
-        with open(mark, "w") as file:
-            file.write(digest.hexdigest())
-        return True
-    return False
 
 
 @functools.cache  # each fit asks, and LLVM takes a fifth of a millisecond to answer

@@ -52,7 +52,7 @@ def run(arguments, report):
         for name in arguments.criteria or criteria.CRITERIA:
             compile_for(name, _fit, X, labels, qid, name)
         if not arguments.criteria:
-            compile_for("sparse and float32 data", _fit_other_data, X, labels, qid)
+            compile_for("sparse, float32 and mapped data", _fit_other_data, X, labels, qid)
             compile_for("measures", _evaluate, X, labels, qid)
             compile_for("train_for", train_for, "map", Dataset(X, labels, qid), Cs=[1.0])
             compile_for("RankNet, LambdaRank and trees", _fit_learners, X, labels, qid)
@@ -87,11 +87,17 @@ def _fit(X, labels, qid, name):
 
 
 def _fit_other_data(X, labels, qid):
+    """Train on dense and sparse data, in double and single precision, and on data that is mapped from a file, read-only."""
     import numpy as np
     import scipy.sparse
 
-    for other in (scipy.sparse.csr_matrix(X), X.astype(np.float32)):
-        _fit(other, labels, qid, "map")
+    for x in (X, X.astype(np.float32)):
+        read_only, sparse, long, mapped = x.copy(), *(scipy.sparse.csr_matrix(x) for _ in range(3))
+        long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+        for array in (read_only, mapped.data, mapped.indices, mapped.indptr):
+            array.setflags(write=False)
+        for other in (x, read_only, sparse, long, mapped):
+            _fit(other, labels, qid, "map")
 
 
 def _evaluate(X, labels, qid):

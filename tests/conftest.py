@@ -1,6 +1,8 @@
 """Data that several test files train on."""
 
+import importlib.util
 import os
+import pathlib
 import signal
 import sys
 
@@ -43,6 +45,16 @@ def assert_same_optimum():
         assert np.linalg.norm(weights[0] - weights[1]) <= most
 
     return check
+
+
+@pytest.fixture(scope="session")
+def backend():
+    """Return the module that builds wheels."""
+    path = pathlib.Path(__file__).parent.parent / "build_backend" / "backend.py"
+    spec = importlib.util.spec_from_file_location("backend", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture

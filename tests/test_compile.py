@@ -3,6 +3,7 @@
 import os
 import pathlib
 import pickle
+import shutil
 import subprocess
 import sys
 import types
@@ -16,6 +17,7 @@ from numba.core.errors import TypingError
 from structrank._kernels import linear
 from structrank._support import compile, compile_time, kernel_cache, lanes
 
+ROOT = pathlib.Path(__file__).parent.parent
 CALLER = """
 from structrank._support.compile import kernel
 from callee import f
@@ -223,7 +225,7 @@ for some in scores:
 """
 
 
-def test_the_bits_of_a_fit_depend_neither_on_what_was_compiled_before_nor_on_the_processor(tmp_path):
+def test_the_bits_of_a_fit_depend_neither_on_what_was_compiled_before_nor_on_the_processor(tmp_path, backend):
     def fit(*argv, **environment):
         return run(f"import sys; sys.argv += {argv}\n{FITS}", tmp_path, **environment)
 
@@ -236,7 +238,16 @@ def test_the_bits_of_a_fit_depend_neither_on_what_was_compiled_before_nor_on_the
         for path in callers:
             path.unlink()
     assert fit("reversed", **another) == bits  # callers are compiled, what they call is linked from the cache
-    assert fit(**another | {"NUMBA_CACHE_DIR": str(tmp_path / "empty")}) == bits  # callers first, with what they call
+
+    built = tmp_path / "built"  # a package as in a wheel
+    for source, target in (("structrank", ""), ("solvers", "solvers"), ("datasets", "datasets")):
+        shutil.copytree(ROOT / source, built / "structrank" / target, ignore=shutil.ignore_patterns("__pycache__"))
+    compile_for_wheels = "from structrank._support.kernel_cache import compile_for_wheels; compile_for_wheels()"
+    assert run(f"{compile_for_wheels}\n{FITS}", built) == bits  # callers first, with what they call
+    backend.keep_kernels(built)
+    code = f"{FITS}\nfrom structrank._support import compile_time; print(int(compile_time.seconds() > 0))"
+    is_compiled = int(kernel_cache.prebuilt_target() is None)
+    assert run(code, built.rename(tmp_path / "installed"), NUMBA_CACHE_DIR=str(tmp_path / "empty")) == [*bits, is_compiled]
 
 
 def test_no_kernel_may_reorder_a_sum():

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import importlib.util
 import os
 import pathlib
 import shutil
@@ -12,7 +11,6 @@ import zipfile
 
 import packaging.tags
 import pytest
-from llvmlite import binding
 
 from structrank._support import kernel_cache
 
@@ -25,14 +23,6 @@ def f(x):
     return 2 * x
 """
 CALL = "from structrank.part.module import f; print(f(10), sum(f.stats.cache_hits.values()))"
-
-
-@pytest.fixture
-def backend():
-    spec = importlib.util.spec_from_file_location("backend", ROOT / "build_backend" / "backend.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture
@@ -82,12 +72,7 @@ def prebuilt(folder):
     return sorted(folder.rglob("prebuilt/*"))
 
 
-def has_instructions():
-    _, instructions = kernel_cache.target_of(binding.get_process_triple().partition("-")[0])
-    return all(binding.get_host_cpu_features().get(name) for name in instructions)
-
-
-needs_instructions = pytest.mark.skipif(not has_instructions(), reason="the processor lacks instructions of x86-64-v3")
+needs_instructions = pytest.mark.skipif(kernel_cache.prebuilt_target() is None, reason="the processor lacks instructions")
 
 
 @needs_instructions
@@ -122,7 +107,7 @@ def test_prebuilt_kernels_of_other_sources_versions_or_processors_are_ignored(bu
     module.write_text(KERNEL)
     assert call(built) == (20, 1)
     assert call(built, f"import llvmlite; llvmlite.__version__ += '.1'\n{CALL}") == (20, 0)
-    patch = "from structrank._support import kernel_cache; kernel_cache.target_of = lambda machine: "
+    patch = "from structrank._support import kernel_cache; kernel_cache.target = lambda: "
     assert call(built, f"{patch}('x86-64-v3', ('an unknown instruction',))\n{CALL}") == (20, 0)
     assert call(built, f"{patch}('another processor', ())\n{CALL}") == (20, 0)
     assert call(built, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == (20, 0)

@@ -1,6 +1,6 @@
 """The cache of compiled functions on disk: a damaged file is replaced, never an error.
 
-A wheel contains the functions that ``structrank warmup`` compiles, compiled for the processors of `target_of`. They are in the
+A wheel contains the functions that ``structrank warmup`` compiles, compiled for the processors of `target`. They are in the
 folder ``prebuilt`` beside their source file, which is only read, and are loaded wherever the processor has the instructions.
 Everything else is compiled for the processor at hand, and cached in the folder that numba chooses.
 """
@@ -24,15 +24,27 @@ _X86_64_V3 = (
 )
 
 
-def target_of(machine):
-    """Return the processor that a wheel for a machine is compiled for, as LLVM names it, and the instructions it must have."""
-    return ("x86-64-v3", _X86_64_V3) if machine.lower() in ("x86_64", "amd64") else ("generic", ())
+def target():
+    """Return the processor that wheels for this machine are compiled for, as LLVM names it, and the instructions it must have.
+
+    ARM processors are alike in what kernels need: vectors of two doubles.
+    """
+    machine = binding.get_process_triple().partition("-")[0]
+    return ("x86-64-v3", _X86_64_V3) if machine in ("x86_64", "amd64") else ("generic", ())
 
 
 def compile_for_wheels():
-    """Compile for the processors that wheels are made for; to be called before any function is compiled."""
-    target, _ = target_of(binding.get_process_triple().partition("-")[0])
-    config.CPU_NAME, config.CPU_FEATURES = target, ""
+    """Compile for the processors of wheels from now on; to be called before any function is compiled."""
+    config.CPU_NAME, config.CPU_FEATURES = target()[0], ""
+
+
+@functools.cache
+def prebuilt_target():
+    """Return the processor of wheels if its code runs here, else None, also if the user compiles for a certain processor."""
+    name, instructions = target()
+    here = binding.get_host_cpu_features()
+    chosen = config.CPU_NAME is not None or config.CPU_FEATURES is not None
+    return None if chosen or not all(here.get(instruction) for instruction in instructions) else name
 
 
 class _ProvidedFolder(UserProvidedCacheLocator):
@@ -70,22 +82,13 @@ class CheckedCache(FunctionCache):
 
     def _load_overload(self, sig, target_context):
         signature, (triple, *_), code = self._index_key(sig, target_context.codegen())
-        target = _prebuilt_for(triple.partition("-")[0])
-        data = target and self._prebuilt.load((signature, (triple, target, ""), code))
+        processor = prebuilt_target()
+        data = processor and self._prebuilt.load((signature, (triple, processor, ""), code))
         return self._impl.rebuild(target_context, data) if data else super()._load_overload(sig, target_context)
 
     def _index_key(self, sig, codegen):
         signature, (triple, *processor), code = super()._index_key(sig, codegen)
         return signature, (triple.rstrip("0123456789."), *processor), code  # on macOS it ends with the version of the system
-
-
-@functools.cache
-def _prebuilt_for(machine):
-    """Return the processor whose code in a wheel runs here, or None, also if the user compiles for a certain processor."""
-    target, instructions = target_of(machine)
-    here = binding.get_host_cpu_features()
-    chosen = config.CPU_NAME is not None or config.CPU_FEATURES is not None
-    return None if chosen or not all(here.get(name) for name in instructions) else target
 
 
 def _part_of(path):

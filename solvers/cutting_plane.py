@@ -1,7 +1,8 @@
-r"""Cutting planes for min_w 1/2 |w|^2 + C R(w), R convex, piecewise linear and at least 0 (KDD 2008, section 2.3).
+r"""Cutting planes for min_w Omega(w) + C R(w), R convex, piecewise linear and at least 0 (KDD 2008, section 2.3).
 
 The driver sees an object with ``plane(w) -> Plane``: the value of R at w and a plane under R that touches it there. R may be
-a weighted sum of parts, R = sum_s weight_s R_s, with a slack and a plane for each.
+a weighted sum of parts, R = sum_s weight_s R_s, with a slack and a plane for each. The penalty Omega is 1/2 |w|^2 or another
+of `structrank.solvers.penalties`.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from structrank.solvers.backends import interior, solve
+from structrank.solvers.penalties import RIDGE, SeparablePenalty
 from structrank.solvers.results import Certificate, Iteration, Result
 from structrank.solvers.vectors import combine, dot
 from structrank.solvers.working_set import WorkingSet
@@ -41,19 +44,27 @@ class Point:
         R(w).
     slope : (n_features,) array
         Slope of the plane that touches R there: R(v) >= R(w) - slope.(v - w).
+    penalty : SeparablePenalty
+        Omega.
     """
 
     w: np.ndarray
     risk: float
     slope: np.ndarray
+    penalty: SeparablePenalty = RIDGE
 
     def objective(self, C):
-        """Compute 1/2 |w|^2 + C R(w)."""
-        return 0.5 * dot(self.w, self.w) + C * self.risk
+        """Compute Omega(w) + C R(w)."""
+        return self.penalised + C * self.risk
+
+    @cached_property
+    def penalised(self):
+        """Omega(w)."""
+        return self.penalty.value(self.w)
 
     def derivative(self, C, direction):
         """Compute the directional derivative of the objective, by the plane."""
-        return dot(self.w, direction) - C * dot(self.slope, direction)
+        return self.penalty.derivative(self.w, direction) - C * dot(self.slope, direction)
 
 
 class CuttingPlanes:
@@ -72,7 +83,9 @@ class CuttingPlanes:
     one_slack_passes : int or float, default 16
         Evaluations of R before the QP gets a slack for each part of R instead of one for all: 0 for many slacks from the
         start, ``math.inf`` for always one slack. A hard run switches after a third of them: C is larger than the first C of
-        the continuation, or w = 0 is still the best point.
+        the continuation, or the penalty's own minimiser, as w = 0, is still the best point.
+    penalty : SeparablePenalty, default 1/2 |w|^2
+        Omega. Another penalty has one slack and needs a backend for it: pass ``one_slack_passes=math.inf``.
 
     Attributes
     ----------
@@ -93,20 +106,20 @@ class CuttingPlanes:
     (1.0, 0.5, 'osqp')
     """
 
-    def __init__(self, risk, tol, solver="auto", one_slack_passes=ONE_SLACK_PASSES):
+    def __init__(self, risk, tol, solver="auto", one_slack_passes=ONE_SLACK_PASSES, penalty=RIDGE):
         self.risk, self.tol, self.solver, self.one_slack_passes = risk, tol, solver, one_slack_passes
-        self.points = []
-        self.merged, self.separate = WorkingSet(np.ones(1), risk.n_features), WorkingSet(risk.weights, risk.n_features)
+        self.penalty, self.points = penalty, []
+        self.merged, self.separate = (WorkingSet(one, risk.n_features, penalty) for one in (np.ones(1), risk.weights))
 
     def run(self, C, max_iter=1000, start=None, callback=None):
-        """Minimise ``1/2 |w|^2 + C R(w)``.
+        """Minimise ``Omega(w) + C R(w)``.
 
         Parameters
         ----------
         C : float
         max_iter : int
         start : (n_features,) array, default None
-            First point at which to evaluate R; None for 0, or for the points so far if there are any.
+            First point at which to evaluate R; None for the minimiser of Omega, or for the points so far if there are any.
         callback : callable, default None
             Called with each `Iteration`; a true return value stops the run.
 
@@ -115,7 +128,7 @@ class CuttingPlanes:
         Result
         """
         if start is not None or not self.points:
-            w = np.zeros(self.risk.n_features) if start is None else start
+            w = self.start if start is None else start
             self.add(w, self.risk.plane(w))
         run = Run(self, C, max_iter, callback)
         try:
@@ -129,11 +142,16 @@ class CuttingPlanes:
             run.reason = "interrupted"
         return run.result()
 
+    @cached_property
+    def start(self):
+        """The minimiser of Omega."""
+        return self.penalty.minimiser(np.zeros(self.risk.n_features))
+
     def add(self, w, plane):
         """Add the value and the plane of R at w to the points and working sets; return the `Point`."""
         weights, slope = self.risk.weights, np.atleast_2d(plane.slope)
         offset, value = np.atleast_1d(plane.offset), np.atleast_1d(plane.value)
-        self.points.append(Point(w, float(weights @ value), combine(weights, slope)))
+        self.points.append(Point(w, float(weights @ value), combine(weights, slope), self.penalty))
         self.merged.add(self.points[-1].slope[None], np.array([weights @ offset]))
         if self.one_slack_passes < math.inf:
             self.separate.add(slope, offset)
@@ -150,9 +168,9 @@ class Run:
     def __init__(self, driver, C, max_iter, callback):
         self.driver, self.C, self.max_iter, self.callback = driver, C, max_iter, callback
         self.planes, self.history, self.reason = driver.merged, [], ""
-        self.bound = 0.0  # R is at least 0, and so is the optimum
+        self.bound = driver.penalty.value(driver.start)  # R is at least 0
         zero = driver.points[0]
-        self.size = 0.0 if zero.w.any() else min(C * dot(zero.slope, zero.slope) / max(zero.risk, 1e-300), 1e300)
+        self.size = 0.0 if self._has_moved(zero) else min(C * dot(zero.slope, zero.slope) / max(zero.risk, 1e-300), 1e300)
 
     def continuation(self):
         """Return the values of C to solve for: a large C is reached through smaller ones, unless points are known already."""
@@ -177,7 +195,7 @@ class Run:
             direction = w - self.best.w
             if step is None or planes is not last_planes:
                 step = self._first_step(C, direction)
-            point = self._evaluate(self.best.w + step * direction, solution, started)
+            point = self._evaluate(self.driver.penalty.between(self.best.w, w, step), solution, started)
             lower = point.objective(C) < self.best.objective(C)
             informative = lower or self.history[-1].violation > QP_SHARE * self.driver.tol
             step = self._next_step(step, point, C, direction, informative)
@@ -198,7 +216,7 @@ class Run:
 
     def _choose_planes(self):
         """Return the planes of one slack, or of many from some number of passes on, a third of it if the run is hard."""
-        hard = self.size > FIRST_SIZE or not self.best.w.any()
+        hard = self.size > FIRST_SIZE or not self._has_moved(self.best)
         if len(self.driver.points) > self.driver.one_slack_passes / (3 if hard else 1):
             self.planes = self.driver.separate
         return self.planes
@@ -220,11 +238,11 @@ class Run:
     def _evaluate(self, target, solution, started):
         """Evaluate R at the target, unless the best point is within the tolerance; add to the history, return the point."""
         point, left, seconds = self.best, self._left(self.best), 0.0
-        if left > 0.0 and self.history and not point.w.any():
+        if left > 0.0 and self.history and self._is_tied(point):
             target = self._near_zero(left)
         expected, n_planes = float(self.planes.weights @ self.planes.slacks(target)), len(self.planes)
         qp_seconds = time.perf_counter() - started
-        if left < 0.0 or not point.w.any():
+        if left < 0.0 or self._is_tied(point):
             plane = self.driver.risk.plane(target)
             point, seconds = self.driver.add(target, plane), plane.seconds
         objective = point.objective(self.C)
@@ -238,12 +256,19 @@ class Run:
         if self._left(point) >= 0.0 or point.objective(C) <= self.best.objective(C):
             self.best = point
         # At w = 0 all documents are tied: if it is within the tolerance, so are other points.
-        if self._left(self.best) >= 0.0 and (self.best is point or self.best.w.any()):
+        if self._left(self.best) >= 0.0 and (self.best is point or not self._is_tied(self.best)):
             self.reason = "converged"
         elif stalled:
             self.reason = "stalled"
         if self.callback is not None and self.callback(self.history[-1]):
             self.reason = self.reason or "callback"
+
+    def _has_moved(self, point):
+        return not np.array_equal(point.w, self.driver.start)
+
+    def _is_tied(self, point):
+        """Return whether w = 0 at a point, unless the penalty makes zeros: then w = 0 is a result as others are."""
+        return self.driver.penalty.in_span and not point.w.any()
 
     def _left(self, point):
         """Return how much of the tolerance the gap of a point leaves."""

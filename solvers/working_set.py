@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from structrank._support.compile import kernel
+from structrank.solvers.penalties import RIDGE
 from structrank.solvers.vectors import add, dot
 
 # Share of its length below which the part of a slope outside the span of others is rounding.
@@ -14,7 +15,7 @@ _DEPENDENT = 1e-12
 class WorkingSet:
     r"""Planes R_s(w) >= b - a.w under each part s of R, and the QP over them.
 
-    .. math:: \min_{w, \xi \ge 0} \tfrac12 |w|^2 + C \sum_s \pi_s \xi_s
+    .. math:: \min_{w, \xi \ge 0} \Omega(w) + C \sum_s \pi_s \xi_s
               \quad \text{s.t.} \quad \xi_s \ge b_{st} - a_{st} \cdot w
 
     Every slack has the same number of planes, as each evaluation of R adds one to each.
@@ -24,6 +25,8 @@ class WorkingSet:
     weights : (n_slacks,) array
         Weight pi_s of each slack in the risk.
     n_features : int
+    penalty : SeparablePenalty, default 1/2 |w|^2
+        Omega.
 
     Attributes
     ----------
@@ -35,6 +38,8 @@ class WorkingSet:
         b_st.
     multipliers : (n_slacks, capacity) array
         Dual variables of the last solution, 0 for newer planes.
+    start : tuple of two arrays, or None
+        Variables and dual variables of the penalty's own part of the QP in the last solution, for backends that start there.
 
     Examples
     --------
@@ -45,7 +50,8 @@ class WorkingSet:
     (1, 10.0)
     """
 
-    def __init__(self, weights, n_features):
+    def __init__(self, weights, n_features, penalty=RIDGE):
+        self.penalty, self.start = penalty, None
         self.weights = np.asarray(weights, dtype=np.float64)
         n_slacks, self.n = self.weights.shape[0], 0
         self.slopes = np.empty((n_slacks, 0, n_features))
@@ -69,7 +75,8 @@ class WorkingSet:
     def span(self):
         """Return the slopes in coordinates of the space that they span, and its basis; None for unchanged coordinates.
 
-        The solution of the QP lies in that space, so with far fewer planes than features the QP is smaller there.
+        With the penalty 1/2 |w|^2 the solution of the QP lies in that space, so with far fewer planes than features the QP is
+        smaller there.
 
         Returns
         -------
@@ -92,7 +99,7 @@ class WorkingSet:
 
     def primal(self, C, w):
         """Return the objective at w."""
-        return 0.5 * dot(w, w) + C * dot(self.weights, self.slacks(w))
+        return self.penalty.value(w) + C * dot(self.weights, self.slacks(w))
 
     def feasible_dual(self, C, multipliers):
         """Turn any multipliers into a feasible dual point; return it, its value, a lower bound on the optimum, and its w.
@@ -100,20 +107,20 @@ class WorkingSet:
         Multipliers are clipped at 0 and scaled down per slack until they sum to at most C pi_s; then all are scaled together
         to where the bound is largest.
         """
-        feasible, w = np.zeros(multipliers.shape), np.zeros(self.slopes.shape[2])
-        linear, largest_scale = _scale_down(self.slopes, self.offsets, self.n, C * self.weights, multipliers, feasible, w)
-        if linear <= 0.0:
-            return np.zeros_like(feasible), 0.0, np.zeros_like(w)
-        quadratic = dot(w, w)
-        scale = min(linear / quadratic, largest_scale) if quadratic > 0.0 else largest_scale
-        return scale * feasible, scale * linear - 0.5 * scale * scale * quadratic, scale * w
+        feasible, z = np.zeros(multipliers.shape), np.zeros(self.slopes.shape[2])
+        linear, largest_scale = _scale_down(self.slopes, self.offsets, self.n, C * self.weights, multipliers, feasible, z)
+        scale, dual, w = self.penalty.scaled(linear, z, largest_scale)
+        return scale * feasible, dual, w
 
     def certify(self, C, w, multipliers):
-        """Return the better of w and the w of the dual point, the dual point, its value and the duality gap."""
+        """Return the better of w and the w of the dual point, the dual point, its value and the duality gap.
+
+        Only with the penalty 1/2 |w|^2 is there a choice: the w of the dual point satisfies bounds exactly and has exact zeros.
+        """
         w = np.ascontiguousarray(w)
         feasible, dual, own_w = self.feasible_dual(C, multipliers)
         primal, own_primal = self.primal(C, w), self.primal(C, own_w)
-        if own_primal < primal or np.isnan(primal):
+        if own_primal < primal or np.isnan(primal) or not self.penalty.in_span:
             return own_w, feasible, dual, own_primal - dual
         return w, feasible, dual, primal - dual
 

@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from structrank import penalties
 from structrank._support import checks
 from structrank._support.progress import ProgressLine, Reporter
 from structrank._support.saveable import saveable
@@ -22,8 +23,9 @@ from structrank.datasets.shards import Shards, column_names
 from structrank.feature_maps import Permutation
 from structrank.models.linear import LinearMethods
 from structrank.models.ranker import Ranker
-from structrank.solvers.backends import BACKENDS
+from structrank.solvers.backends import BACKENDS, PENALISED
 from structrank.solvers.backends.cvxpy import installed_solvers
+from structrank.solvers.penalties import RIDGE
 from structrank.solvers.results import Certificate
 from structrank.training.checkpoint import Checkpoint
 from structrank.training.data import RankingData, score_rows
@@ -125,6 +127,9 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
     gain : {"auto", "exp2", "linear"} or array-like, default "auto"
         Gain of grades in "ndcg" and "dorm" given by name, with ``relevant_from=None``: 2^label - 1 ("auto"), label, or a table
         of gains of labels 0, 1, ....
+    penalty : None, "nonnegative" or Penalty, default None
+        What replaces ``1/2 |w|^2``: bounds on weights, a prior, sparsity, see `structrank.penalties.Penalty`; "nonnegative" is
+        ``Penalty(lower=0)``. Bounds hold exactly, and `certificate_` is that of the problem with the penalty.
 
     Attributes
     ----------
@@ -192,6 +197,7 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
     bound: str = "convex"
     scale: str | None = None
     gain: Any = "auto"
+    penalty: Any = None
     _trains_in_rounds = True
 
     def __sklearn_tags__(self):
@@ -242,14 +248,14 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         kept = self._checkpoint(checkpoint, "training", C=C)
         line = ProgressLine() if self.verbose else None  # before data are prepared, which may compile functions
         with closing(self._executor(X, y, qid, sample_weight, backend)) as executor:
-            training = self._training(executor, loss, kept)
+            training = self._training(executor, loss, kept, column_names(X))
             if start is not None:
                 if start.shape[0] != training.risk.n_features:
                     raise ValueError(
                         f"warm_start: the last fit had {start.shape[0]} features, X has {training.risk.n_features}. "
                         "Fit a new model, or set warm_start=False."
                     )
-                start = start * training.risk.scale
+                start = training.penalty.nearest(start * training.risk.scale)
             reporter = _reporter(callback, line, C)
             result, health = training.run(C, reporter, start)
             reporter.finish(result.history[-1], result.reason)
@@ -295,7 +301,7 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         kept = self._checkpoint(checkpoint, "path", C=list(loss.weights))
         line = ProgressLine() if self.verbose else None
         with closing(self._executor(X, y, qid, sample_weight, backend)) as executor:
-            training = self._training(executor, loss, kept)
+            training = self._training(executor, loss, kept, column_names(X))
             try:
                 unfitted = clone(self)
                 for C in sorted(set(Cs)):
@@ -414,6 +420,7 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         _check_solver(self.solver)
         checks.n_threads(self.n_jobs)
         loss = self._structured_loss(query_weight=self.query_weight)
+        self._check_penalty(loss)
         if checks.as_array(self.C, "C").ndim == 0:
             return checks.check_number("C", self.C, above=0), loss
         each, n_criteria = [checks.check_number("C", C, above=0) for C in self.C], len(loss.criteria)
@@ -424,6 +431,19 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         C = float(np.mean(each))
         return C, replace(loss, weights=tuple(one / C for one in each))
 
+    def _check_penalty(self, loss):
+        """Raise if a parameter is not valid together with a penalty."""
+        if penalties.parse(self.penalty) is RIDGE:
+            return
+        if self.formulation not in ("auto", "one-slack"):
+            raise ValueError(f"formulation={self.formulation!r} does not support penalty=; use 'auto' or 'one-slack'.")
+        if self.solver != "auto" and self.solver.partition(":")[0] not in PENALISED:
+            raise ValueError(f"solver={self.solver!r} does not support penalty=; use 'auto' or one of {', '.join(PENALISED)}.")
+        if self.bound != "convex":
+            raise ValueError(f"bound={self.bound!r} does not support penalty= yet; use bound='convex'.")
+        if loss.orders_ties:
+            raise ValueError("ties='score' of a feature map does not support penalty= yet; use ties='mean'.")
+
     def _executor(self, X, y, qid, sample_weight, backend):
         """Return where the data are, to be closed after training."""
         if backend is None:
@@ -432,11 +452,12 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
             raise ValueError(f"backend={backend!r} is not valid: expected DaskBackend(client), or None for this process.")
         return backend.executor(X, y, qid, sample_weight)
 
-    def _training(self, executor, loss, checkpoint):
-        risk = Risk(executor, loss, self.formulation)
+    def _training(self, executor, loss, checkpoint, names):
+        risk, penalty = Risk(executor, loss, self.formulation), penalties.parse(self.penalty)
         if self.scale is not None:
             risk = scale_by_deviation(risk)
-        return Training(risk, self._ramp_loss, self.bound, self.tol, self.solver, self.max_iter, checkpoint)
+        penalty = penalty.for_columns(risk.n_features, names, None if self.scale is None else risk.scale)
+        return Training(risk, self._ramp_loss, self.bound, self.tol, self.solver, self.max_iter, checkpoint, penalty)
 
     def _checkpoint(self, folder, name, C):
         """Return the checkpoint of a run, None without a folder."""
@@ -458,6 +479,8 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         self.n_features_in_, self.n_queries_ = training.risk.n_features, training.risk.n_queries
         scale = training.risk.scale
         self.coef_, self.scale_ = result.w / scale, None if self.scale is None else scale
+        if self.scale is not None:  # the division rounds
+            self.coef_ = penalties.parse(self.penalty).for_columns(self.n_features_in_, column_names(X)).nearest(self.coef_)
         self.n_iter_ = len(result.history)
         self.history_ = History(result.history)
         self.certificate_ = result.certificate
@@ -467,7 +490,7 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         for name in ("selection_", "polish_"):  # of an earlier model
             vars(self).pop(name, None)
         problems = self._problems(training.risk)
-        remarks = [text[0].upper() + text[1:] for text in self.health_.remarks()]
+        remarks = [text[0].upper() + text[1:] for text in self.health_.remarks(self._start_name)]
         kind = self.rounds_[0].kind if self.rounds_ else None
         if kind == "ideal":
             remarks.insert(
@@ -492,6 +515,10 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         for text in problems:
             warnings.warn(text, checks.StructRankWarning, stacklevel=4)
 
+    @property
+    def _start_name(self):
+        return "w = 0" if self.penalty is None else "the w of least penalty"
+
     def _problems(self, risk):
         """Return warnings about the training run; an empty list if there are none."""
         # The optimum of a bound that is not convex is unknown.
@@ -504,7 +531,7 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
             "stalled": f"no QP solver reached the accuracy that tol={self.tol} requires; {gap}. See history_ for notes.",
         }
         found = [unfinished[self.stop_reason_]] if self.stop_reason_ in unfinished else []
-        found += self.health_.problems(risk.median_length, risk.loss.name)
+        found += self.health_.problems(risk.median_length, risk.loss.name, self._start_name)
         found += scale_problems(risk.deviations / risk.scale, getattr(self, "feature_names_in_", None))
         return [text[0].upper() + text[1:] for text in found]
 

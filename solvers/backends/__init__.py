@@ -18,6 +18,9 @@ from structrank.solvers.backends import cvxpy, dual, interior, osqp
 BACKENDS = {"osqp": osqp.solve, "dual": dual.solve, "interior": interior.solve, "cvxpy": cvxpy.solve}
 # Backends for many slacks; they are also tried, in this order, after a backend that misses the accuracy.
 COMPILED = ("dual", "interior")
+# Backends for penalties other than 1/2 |w|^2; those of the package are tried likewise.
+_FALLBACKS = ("osqp", "cvxpy")
+PENALISED = list(_FALLBACKS)
 # A gap of up to this many times the accuracy is accepted: the next pass gains more than the last digits do.
 _NEAR_MISS = 2.0
 
@@ -52,7 +55,7 @@ class QPSolution:
     note: str
 
 
-def register(name, solve):
+def register(name, solve, penalties=False):
     """Make a backend available as ``solver=name``.
 
     Parameters
@@ -62,6 +65,8 @@ def register(name, solve):
         ``solve(planes, C, accuracy, w) -> w, multipliers, status``: `planes` is a `WorkingSet`, whose multipliers and `w` are a
         warm start, and `accuracy` the requested duality gap. None for w and multipliers reports a failure, `status` is a
         short text for the history.
+    penalties : bool, default False
+        Whether the backend solves QPs whose ``planes.penalty`` is not 1/2 |w|^2, by its ``program``.
 
     Examples
     --------
@@ -72,13 +77,16 @@ def register(name, solve):
     """
     check(solve, "QP backend", "See structrank.solvers.backends.")
     BACKENDS[name] = solve
+    if penalties and name not in PENALISED:
+        PENALISED.append(name)
 
 
 def solve(planes, C, accuracy, w, backend):
     """Solve the QP over a working set to a duality gap of about `accuracy`.
 
-    If a backend misses the accuracy, the compiled ones are tried. The status of a solver is ignored: solutions are
-    judged by their duality gap, and the best one is returned with a note on the failures.
+    If a backend misses the accuracy, the compiled ones are tried, or OSQP and CVXPY with a penalty other than 1/2 |w|^2. The
+    status of a solver is ignored: solutions are judged by their duality gap, and the best one is returned with a note on the
+    failures.
 
     Parameters
     ----------
@@ -96,7 +104,7 @@ def solve(planes, C, accuracy, w, backend):
     QPSolution
     """
     best, notes = None, []
-    for name in dict.fromkeys([backend, *COMPILED]):
+    for name in dict.fromkeys([backend, *(COMPILED if planes.penalty.in_span else _FALLBACKS)]):
         base, _, option = name.partition(":")
         found, multipliers, status = BACKENDS[base](planes, C, accuracy, w, *([option] if option else []))
         if found is not None:

@@ -24,7 +24,8 @@ def solve(planes, C, accuracy, w, name="CLARABEL"):
     slopes = scale * planes.slopes[:, :n].reshape(n_slacks * n, -1)
     v, slacks = cvxpy.Variable(slopes.shape[1]), cvxpy.Variable(n_slacks, nonneg=True)
     cuts = slacks[np.repeat(np.arange(n_slacks), n)] >= planes.offsets[:, :n].reshape(-1) - slopes @ v
-    program = cvxpy.Problem(cvxpy.Minimize(0.5 * cvxpy.sum_squares(v) + planes.weights @ slacks), [cuts])
+    penalty, constraints = _penalty(planes.penalty, v, scale)
+    program = cvxpy.Problem(cvxpy.Minimize(penalty + planes.weights @ slacks), [cuts, *constraints])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # solutions are judged by their duality gap
@@ -36,3 +37,20 @@ def solve(planes, C, accuracy, w, name="CLARABEL"):
     multipliers = np.zeros_like(planes.multipliers)
     multipliers[:, :n] = C * np.asarray(cuts.dual_value).reshape(n_slacks, n)
     return scale * v.value, multipliers, program.status
+
+
+def _penalty(penalty, v, scale):
+    """Return Omega(scale v) / scale^2 up to a constant, and its constraints."""
+    import cvxpy
+
+    if penalty.in_span:
+        return 0.5 * cvxpy.sum_squares(v), []
+    program = penalty.program(v.shape[0])
+    x = cvxpy.hstack([v, cvxpy.Variable(program.linear.shape[0] - v.shape[0])])
+    value = 0.5 * cvxpy.sum_squares(cvxpy.multiply(np.sqrt(program.diagonal), x)) + (program.linear / scale) @ x
+    constraints = []
+    for sign, bounds in ((1.0, program.upper), (-1.0, -program.lower)):
+        finite = np.flatnonzero(np.isfinite(bounds))
+        if finite.size:
+            constraints.append(sign * (program.rows.tocsr()[finite] @ x) <= bounds[finite] / scale)
+    return value, constraints

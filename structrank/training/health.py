@@ -44,7 +44,8 @@ class Health:
     Attributes
     ----------
     objective_ratio : float
-        objective / objective(w = 0); 1 means that nothing was learned (Figure 5).
+        objective / objective(w = 0); 1 means that nothing was learned (Figure 5). With another penalty than 1/2 |w|^2, here and
+        below its minimiser takes the place of w = 0.
     norm : float
         Norm of w (Figure 6).
     mean_slack : float
@@ -78,13 +79,13 @@ class Health:
     flat: bool = False
     column_ratio: float = 1.0
 
-    def remarks(self):
-        """Return texts on what is not wrong but good to know; an empty list if there is nothing."""
+    def remarks(self, start="w = 0"):
+        """Return texts on what is not wrong but good to know; an empty list if there is nothing. `start` names the start."""
         found = []
         if self.small_C:
             found.append(
-                f"C is small: the objective is {self.objective_ratio:.6g} times that of w = 0, so the model has learned little "
-                "beyond the gradient at 0. The criterion is not vacuous: a larger C fits the training data better."
+                f"C is small: the objective is {self.objective_ratio:.6g} times that of {start}, so the model has learned "
+                "little beyond the gradient there. The criterion is not vacuous: a larger C fits the training data better."
             )
         if self.sole is not None:
             found.append(
@@ -93,7 +94,7 @@ class Health:
             )
         return found
 
-    def problems(self, median_length, names):
+    def problems(self, median_length, names, start="w = 0"):
         """Return descriptions of problems, with advice; an empty list if there are none."""
         found = []
         if self.vacuous and self.objective_ratio == 0.0:  # R(0) = 0
@@ -107,18 +108,19 @@ class Health:
                 "the columns of X vary within queries, by more than tiny amounts."
             )
         elif self.vacuous:
+            blocked = "" if start == "w = 0" else "The penalty may rule out every better w. "
             found.append(
                 f"training on {names} is vacuous on these data: the objective is {self.objective_ratio:.4f} times that of "
-                "w = 0 and no larger C would help, so the model has learned almost nothing and may rank badly. Criteria with a "
-                "rank cutoff (ndcg, mrr), and all with feature_map='dorm', are vacuous on long lists (here the median is "
-                f"{median_length} documents a query). Try bound='auto', criterion='auc', 'map' or 'ndcg-nc' with "
+                f"{start} and no larger C would help, so the model has learned almost nothing and may rank badly. {blocked}"
+                "Criteria with a rank cutoff (ndcg, mrr), and all with feature_map='dorm', are vacuous on long lists (here the "
+                f"median is {median_length} documents a query). Try bound='auto', criterion='auc', 'map' or 'ndcg-nc' with "
                 "feature_map='po', shorter lists, or a larger k."
             )
         if self.dominant is not None and self.objective_ratio > _STIFF_FROM:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in self.parts.items())
             found.append(
                 f"one criterion dominates the combination: {self.dominant} (shares of the gradient norm at 0: {shares}), and "
-                f"the objective is {self.objective_ratio:.3f} times that of w = 0: the others have little influence. Use a "
+                f"the objective is {self.objective_ratio:.3f} times that of {start}: the others have little influence. Use a "
                 "smaller C_l for it (C=[...], one per criterion) or, for mrr, feature_map='po'."
             )
         return found
@@ -130,7 +132,7 @@ class HealthCheck:
     Parameters
     ----------
     driver : CuttingPlanes
-        Its first point is w = 0.
+        Its first point is w = 0, or the minimiser of another penalty than 1/2 |w|^2.
     risk : Risk
         The driver's, or the one that the driver's is made of.
     """
@@ -141,11 +143,14 @@ class HealthCheck:
     def __call__(self, result, C):
         """Return the `Health` of the `Result` of a run with this C."""
         risk, zero, norm = self.risk, self.driver.points[0], float(np.linalg.norm(result.w))
-        at_zero = C * zero.risk
-        ratio = (0.5 * norm**2 + C * result.risk) / at_zero if at_zero > 0 else 0.0
+        at_zero, penalty = zero.objective(C), self.driver.penalty
+        penalised = 0.5 * norm**2 if penalty.in_span else penalty.value(result.w)
+        ratio = (penalised + C * result.risk) / at_zero if at_zero > 0 else 0.0
         # An unfinished training is neither vacuous nor is its C small: it is unfinished.
         nothing = result.reason == "converged" and (ratio >= _NOTHING_FROM or at_zero <= 0)
-        flat = at_zero > 0 and C * dot(zero.slope, zero.slope) <= _LEAST_SIZE * zero.risk
+        if zero.risk == 0.0 and zero.w.any():  # a prior without loss is no sign of bad data
+            nothing = False
+        flat = not zero.w.any() and at_zero > 0 and C * dot(zero.slope, zero.slope) <= _LEAST_SIZE * zero.risk
         if nothing and not flat and self._vacuous is None:
             self._vacuous = is_vacuous(self.driver, C)
         vacuous = nothing and (flat or self._vacuous)
@@ -167,7 +172,7 @@ def is_vacuous(driver, C):
     Parameters
     ----------
     driver : CuttingPlanes
-        Its first point is w = 0.
+        Its first point is the minimiser of its penalty.
     C : float
         Value of C for which nothing was learned.
 
@@ -206,7 +211,7 @@ def is_vacuous(driver, C):
     if driver.one_slack_passes < math.inf:
         driver.one_slack_passes = 0
     for one_C in dict.fromkeys((max(C, unit), max(C, _LARGEST_SIZE * unit))):
-        level = _NOTHING_FROM * one_C * zero.risk
+        level = _NOTHING_FROM * one_C * zero.risk + zero.penalised
         run = driver.run(one_C, _PASSES, callback=lambda one, level=level: one.objective < level or one.bound >= level)
         if run.reason == "interrupted":
             raise KeyboardInterrupt

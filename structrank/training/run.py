@@ -16,6 +16,7 @@ from structrank.feature_maps import Permutation
 from structrank.solvers import CuttingPlanes
 from structrank.solvers.backends import COMPILED
 from structrank.solvers.cutting_plane import LARGE_SIZE, ONE_SLACK_PASSES
+from structrank.solvers.penalties import RIDGE
 from structrank.training.checkpoint import KeptPasses
 from structrank.training.health import Health, HealthCheck
 from structrank.training.ramp import train_rounds
@@ -28,8 +29,13 @@ _START_TOL = 0.01
 _STEEPEST = 1e100
 
 
-def slack_passes(formulation, solver):
-    """Return the number of passes with one slack: OSQP and CVXPY belong to one slack, the compiled backends to many."""
+def slack_passes(formulation, solver, penalty=RIDGE):
+    """Return the number of passes with one slack: OSQP and CVXPY belong to one slack, the compiled backends to many.
+
+    The compiled backends support the penalty 1/2 |w|^2 only.
+    """
+    if not penalty.in_span:
+        return math.inf
     if formulation != "auto":
         return math.inf if formulation == "one-slack" else 0
     return ONE_SLACK_PASSES if solver == "auto" else 0 if solver in COMPILED else math.inf
@@ -49,15 +55,17 @@ class Training:
         See `structrank.solvers.CuttingPlanes`.
     checkpoint : Checkpoint, default None
         Storage of passes, so that a killed run can be resumed.
+    penalty : SeparablePenalty, default 1/2 |w|^2
     """
 
-    def __init__(self, risk, make_ramp_loss, bound, tol, solver, max_iter, checkpoint=None):
+    def __init__(self, risk, make_ramp_loss, bound, tol, solver, max_iter, checkpoint=None, penalty=RIDGE):
         self.checkpoint, self.bound, self.max_iter, self._make_ramp_loss = checkpoint, bound, max_iter, make_ramp_loss
         self._risks = []
         self.start_name = "the last fit"  # whose w the rounds started from
         self.risk = self._keep(risk, "convex")
-        n_passes = slack_passes(risk.formulation, solver)
-        self._options = {"tol": tol, "solver": solver, "one_slack_passes": n_passes}
+        n_passes = slack_passes(risk.formulation, solver, penalty)
+        self.penalty = penalty
+        self._options = {"tol": tol, "solver": solver, "one_slack_passes": n_passes, "penalty": penalty}
         # Rounds start with planes at many points, and with groups from the first QP on they take a third fewer passes.
         self._of_rounds = {**self._options, "one_slack_passes": n_passes if n_passes == math.inf else 0}
 
@@ -171,10 +179,10 @@ class Training:
 
 
 def _started(risk, options):
-    """Return a driver with R evaluated at w = 0; raise if the slope is too large to compute with."""
-    zero = np.zeros(risk.n_features)
+    """Return a driver with R evaluated at the minimiser of the penalty; raise if the slope is too large to compute with."""
+    driver = CuttingPlanes(risk, **options)
     with np.errstate(over="ignore"):
-        plane = risk.plane(zero)
+        plane = risk.plane(driver.start)
     steepest = float(np.abs(plane.slope).max())
     if not steepest <= _STEEPEST:
         column = int(np.unravel_index(np.abs(plane.slope).argmax(), plane.slope.shape)[-1])
@@ -182,6 +190,5 @@ def _started(risk, options):
             f"the scale of X is too large to train on: the derivative of the loss by the weight of column {column} is "
             f"{steepest:.1e}, at most {_STEEPEST:.0e} is supported. Scale the features first, as with StandardScaler."
         )
-    driver = CuttingPlanes(risk, **options)
-    driver.add(zero, plane)
+    driver.add(driver.start, plane)
     return driver

@@ -1,4 +1,7 @@
-"""Smoke test of an installed package: train, save, load, rank, and the command line. Run it outside of the checkout."""
+"""Smoke test of an installed package: train, save, load, rank, and the command line. Run it outside of the checkout.
+
+With ``--prebuilt``, training must find compiled kernels in the wheel.
+"""
 
 import subprocess
 import sys
@@ -7,11 +10,13 @@ from pathlib import Path
 
 import structrank
 from structrank import StructRankSVM, datasets, load_model
+from structrank._support import compile_time
 
 assert "site-packages" in structrank.__file__, f"not the installed package: {structrank.__file__}"
 
 fold = datasets.make_ranking(n_queries=60, n_docs=8, n_features=4, noise=0.3, random_state=0)
 model = StructRankSVM("map", C=10.0).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+assert "--prebuilt" not in sys.argv or compile_time.seconds() == 0, f"compiled for {compile_time.seconds():.1f} s"
 assert model.stop_reason_ == "converged"
 assert 0 <= model.certificate_.gap <= 10.0 * model.tol
 measured = model.score(fold.test.X, fold.test.y, qid=fold.test.qid)

@@ -25,3 +25,5 @@ def test_ci_tests_every_version_that_the_classifiers_name():
     matrix = ci["jobs"]["test"]["strategy"]["matrix"]
     assert matrix["python"] == VERSIONS
     assert len(matrix["os"]) == 3
+    package = yaml.safe_load((ROOT / ".github" / "workflows" / "package.yml").read_text(encoding="utf-8"))
+    assert package["jobs"]["kernels"]["strategy"]["matrix"]["python"] == VERSIONS  # wheels with kernels are for one version

@@ -8,13 +8,17 @@ from structrank import cli, criteria
 
 # Prints the seconds that a new process spends on compiling.
 FIRST_USE = """
-import numpy as np
+import numpy as np, scipy.sparse
 from structrank import StructRankSVM, learners
 from structrank._support import compile_time
 X, y, qid = np.random.default_rng(0).normal(size=(40, 3)), np.tile([0, 1, 2, 1], 10), np.repeat(range(4), 10)
 for learner in StructRankSVM("auc"), StructRankSVM("mrr", feature_map="po"), StructRankSVM("err", relevant_from=None):
     learner.fit(X, y, qid=qid).score(X, y, qid=qid)
 learners.LambdaRank(max_epochs=2).fit(X, y, qid=qid)
+single, mapped = scipy.sparse.csr_array(X.astype(np.float32)), X.copy()
+mapped.setflags(write=False)
+for other in single, mapped:
+    StructRankSVM("map").fit(other, y, qid=qid)
 print(compile_time.seconds())
 """
 

@@ -16,6 +16,7 @@ for learner in StructRankSVM("auc"), StructRankSVM("mrr", feature_map="po"), Str
     learner.fit(X, y, qid=qid).score(X, y, qid=qid)
 learners.LambdaRank(max_epochs=2).fit(X, y, qid=qid)
 single, mapped = scipy.sparse.csr_array(X.astype(np.float32)), X.copy()
+mapped[:, 0] += 1e6  # an offset, which passes subtract
 mapped.setflags(write=False)
 for other in single, mapped:
     StructRankSVM("map").fit(other, y, qid=qid)

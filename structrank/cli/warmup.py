@@ -53,6 +53,7 @@ def run(arguments, report):
             compile_for(name, _fit, X, labels, qid, name)
         if not arguments.criteria:
             compile_for("sparse, float32 and mapped data", _fit_other_data, X, labels, qid)
+            compile_for("ramp bounds", _fit_bounds, X, labels, qid)
             compile_for("measures", _evaluate, X, labels, qid)
             compile_for("train_for", train_for, "map", Dataset(X, labels, qid), Cs=[1.0])
             compile_for("RankNet, LambdaRank and trees", _fit_learners, X, labels, qid)
@@ -98,6 +99,20 @@ def _fit_other_data(X, labels, qid):
             array.setflags(write=False)
         for other in (x, read_only, sparse, long, mapped):
             _fit(other, labels, qid, "map")
+        offset = x.copy()
+        offset[:, 0] += 1e6  # which passes subtract
+        for writeable in (True, False):
+            offset.setflags(write=writeable)
+            _fit(offset, labels, qid, "map")
+
+
+def _fit_bounds(X, labels, qid):
+    """Train with bounds that are not convex."""
+    from structrank import StructRankSVM
+
+    for options in ({"criterion": "auc"}, {"criterion": "ndcg", "relevant_from": None}):
+        StructRankSVM(**options, bound="ramp").fit(X, labels, qid=qid)
+    StructRankSVM("map", feature_map="dorm(ties=score)").fit(X, labels, qid=qid)
 
 
 def _evaluate(X, labels, qid):

@@ -85,7 +85,7 @@ class CuttingPlanes:
         start, ``math.inf`` for always one slack. A hard run switches after a third of them: C is larger than the first C of
         the continuation, or the penalty's own minimiser, as w = 0, is still the best point.
     penalty : SeparablePenalty, default 1/2 |w|^2
-        Omega. Another penalty has one slack and needs a backend for it: pass ``one_slack_passes=math.inf``.
+        Omega.
 
     Attributes
     ----------

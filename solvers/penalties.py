@@ -47,9 +47,9 @@ class Program:
 class SeparablePenalty:
     """Base class of penalties that are sums of convex functions of one weight each.
 
-    A subclass has ``value(w)``, infinite where w is not allowed; ``minimiser(z)``, the w of least Omega(w) - z.w;
-    ``derivative(w, direction)``, one-sided; and ``program(n_features)``, a `Program`. The minimiser must exist for every z: a
-    penalty that grows no faster than linearly needs bounds on the weight.
+    A subclass has ``value(w)``, infinite where w is not allowed; ``minimiser(z)``, the w of least Omega(w) - z.w; ``rates(z)``,
+    the derivative of each weight of the minimiser; and ``derivative(w, direction)``, the one-sided derivative of the value. The
+    minimiser must exist for every z and be continuous: where a penalty grows no faster than linearly, the weight needs bounds.
     """
 
     in_span = False  # whether the minimiser lies in the space that the slopes of the planes span
@@ -59,6 +59,9 @@ class SeparablePenalty:
         if scale is not None:
             raise ValueError(f"scale='std' does not support the penalty {type(self).__name__}; scale the features first.")
         return self
+
+    def program(self, n_features):
+        """Return the `Program` of the penalty; None if there is none, and CVXPY cannot be used."""
 
     def nearest(self, w):
         """Return an allowed point near w."""

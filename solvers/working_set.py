@@ -38,8 +38,6 @@ class WorkingSet:
         b_st.
     multipliers : (n_slacks, capacity) array
         Dual variables of the last solution, 0 for newer planes.
-    start : tuple of two arrays, or None
-        Variables and dual variables of the penalty's own part of the QP in the last solution, for backends that start there.
 
     Examples
     --------
@@ -51,8 +49,7 @@ class WorkingSet:
     """
 
     def __init__(self, weights, n_features, penalty=RIDGE):
-        self.penalty, self.start = penalty, None
-        self.weights = np.asarray(weights, dtype=np.float64)
+        self.penalty, self.weights = penalty, np.asarray(weights, dtype=np.float64)
         n_slacks, self.n = self.weights.shape[0], 0
         self.slopes = np.empty((n_slacks, 0, n_features))
         self.offsets, self.multipliers = np.empty((n_slacks, 0)), np.empty((n_slacks, 0))

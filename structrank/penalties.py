@@ -131,6 +131,11 @@ class ColumnPenalty(SeparablePenalty):
         moved = self.prior + z
         return self.nearest(np.sign(moved) * np.maximum(np.abs(moved) - self.l1, 0.0))
 
+    def rates(self, z):
+        """Return the derivative of the minimiser: 0 for weights at a bound or at 0, otherwise 1."""
+        w = self.minimiser(z)
+        return ((self.lower < w) & (w < self.upper) & ((w != 0.0) | (self.l1 == 0.0))).astype(np.float64)
+
     def nearest(self, w):
         """Return w, clipped to the bounds."""
         return np.clip(w, self.lower, self.upper) + 0.0

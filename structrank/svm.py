@@ -23,7 +23,7 @@ from structrank.datasets.shards import Shards, column_names
 from structrank.feature_maps import Permutation
 from structrank.models.linear import LinearMethods
 from structrank.models.ranker import Ranker
-from structrank.solvers.backends import BACKENDS, PENALISED
+from structrank.solvers.backends import BACKENDS
 from structrank.solvers.backends.cvxpy import installed_solvers
 from structrank.solvers.penalties import RIDGE
 from structrank.solvers.results import Certificate
@@ -435,10 +435,6 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         """Raise if a parameter is not valid together with a penalty."""
         if penalties.parse(self.penalty) is RIDGE:
             return
-        if self.formulation not in ("auto", "one-slack"):
-            raise ValueError(f"formulation={self.formulation!r} does not support penalty=; use 'auto' or 'one-slack'.")
-        if self.solver != "auto" and self.solver.partition(":")[0] not in PENALISED:
-            raise ValueError(f"solver={self.solver!r} does not support penalty=; use 'auto' or one of {', '.join(PENALISED)}.")
         if self.bound != "convex":
             raise ValueError(f"bound={self.bound!r} does not support penalty= yet; use bound='convex'.")
         if loss.orders_ties:

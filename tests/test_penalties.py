@@ -88,3 +88,18 @@ def test_training_reaches_the_optimum_over_all_rankings(parts):
     for seed, names in enumerate([("auc",), ("map",), ("ndcg@3",), COMBO]):
         for C in (0.3, 10.0):
             check_optimum(seed, parts, names, C)
+
+
+@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
+@pytest.mark.parametrize("formulation", ["auto", "one-slack", "grouped", "n-slack"])
+@pytest.mark.parametrize("solver", ["auto", "osqp", "dual", "interior", "cvxpy"])
+def test_all_solvers_and_formulations_have_the_same_optimum(solver, formulation, assert_same_optimum):
+    X, y, qid = tiny_problem(5)
+    penalty = Penalty(lower=[-0.2, -np.inf, 0.1], upper=[1.0, 0.3, np.inf], prior=[0.0, 0.5, -1.0], l1=[0.1, 0.2, 0.0])
+    for C in (1.0, 50.0):
+        models = [
+            StructRankSVM(["map", "auc"], C=C, tol=1e-5, penalty=penalty, **settings).fit(X, y, qid=qid)
+            for settings in ({}, {"solver": solver, "formulation": formulation})
+        ]
+        assert_same_optimum(*models)
+        assert models[1].stop_reason_ == "converged"

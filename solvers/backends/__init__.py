@@ -4,23 +4,24 @@ A backend is a function ``solve(planes, C, accuracy, w) -> w, multipliers, statu
 multipliers and `w` are a warm start), `accuracy` the requested duality gap. A backend that fails returns None for w and
 multipliers; `status` is a short text for the history. Multipliers have shape (n_slacks, capacity), of which the first
 `planes.n` columns are in use. To add a backend, write the function and register it.
+
+Backends solve the QP with the penalty 1/2 |w|^2; `structrank.solvers.backends.penalised` solves the QP with another penalty by
+any of them.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from structrank._support.requirements import check
-from structrank.solvers.backends import cvxpy, dual, interior, osqp
+from structrank.solvers.backends import cvxpy, dual, interior, osqp, penalised
 
 BACKENDS = {"osqp": osqp.solve, "dual": dual.solve, "interior": interior.solve, "cvxpy": cvxpy.solve}
 # Backends for many slacks; they are also tried, in this order, after a backend that misses the accuracy.
 COMPILED = ("dual", "interior")
-# Backends for penalties other than 1/2 |w|^2; those of the package are tried likewise.
-_FALLBACKS = ("osqp", "cvxpy")
-PENALISED = list(_FALLBACKS)
 # A gap of up to this many times the accuracy is accepted: the next pass gains more than the last digits do.
 _NEAR_MISS = 2.0
 
@@ -55,7 +56,7 @@ class QPSolution:
     note: str
 
 
-def register(name, solve, penalties=False):
+def register(name, solve):
     """Make a backend available as ``solver=name``.
 
     Parameters
@@ -65,8 +66,6 @@ def register(name, solve, penalties=False):
         ``solve(planes, C, accuracy, w) -> w, multipliers, status``: `planes` is a `WorkingSet`, whose multipliers and `w` are a
         warm start, and `accuracy` the requested duality gap. None for w and multipliers reports a failure, `status` is a
         short text for the history.
-    penalties : bool, default False
-        Whether the backend solves QPs whose ``planes.penalty`` is not 1/2 |w|^2, by its ``program``.
 
     Examples
     --------
@@ -77,16 +76,13 @@ def register(name, solve, penalties=False):
     """
     check(solve, "QP backend", "See structrank.solvers.backends.")
     BACKENDS[name] = solve
-    if penalties and name not in PENALISED:
-        PENALISED.append(name)
 
 
 def solve(planes, C, accuracy, w, backend):
     """Solve the QP over a working set to a duality gap of about `accuracy`.
 
-    If a backend misses the accuracy, the compiled ones are tried, or OSQP and CVXPY with a penalty other than 1/2 |w|^2. The
-    status of a solver is ignored: solutions are judged by their duality gap, and the best one is returned with a note on the
-    failures.
+    If a backend misses the accuracy, the compiled ones are tried. The status of a solver is ignored: solutions are
+    judged by their duality gap, and the best one is returned with a note on the failures.
 
     Parameters
     ----------
@@ -104,9 +100,13 @@ def solve(planes, C, accuracy, w, backend):
     QPSolution
     """
     best, notes = None, []
-    for name in dict.fromkeys([backend, *(COMPILED if planes.penalty.in_span else _FALLBACKS)]):
+    for name in dict.fromkeys([backend, *COMPILED]):
         base, _, option = name.partition(":")
-        found, multipliers, status = BACKENDS[base](planes, C, accuracy, w, *([option] if option else []))
+        function = functools.partial(BACKENDS[base], **({"name": option} if option else {}))
+        if planes.penalty.in_span or base == "cvxpy":
+            found, multipliers, status = function(planes, C, accuracy, w)
+        else:
+            found, multipliers, status = penalised.solve(function, planes, C, accuracy)
         if found is not None:
             certified = planes.certify(C, found, multipliers)
             accurate = certified[-1] <= _NEAR_MISS * accuracy

@@ -19,11 +19,10 @@ _SHARE, _MOST_RESIDUAL, _MOST_ITERATIONS = 0.1, 1e-3, 4000
 
 
 def solve(planes, C, accuracy, w):
-    """Solve the QP in its primal form; with the penalty 1/2 |w|^2, in coordinates of the space that the slopes span."""
+    """Solve the QP in its primal form, in coordinates of the space that the slopes span."""
     import osqp
 
-    in_span = planes.penalty.in_span
-    slopes, basis = planes.span() if in_span else (planes.slopes, None)
+    slopes, basis = planes.span()
     (n_slacks, _, n_features), n = slopes.shape, planes.n
     # With w = sqrt(C) v and the objective divided by C, primal and dual residuals have the same weight at any C.
     scale, tolerance = np.sqrt(C), min(_MOST_RESIDUAL, _SHARE * accuracy / C)
@@ -36,14 +35,9 @@ def solve(planes, C, accuracy, w):
     shares = np.zeros_like(offsets)
     shares[:, :n] = planes.multipliers[:, :n] / C
     shares[:, n] = np.maximum(planes.weights - shares.sum(axis=1), 0.0)
-    program = None if in_span else planes.penalty.program(n_features)
-    solver = _set_up(rows, offsets, planes.weights, tolerance, program, scale)
+    solver = _set_up(rows, offsets, planes.weights, tolerance)
     v = (w if basis is None else np.einsum("ij,j->i", basis, w)) / scale
-    x, y = np.concatenate([v, planes.slacks(w)]), -shares.reshape(-1)
-    if program is not None:
-        others, duals = planes.start or (np.zeros(program.linear.shape[0] - n_features), np.zeros(program.lower.shape[0]))
-        x, y = np.concatenate([x, others / scale]), np.concatenate([y, duals / scale])
-    solver.warm_start(x, y)
+    solver.warm_start(np.concatenate([v, planes.slacks(w)]), -shares.reshape(-1))
     with _SOLVE:
         solver.solve()
     solution, info = solver.solution, solver.info
@@ -52,18 +46,14 @@ def solve(planes, C, accuracy, w):
     x, y = solution.x, solution.y
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return None, None, info.status
-    v, n_rows = x[:n_features], offsets.size
+    v = x[:n_features]
     multipliers = np.zeros_like(planes.multipliers)
-    multipliers[:, :n] = -C * y[:n_rows].reshape(n_slacks, n + 1)[:, :n]
-    if program is not None:
-        planes.start = scale * x[n_features + n_slacks :], scale * y[n_rows:]
+    multipliers[:, :n] = -C * y.reshape(n_slacks, n + 1)[:, :n]
     return scale * (v if basis is None else combine(v, basis)), multipliers, info.status
 
 
-def _set_up(rows, offsets, weights, tolerance, program, scale):
-    """Return a solver of min 1/2 |v|^2 + weights.xi, xi_s >= offsets_st - rows_st.v, or with a penalty of its own.
-
-    Omega(scale v) / scale^2 replaces 1/2 |v|^2 if its `program` is not None; its variables and rows come last.
+def _set_up(rows, offsets, weights, tolerance):
+    """Return a solver of min 1/2 |v|^2 + weights.xi, xi_s >= offsets_st - rows_st.v.
 
     `osqp.OSQP` is left out: it splits, copies and checks the matrices of every QP, which takes far longer than to solve it.
     """
@@ -76,30 +66,16 @@ def _set_up(rows, offsets, weights, tolerance, program, scale):
     settings.polishing = False  # can spoil a solution, and prints
     settings.eps_abs = settings.eps_rel = tolerance
     settings.max_iter = _MOST_ITERATIONS
-    quadratic, linear = _leading_ones(n_features, n_features + n_slacks), np.concatenate([np.zeros(n_features), weights])
-    constraints, lower = _constraints(rows), offsets.reshape(-1)
-    upper = np.full(n_slacks * n_planes, compiled.OSQP_INFTY)
-    if program is not None:
-        quadratic, linear, constraints, more_lower, more_upper = _with_penalty(program, constraints, weights, n_features, scale)
-        infinity = compiled.OSQP_INFTY
-        lower = np.concatenate([lower, np.clip(more_lower, -infinity, infinity)])
-        upper = np.concatenate([upper, np.clip(more_upper, -infinity, infinity)])
-    n_rows, n_variables = constraints.shape
-    quadratic, constraints = compiled.CSC(quadratic), compiled.CSC(constraints)
-    return compiled.OSQPSolver(quadratic, linear, constraints, lower, upper, n_rows, n_variables, settings)
-
-
-def _with_penalty(program, constraints, weights, n_features, scale):
-    """Return the QP with the program of a penalty, whose own variables and rows come last."""
-    n_rows, n_others = constraints.shape[0], program.linear.shape[0] - n_features
-    diagonal = np.concatenate([program.diagonal[:n_features], np.zeros(weights.shape[0]), program.diagonal[n_features:]])
-    linear = np.concatenate([program.linear[:n_features] / scale, weights, program.linear[n_features:] / scale])
-    own, others = program.rows[:, :n_features], program.rows[:, n_features:]
-    more = scipy.sparse.hstack([own, scipy.sparse.csc_matrix((own.shape[0], weights.shape[0])), others])
-    padded = scipy.sparse.hstack([constraints, scipy.sparse.csc_matrix((n_rows, n_others))])
-    rows = scipy.sparse.csc_matrix(scipy.sparse.vstack([padded, more]))
-    rows.sort_indices()
-    return scipy.sparse.csc_matrix(scipy.sparse.diags(diagonal)), linear, rows, program.lower / scale, program.upper / scale
+    return compiled.OSQPSolver(
+        compiled.CSC(_leading_ones(n_features, n_features + n_slacks)),
+        np.concatenate([np.zeros(n_features), weights]),
+        compiled.CSC(_constraints(rows)),
+        offsets.reshape(-1),
+        np.full(n_slacks * n_planes, compiled.OSQP_INFTY),
+        n_slacks * n_planes,
+        n_features + n_slacks,
+        settings,
+    )
 
 
 @functools.cache

@@ -19,7 +19,7 @@ REQUIRED = {
     "feature map of compiled oracles and the ramp bound": ("kernel",),
     "oracle": ("__call__(queries)",),
     "result of an oracle": ("coefficients", "losses", "values"),
-    "penalty": ("value(w)", "minimiser(z)", "derivative(w, direction)", "program(n_features)", "for_columns(n_features)"),
+    "penalty": ("value(w)", "minimiser(z)", "rates(z)", "derivative(w, direction)", "for_columns(n_features)"),
     # Returns w, the multipliers of the planes and a status.
     "QP backend": ("__call__(planes, C, accuracy, w)",),
 }

@@ -29,13 +29,8 @@ _START_TOL = 0.01
 _STEEPEST = 1e100
 
 
-def slack_passes(formulation, solver, penalty=RIDGE):
-    """Return the number of passes with one slack: OSQP and CVXPY belong to one slack, the compiled backends to many.
-
-    The compiled backends support the penalty 1/2 |w|^2 only.
-    """
-    if not penalty.in_span:
-        return math.inf
+def slack_passes(formulation, solver):
+    """Return the number of passes with one slack: OSQP and CVXPY belong to one slack, the compiled backends to many."""
     if formulation != "auto":
         return math.inf if formulation == "one-slack" else 0
     return ONE_SLACK_PASSES if solver == "auto" else 0 if solver in COMPILED else math.inf
@@ -63,7 +58,7 @@ class Training:
         self._risks = []
         self.start_name = "the last fit"  # whose w the rounds started from
         self.risk = self._keep(risk, "convex")
-        n_passes = slack_passes(risk.formulation, solver, penalty)
+        n_passes = slack_passes(risk.formulation, solver)
         self.penalty = penalty
         self._options = {"tol": tol, "solver": solver, "one_slack_passes": n_passes, "penalty": penalty}
         # Rounds start with planes at many points, and with groups from the first QP on they take a third fewer passes.

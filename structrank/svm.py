@@ -25,7 +25,6 @@ from structrank.models.linear import LinearMethods
 from structrank.models.ranker import Ranker
 from structrank.solvers.backends import BACKENDS
 from structrank.solvers.backends.cvxpy import installed_solvers
-from structrank.solvers.penalties import RIDGE
 from structrank.solvers.results import Certificate
 from structrank.training.checkpoint import Checkpoint
 from structrank.training.data import RankingData, score_rows
@@ -420,7 +419,7 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         _check_solver(self.solver)
         checks.n_threads(self.n_jobs)
         loss = self._structured_loss(query_weight=self.query_weight)
-        self._check_penalty(loss)
+        penalties.parse(self.penalty)
         if checks.as_array(self.C, "C").ndim == 0:
             return checks.check_number("C", self.C, above=0), loss
         each, n_criteria = [checks.check_number("C", C, above=0) for C in self.C], len(loss.criteria)
@@ -430,15 +429,6 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
             raise ValueError("slack='shared' has one slack for all criteria and so takes one C, not a list.")
         C = float(np.mean(each))
         return C, replace(loss, weights=tuple(one / C for one in each))
-
-    def _check_penalty(self, loss):
-        """Raise if a parameter is not valid together with a penalty."""
-        if penalties.parse(self.penalty) is RIDGE:
-            return
-        if self.bound != "convex":
-            raise ValueError(f"bound={self.bound!r} does not support penalty= yet; use bound='convex'.")
-        if loss.orders_ties:
-            raise ValueError("ties='score' of a feature map does not support penalty= yet; use ties='mean'.")
 
     def _executor(self, X, y, qid, sample_weight, backend):
         """Return where the data are, to be closed after training."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -147,12 +148,13 @@ class HealthCheck:
         penalised = 0.5 * norm**2 if penalty.in_span else penalty.value(result.w)
         ratio = (penalised + C * result.risk) / at_zero if at_zero > 0 else 0.0
         # An unfinished training is neither vacuous nor is its C small: it is unfinished.
-        nothing = result.reason == "converged" and (ratio >= _NOTHING_FROM or at_zero <= 0)
-        if zero.risk == 0.0 and zero.w.any():  # a prior without loss is no sign of bad data
-            nothing = False
+        no_better = ratio >= _NOTHING_FROM or at_zero <= 0
+        if zero.w.any():  # with a prior, say: no w may be better than 0, but a prior without loss is no sign of bad data
+            no_better = zero.risk > 0.0 and (no_better or result.risk >= _NOTHING_FROM * self._least_known)
+        nothing = result.reason == "converged" and no_better
         flat = not zero.w.any() and at_zero > 0 and C * dot(zero.slope, zero.slope) <= _LEAST_SIZE * zero.risk
         if nothing and not flat and self._vacuous is None:
-            self._vacuous = is_vacuous(self.driver, C)
+            self._vacuous = is_vacuous(self.driver, C, self._least_known)
         vacuous = nothing and (flat or self._vacuous)
         parts = _shares(risk)
         dominant = max(parts, key=parts.get, default=None)
@@ -161,8 +163,16 @@ class HealthCheck:
         small_C, sole = nothing and not vacuous, _sole_part(risk, result.w)
         return Health(ratio, norm, result.risk, vacuous, parts, dominant, small_C, sole, nothing and flat)
 
+    @cached_property
+    def _least_known(self):
+        """R at the driver's first point or at w = 0, the smaller one."""
+        first = self.driver.points[0]
+        if not first.w.any():
+            return first.risk
+        return min(first.risk, float(self.risk.weights @ self.risk.plane(np.zeros_like(first.w)).value))
 
-def is_vacuous(driver, C):
+
+def is_vacuous(driver, C, risk=None):
     """Return whether no C up to a very large one makes the criterion learn anything; see the module's docstring.
 
     A copy of the driver, with its planes and a slack for each part of R, which take the fewest passes, runs for the C at which
@@ -175,6 +185,8 @@ def is_vacuous(driver, C):
         Its first point is the minimiser of its penalty.
     C : float
         Value of C for which nothing was learned.
+    risk : float, default None
+        What R of a better w is below; None for R at the first point.
 
     Returns
     -------
@@ -202,7 +214,8 @@ def is_vacuous(driver, C):
     """
     zero = driver.points[0]
     square = dot(zero.slope, zero.slope)
-    if zero.risk <= 0.0 or square == 0.0:
+    risk = zero.risk if risk is None else risk
+    if risk <= 0.0 or square == 0.0:
         return True  # no ranking has a loss, or the plane at 0 is level: R(w) >= R(0)
     unit = zero.risk / square
     # A copy, with the planes at hand: which model a later run ends with must not depend on this decision.
@@ -211,7 +224,7 @@ def is_vacuous(driver, C):
     if driver.one_slack_passes < math.inf:
         driver.one_slack_passes = 0
     for one_C in dict.fromkeys((max(C, unit), max(C, _LARGEST_SIZE * unit))):
-        level = _NOTHING_FROM * one_C * zero.risk + zero.penalised
+        level = _NOTHING_FROM * one_C * risk + zero.penalised
         run = driver.run(one_C, _PASSES, callback=lambda one, level=level: one.objective < level or one.bound >= level)
         if run.reason == "interrupted":
             raise KeyboardInterrupt

@@ -40,6 +40,7 @@ import numpy as np
 
 from structrank._support.saveable import record
 from structrank.solvers import CuttingPlanes, Plane, Result
+from structrank.solvers.penalties import RIDGE
 
 # Of the ramp bound: C grows by decades until the bound is this close to the loss. With phi_mrr it may stay away from it.
 _CLOSE, _MOST_DECADES = 0.02, 12
@@ -61,7 +62,7 @@ class RampRound:
     C : float
         Weight of the risk in this round.
     objective : float
-        1/2 |w|^2 + C (R(w) - P(w)) after the round; within one C it never rises.
+        1/2 |w|^2, or another penalty, + C (R(w) - P(w)) after the round; within one C it never rises.
     risk : float
         R(w) - P(w), an upper bound on `loss`; with feature map phi_mrr, on the loss of the ranking of largest w.phi instead.
     loss : float
@@ -144,7 +145,7 @@ def train_rounds(kind, risk, start, C, options, max_iter, callback=None):
     run = _Run(risk, options, max_iter, callback, kind)
     best = run.evaluate(start)
     kept = run.describe(best, C)
-    rounds = [kept]
+    rounds, last_risk = [kept], math.inf
     try:
         for decade in range(_MOST_DECADES if kind == "prediction" else 1):
             current_C = C * 10.0**decade
@@ -155,6 +156,10 @@ def train_rounds(kind, risk, start, C, options, max_iter, callback=None):
                     best, kept = place, rounds[-1]
             if run.reason or rounds[-1].risk - rounds[-1].loss <= _CLOSE:
                 break
+            # Bounds may keep w too small for a bound close to the loss.
+            if not run.penalty.in_span and last_risk - rounds[-1].risk <= options["tol"]:
+                break
+            last_risk = rounds[-1].risk
     except KeyboardInterrupt:
         if run.last is None:
             raise
@@ -174,8 +179,9 @@ class _Place:
     def values(self):
         return self.plane.value - self.compared.value
 
-    def objective(self, C, weights):
-        return 0.5 * float(self.w @ self.w) + C * float(weights @ self.values())
+    def objective(self, C, weights, penalty):
+        penalised = 0.5 * float(self.w @ self.w) if penalty.in_span else penalty.value(self.w)
+        return penalised + C * float(weights @ self.values())
 
 
 class _Run:
@@ -185,10 +191,11 @@ class _Run:
         self.risk, self.options, self.max_iter, self.callback, self.kind = risk, options, max_iter, callback, kind
         self.first, self.known = [], []  # (w, plane of R): at w = 0, and the last ones
         self.passes = self.described = 0  # in all, and in the rounds that were described
+        self.penalty = options.get("penalty", RIDGE)
         self.reason = ""
         self.last = self.driver = None
-        if kind == "ideal":  # health is relative to w = 0
-            zero = np.zeros(risk.n_features)
+        if kind == "ideal":  # health is relative to w = 0, or the minimiser of another penalty
+            zero = self.penalty.minimiser(np.zeros(risk.n_features))
             self.first.append((zero, risk.plane(zero)))
             self.passes += 1
 
@@ -203,7 +210,7 @@ class _Run:
         """Describe a round that ended at a place, with the passes since the last one."""
         risk, loss = float(self.risk.weights @ place.values()), float(self.risk.weights @ place.compared.offset)
         passes, self.described = self.passes - self.described, self.passes
-        objective, norm = place.objective(C, self.risk.weights), float(np.linalg.norm(place.w))
+        objective, norm = place.objective(C, self.risk.weights, self.penalty), float(np.linalg.norm(place.w))
         return RampRound(C, objective, risk, loss, norm, passes, self.kind)
 
     def rescaled(self, place, C):
@@ -213,7 +220,7 @@ class _Run:
             self.known.append((w, self.risk.plane(w)))
             self.passes += 1
             doubled = _Place(*self.known[-1], replace(compared, value=2.0 * compared.value))  # the same ranking
-            if doubled.objective(C, self.risk.weights) >= place.objective(C, self.risk.weights):
+            if doubled.objective(C, self.risk.weights, self.penalty) >= place.objective(C, self.risk.weights, self.penalty):
                 return place
             place = doubled
 
@@ -222,7 +229,7 @@ class _Run:
         fall = math.inf
         while fall > C * self.options["tol"] and not self.reason:
             before, place = place, self._round(place, C)
-            fall = before.objective(C, self.risk.weights) - place.objective(C, self.risk.weights)
+            fall = before.objective(C, self.risk.weights, self.penalty) - place.objective(C, self.risk.weights, self.penalty)
             if fall > 0.0:
                 yield place
             if np.array_equal(place.compared.slope, before.compared.slope):
@@ -233,7 +240,7 @@ class _Run:
         self.driver = driver = CuttingPlanes(linearised, **self.options)
         for w, plane in (*self.first, *self.known):
             driver.add(w, linearised.linearised(w, plane))
-        start = best = place.objective(C, self.risk.weights)
+        start = best = place.objective(C, self.risk.weights, self.penalty)
         loose = self.kind == "prediction"
 
         def enough(iteration):

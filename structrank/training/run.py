@@ -94,15 +94,15 @@ class Training:
         return result, HealthCheck(driver, self.risk)
 
     def _run_ramp(self, C, callback, start):
-        zero = np.zeros(self._ramp_risk.n_features)
-        # First, because the pass at w = 0 finds nan in X.
+        zero = self.penalty.minimiser(np.zeros(self._ramp_risk.n_features))
+        # First, because this pass finds nan in X.
         at_zero = float(self._ramp_risk.weights @ self._ramp_risk.plane(zero).value)
         C *= _RAMP_FACTOR
         if start is None or not start.any():
             start, C, self.start_name = self._start(C, self._ramp_risk)
         result, kept, _ = train_rounds("prediction", self._ramp_risk, start, C, self._of_rounds, self.max_iter, callback)
         # The ratio is 0 if no ranking has a loss, and exactly 1 if documents have identical features.
-        ratio = kept.objective / (kept.C * at_zero) if at_zero > 0.0 else 0.0
+        ratio = kept.objective / (self.penalty.value(zero) + kept.C * at_zero) if at_zero > 0.0 else 0.0
         return result, Health(ratio, kept.norm, kept.risk, vacuous=ratio in (0.0, 1.0), flat=ratio == 1.0)
 
     @cached_property

@@ -27,6 +27,7 @@ from structrank.datasets import load_letor
 from structrank.learners.trees import LightGBMRanker
 from structrank.models import exports, imports
 from structrank.models.ranker import Ranker
+from structrank.penalties import Penalty
 from structrank.selection import choosing_c
 from structrank.solvers import CuttingPlanes
 from structrank.training import risk
@@ -275,6 +276,44 @@ def test_training_equals_the_api(result, tmp_path, options, parameters):
     assert facts["certificate"]["primal"] == expected.certificate_.primal
     assert facts["iterations"] == expected.n_iter_
     assert facts["weights"][0]["weight"] == max(expected.coef_, key=abs)
+
+
+@pytest.mark.parametrize(
+    ("options", "parameters"),
+    [
+        ("--nonnegative", {"lower": 0.0}),
+        (
+            "--bounds f1:-inf:0 f3:-0.2:-0.1 --l1 0.02",
+            {"lower": {"f1": -np.inf, "f3": -0.2}, "upper": {"f1": 0.0, "f3": -0.1}, "l1": 0.02},
+        ),
+        ("--prior MODEL --nonnegative", {"lower": 0.0, "prior": "MODEL"}),
+    ],
+)
+def test_penalties_equal_those_of_the_api(result, tmp_path, options, parameters):
+    production, path = tmp_path / "production.structrank", tmp_path / "m.structrank"
+    result(f"train train.txt -o {production}")
+    if "prior" in parameters:
+        parameters = {**parameters, "prior": load_model(production)}
+    result(f"train train.txt -C 0.5 -o {path} {options.replace('MODEL', str(production))}")
+    data, loaded = load_letor("train.txt"), load_model(path)
+    expected = StructRankSVM(C=0.5, penalty=Penalty(**parameters)).fit(data.X, data.y, qid=data.qid)
+    assert loaded.penalty == expected.penalty
+    assert loaded.coef_.tobytes() == expected.coef_.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--nonnegative --bounds f1:0:1", "--nonnegative and --bounds exclude each other"),
+        ("--bounds f1:1:0", "'f1:1:0' is not valid: expected NAME:LOW:HIGH"),
+        ("--bounds price:0:1", "names the feature 'price', which X does not have; it has f1, f2"),
+        ("--prior missing.structrank", "missing.structrank"),
+    ],
+)
+def test_an_invalid_penalty_is_one_line(run, tmp_path, options, message):
+    code, _, errors = run(f"train train.txt -o {tmp_path / 'm.structrank'} {options}")
+    assert code != 0
+    assert message in errors
 
 
 def test_the_best_C_on_validation_data_is_used(result, run, tmp_path):

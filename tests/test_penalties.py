@@ -1,14 +1,22 @@
 """Training with bounds, a prior and an l1 term against CVXPY with all rankings written out; minimisers and lower bounds."""
 
+import inspect
 import itertools
+import re
+from dataclasses import dataclass
 
 import cvxpy
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
-from structrank import StructRankSVM, criteria
+from structrank import StructRankSVM, StructRankSVMCV, StructRankWarning, criteria, load_model, register
+from structrank.datasets import cut_shards
 from structrank.feature_maps import PartialOrder
 from structrank.penalties import Penalty
+from structrank.solvers import WorkingSet
+from structrank.solvers.penalties import SeparablePenalty
 
 PARTS = ("bounds", "prior", "l1")
 COMBINATIONS = [parts for n in range(4) for parts in itertools.combinations(PARTS, n)]
@@ -103,3 +111,201 @@ def test_all_solvers_and_formulations_have_the_same_optimum(solver, formulation,
         ]
         assert_same_optimum(*models)
         assert models[1].stop_reason_ == "converged"
+
+
+def random_columns(rng, n=6):
+    return random_penalty([part for part in PARTS if rng.random() < 0.7], rng, n).for_columns(n)
+
+
+def test_the_minimiser_is_the_least_and_has_exact_bounds_and_zeros(rng):
+    for _ in range(200):
+        columns, z = random_columns(rng), rng.normal(scale=2.0, size=6)
+        w = columns.minimiser(z)
+        least = columns.value(w) - z @ w
+        assert np.isfinite(least)
+        for other in columns.nearest(w + rng.normal(size=(50, 6)) * 10.0 ** rng.uniform(-4, 1, size=(50, 1))):
+            gap = columns.value(other) - z @ other - least
+            assert gap >= 0.5 * np.sum((other - w) ** 2) - 1e-12  # strongly convex
+        assert not np.signbit(w[w == 0.0]).any()
+
+
+def test_rates_and_derivatives_are_those_of_differences(rng):
+    for _ in range(200):
+        columns, z, direction = random_columns(rng), rng.normal(scale=2.0, size=6), rng.normal(size=6)
+        w, step = columns.minimiser(z), 1e-7
+        assert columns.minimiser(z + step * direction) - w == pytest.approx(columns.rates(z) * step * direction, abs=1e-12)
+        towards = columns.nearest(w + direction) - w
+        difference = (columns.value(w + step * towards) - columns.value(w)) / step
+        if np.isfinite(difference):
+            assert columns.derivative(w, towards) == pytest.approx(difference, abs=1e-5)
+
+
+def test_any_multipliers_have_a_value_below_the_objective_of_any_point(rng):
+    for _ in range(100):
+        planes = WorkingSet(rng.exponential(size=3), 6, random_columns(rng))
+        for _ in range(int(rng.integers(1, 5))):
+            planes.add(rng.normal(size=(3, 6)), rng.normal(size=3))
+        C = 10 ** rng.uniform(-2, 2)
+        multipliers, value, w = planes.feasible_dual(C, rng.normal(size=planes.multipliers.shape) * 10 ** rng.uniform(-2, 2))
+        assert (multipliers >= 0).all()
+        assert (multipliers.sum(axis=1) <= C * planes.weights * (1 + 1e-12)).all()
+        for point in planes.penalty.nearest(rng.normal(size=(20, 6))):
+            assert value <= planes.primal(C, point) + 1e-9
+        assert value <= planes.primal(C, w) + 1e-9
+
+
+def test_a_penalty_without_parts_has_the_optimum_of_none(train, assert_same_optimum):
+    models = [
+        StructRankSVM(C=10.0, tol=1e-5, penalty=penalty).fit(train.X, train.y, train.qid) for penalty in (None, Penalty())
+    ]
+    assert_same_optimum(*models)
+
+
+@pytest.mark.parametrize("settings", [{}, {"bound": "ramp"}, {"criterion": "dorm", "feature_map": "dorm(ties=score)"}])
+@pytest.mark.parametrize("scale", [None, "std"])
+@pytest.mark.filterwarnings("ignore::structrank.StructRankWarning")
+def test_bounds_hold_exactly_for_any_bound_and_scale(train, settings, scale):
+    X = train.X * np.array([1.0, 10.0, 0.1, 3.0, 1.0, 7.0])
+    free = StructRankSVM(**settings, scale=scale).fit(X, train.y, qid=train.qid).coef_
+    lower, upper = -0.3 * np.abs(free), 0.7 * np.abs(free)
+    model = StructRankSVM(**settings, scale=scale, penalty=Penalty(lower, upper)).fit(X, train.y, qid=train.qid)
+    assert (lower <= model.coef_).all()
+    assert (model.coef_ <= upper).all()
+    assert np.isin(model.coef_, [lower, upper]).any()
+
+
+def test_more_l1_means_fewer_features_and_0_in_the_end(train):
+    counts = [
+        np.count_nonzero(StructRankSVM(penalty=Penalty(l1=l1)).fit(train.X, train.y, train.qid).coef_)
+        for l1 in (0.0, 0.1, 0.3, 0.5)
+    ]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] == 6 > counts[-2] > 0
+
+
+@pytest.mark.parametrize("scale", [None, "std"])
+def test_a_small_C_keeps_the_prior_and_a_large_C_leaves_it(train, scale):
+    prior = StructRankSVM("auc").fit(train.X, train.y, train.qid)
+    near, far = (
+        StructRankSVM("map", C=C, scale=scale, penalty=Penalty(prior=prior)).fit(train.X, train.y, train.qid).coef_
+        for C in (1e-6, 100.0)
+    )
+    assert near == pytest.approx(prior.coef_, abs=1e-4)
+    assert np.abs(far - prior.coef_).max() > 0.1
+
+
+def test_names_select_features_and_unnamed_features_are_numbered(train):
+    frame = pd.DataFrame(train.X, columns=["bm25", "price", "age", "clicks", "length", "rank"])
+    named = StructRankSVM(penalty=Penalty(upper={"price": -0.1}, l1={"age": 0.2})).fit(frame, train.y, qid=train.qid)
+    numbered = StructRankSVM(penalty=Penalty(upper={"f2": -0.1}, l1={"f3": 0.2})).fit(train.X, train.y, train.qid)
+    assert np.array_equal(named.coef_, numbered.coef_)
+    assert named.coef_[1] <= -0.1
+    stay = StructRankSVM(C=1e-9, penalty=Penalty(prior=named)).fit(frame[frame.columns[::-1]], train.y, qid=train.qid)
+    assert stay.coef_[::-1] == pytest.approx(named.coef_, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"lower": 1, "upper": 0}, "bounds of all features are empty: lower is 1, upper is 0"),
+        ({"lower": {"f2": 1.0}, "upper": 0.5}, "bounds of the feature 'f2' are empty: lower is 1, upper is 0.5"),
+        ({"lower": {"price": 0}}, "lower of the penalty names the feature 'price', which X does not have; it has f1, f2"),
+        ({"prior": [1.0, 2.0]}, "prior of the penalty has 2 entries, but X has 6 features"),
+        ({"prior": {3: 1.0}}, "prior names 3; expected names of features as text"),
+        ({"prior": np.nan}, "prior=nan is not valid"),
+        ({"l1": -1.0}, "l1=-1.0 is not valid: expected a number of at least 0"),
+        ({"l1": np.inf}, "equal bounds of 0 leave a feature out"),
+        ({"lower": np.inf}, "lower=inf is not valid"),
+        ({"upper": [[1.0]]}, "upper has shape"),
+    ],
+)
+def test_errors_come_before_training(train, settings, message):
+    passes = []
+    with pytest.raises(ValueError, match=re.escape(message)):
+        StructRankSVM(penalty=Penalty(**settings)).fit(train.X, train.y, train.qid, callback=passes.append)
+    assert not passes
+
+
+@pytest.mark.parametrize("penalty", ["positive", 3, Penalty])
+def test_what_is_no_penalty_is_refused(penalty):
+    with pytest.raises(ValueError, match=r"[Pp]enalty"):
+        StructRankSVM(penalty=penalty).check_parameters()
+
+
+def test_a_model_with_a_penalty_is_cloned_saved_and_resumed(train, tmp_path):
+    penalty = Penalty(lower={"f1": 0.0, "f2": -np.inf}, upper=np.full(6, 0.5), prior=0.1, l1=0.01)
+    model = clone(StructRankSVM(penalty=penalty)).fit(train.X, train.y, train.qid, checkpoint=tmp_path / "kept")
+    model.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.penalty == penalty
+    assert np.array_equal(loaded.coef_, model.coef_)
+    assert np.array_equal(clone(loaded).fit(train.X, train.y, train.qid, checkpoint=tmp_path / "kept").coef_, model.coef_)
+    with pytest.raises(ValueError, match="its penalty is"):
+        StructRankSVM(penalty=Penalty(lower=0)).fit(train.X, train.y, train.qid, checkpoint=tmp_path / "kept")
+
+
+def test_paths_warm_starts_and_shards_keep_the_penalty(train, assert_same_optimum):
+    settings = {"tol": 1e-5, "penalty": "nonnegative"}
+    models = StructRankSVM(**settings).fit_path(train.X, train.y, train.qid, Cs=[0.1, 10.0])
+    alone = StructRankSVM(C=10.0, **settings).fit(train.X, train.y, train.qid)
+    assert_same_optimum(models[1], alone)
+    warm = StructRankSVM(C=10.0, tol=1e-5, warm_start=True).fit(train.X, train.y, train.qid)  # has negative weights
+    assert_same_optimum(warm.set_params(penalty="nonnegative").fit(train.X, train.y, train.qid), alone)
+    assert_same_optimum(
+        StructRankSVM(C=10.0, **settings).fit(cut_shards(train.X, train.y, train.qid, docs_per_shard=200)), alone
+    )
+    chosen = StructRankSVMCV(Cs=[0.1, 10.0], **settings).fit(train.X, train.y, train.qid)
+    assert (chosen.coef_ >= 0).all()
+
+
+def test_a_penalty_that_allows_nothing_useful_is_vacuous(train):
+    X, y = np.column_stack([train.y, train.y]) + 0.0, train.y
+    with pytest.warns(StructRankWarning, match="vacuous.*The penalty may rule out every better w"):
+        model = StructRankSVM(penalty=Penalty(upper=0)).fit(X, y, qid=train.qid)
+    assert model.health_.vacuous
+    assert np.array_equal(model.coef_, [0.0, 0.0])
+
+
+@dataclass(frozen=True)
+class Huber(SeparablePenalty):
+    """Distance from a prior by Huber, which forgives a few large changes, and a little of 1/2 |w|^2."""
+
+    prior: float = 0.0
+    knee: float = 0.2
+    ridge: float = 0.1
+
+    def value(self, w):
+        off = np.abs(w - self.prior)
+        huber = np.where(off <= self.knee, 0.5 * off**2, self.knee * (off - 0.5 * self.knee))
+        return float(np.sum(huber + 0.5 * self.ridge * w**2))
+
+    def minimiser(self, z):
+        inside = (z + self.prior) / (1 + self.ridge)
+        return np.where(self._is_inside(z), inside, (z - self.knee * np.sign(inside - self.prior)) / self.ridge)
+
+    def rates(self, z):
+        return np.where(self._is_inside(z), 1 / (1 + self.ridge), 1 / self.ridge)
+
+    def derivative(self, w, direction):
+        return float((np.clip(w - self.prior, -self.knee, self.knee) + self.ridge * w) @ direction)
+
+    def _is_inside(self, z):
+        return np.abs((z + self.prior) / (1 + self.ridge) - self.prior) <= self.knee
+
+
+def test_another_penalty_takes_one_class_of_30_lines(tmp_path):
+    assert len(inspect.getsource(Huber).splitlines()) <= 30
+    for seed, C in ((0, 0.3), (1, 3.0), (2, 30.0)):
+        X, y, qid = tiny_problem(seed)
+        w, risk = cvxpy.Variable(3), 0.0
+        for query in np.unique(qid):
+            slopes, losses = all_rankings(X[qid == query], y[qid == query], "map")
+            risk += cvxpy.pos(cvxpy.max(losses - slopes @ w)) / 6
+        omega = 0.5 * cvxpy.sum(cvxpy.huber(w - 0.3, 0.2)) + 0.05 * cvxpy.sum_squares(w)
+        best = cvxpy.Problem(cvxpy.Minimize(omega + C * risk)).solve(solver="CLARABEL")
+        model = StructRankSVM(C=C, tol=1e-6, penalty=Huber(prior=0.3)).fit(X, y, qid=qid)
+        assert model.certificate_.primal == pytest.approx(best, rel=1e-4)
+        assert model.certificate_.dual <= best * (1 + 1e-7)
+    register(Huber)
+    model.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").penalty == Huber(prior=0.3)

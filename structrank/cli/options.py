@@ -126,6 +126,41 @@ def add_training(parser, validation):
     )
 
 
+def add_penalty(parser):
+    """Add the options of the penalty, see `penalty_of`."""
+    penalty = parser.add_argument_group("penalty", "features of LETOR files are called f1, f2, ...")
+    penalty.add_argument("--nonnegative", action="store_true", help="allow no weight below 0")
+    penalty.add_argument(
+        "--bounds", nargs="+", type=BOUNDS, metavar="NAME:LOW:HIGH", help="bounds on weights, such as price:-inf:0"
+    )
+    penalty.add_argument("--prior", metavar="MODEL", help="model file of a linear model; weights stay near its weights")
+    penalty.add_argument("--l1", type=POSITIVE, metavar="NUMBER", help="weight of the absolute values, for sparse models")
+
+
+def penalty_of(arguments):
+    """Return the penalty that the options describe; None without any."""
+    options = given(arguments, "nonnegative", "bounds", "prior", "l1")
+    if not options:
+        return None
+    if "nonnegative" in options and "bounds" in options:
+        raise ValueError("--nonnegative and --bounds exclude each other: name all features with --bounds, such as price:0:inf.")
+
+    from structrank.models.files import load_model
+    from structrank.penalties import Penalty
+
+    settings = given(arguments, "l1")
+    if "nonnegative" in options:
+        settings["lower"] = 0.0
+    for name, low, high in options.get("bounds", ()):
+        for parameter, value in (("lower", low), ("upper", high)):
+            settings.setdefault(parameter, {})[name] = value
+    if "prior" in options:
+        settings["prior"] = load_model(arguments.prior)
+        if not hasattr(settings["prior"], "coef_"):
+            raise ValueError(f"--prior {arguments.prior} holds a {type(settings['prior']).__name__}; expected a linear model.")
+    return Penalty(**settings)
+
+
 def add_jobs(parser, what):
     """Add --jobs, the number of processes or threads."""
     parser.add_argument("--jobs", type=JOBS, default=None, metavar="N", help=f"{what} (default 1; -1 for all cores)")
@@ -160,6 +195,12 @@ def _number(text):
     return int(text) if text.lstrip("+-").isdigit() else float(text)
 
 
+def _bounds(text):
+    name, low, high = text.rsplit(":", 2)
+    return name, float(low), float(high)
+
+
+BOUNDS = _checked(_bounds, lambda bounds: bounds[0] and bounds[1] <= bounds[2], "NAME:LOW:HIGH with LOW at most HIGH")
 NUMBER_OR_AUTO = _checked(
     lambda text: text if text == "auto" else float(text),
     lambda number: number == "auto" or math.isfinite(number),

@@ -4,6 +4,7 @@ structrank train train.txt -o map.structrank
 structrank train train.txt --criterion ndcg@5 -C 0.1 1 10 100 --validation vali.txt -o ndcg.structrank
 structrank train clicks.csv --label relevance --qid query --docid url -C 0.1 1 10 -o clicks.structrank
 structrank train train.txt --criterion map --criterion ndcg-nc --slack shared -o combo.structrank
+structrank train train.csv --bounds price:-inf:0 clicks:0:inf --l1 0.1 -o careful.structrank
 structrank train train.txt --import my_criteria --criterion precision@5 -o precision.structrank
 """
 
@@ -21,9 +22,11 @@ from structrank.cli.options import (
     POSITIVE,
     add_clean,
     add_jobs,
+    add_penalty,
     add_relevant_from,
     add_training,
     given,
+    penalty_of,
 )
 from structrank.cli.output import collecting_warnings, print_result, save_trained, stdout_to_stderr
 
@@ -64,6 +67,7 @@ def add_options(parser):
         help="bound to minimise (default convex); auto uses the ramp bound if the convex bound is vacuous",
     )
     add_jobs(parser, "threads")
+    add_penalty(parser)
 
 
 def run(arguments, report):
@@ -80,7 +84,8 @@ def run(arguments, report):
     for name in ("criterion", "feature_map"):
         if len(settings.get(name, [])) == 1:
             (settings[name],) = settings[name]
-    model = StructRankSVM(**settings, C=arguments.C[0], scale=arguments.scale, n_jobs=arguments.jobs, verbose=1)
+    settings |= {"scale": arguments.scale, "penalty": penalty_of(arguments)}
+    model = StructRankSVM(**settings, C=arguments.C[0], n_jobs=arguments.jobs, verbose=1)
     model.check_parameters()
 
     check_exists(arguments.data, arguments.validation)

@@ -818,13 +818,21 @@ def test_comparing_writes_a_report(run, tmp_path):
 
 
 def test_comparing_with_trees_and_written_runs(run, tmp_path):
-    command = f"compare made --trainers auc --trees lightgbm xgboost --measures map --Cs 1 --runs {tmp_path / 'runs'}"
+    command = (
+        f"compare made --trainers auc --trees lightgbm xgboost extra-trees --measures map --Cs 1 --runs {tmp_path / 'runs'}"
+    )
     code, out, err = run(command)
     assert code == 0
     assert f"structrank compare: wrote {tmp_path / 'runs'}\n" in err
-    assert [line.split()[0] for line in out.splitlines()[4:7]] == ["AUC", "LightGBM", "XGBoost"]
+    assert [line.split()[0] for line in out.splitlines()[4:8]] == ["AUC", "LightGBM", "XGBoost", "ExtraTrees"]
     folder = tmp_path / "runs" / "made"
-    assert sorted(path.name for path in folder.iterdir()) == ["AUC.run", "LightGBM.run", "XGBoost.run", "qrels.txt"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "AUC.run",
+        "ExtraTrees-pointwise.run",
+        "LightGBM.run",
+        "XGBoost.run",
+        "qrels.txt",
+    ]
     n_rows = sum(len(fold.test) for fold in datasets.load_letor_folds("made"))
     assert len((folder / "LightGBM.run").read_text().splitlines()) == n_rows
 
@@ -838,8 +846,8 @@ def test_trees_use_the_relevant_from_of_the_other_rows(run, monkeypatch):
 
     monkeypatch.setattr(experiment, "compare", record)
     for option, expected in (("", 1), ("--relevant-from 2", 2)):
-        run(f"compare made --trees xgboost {option}")
-        assert list(seen) == [*default_trainers(), "XGBoost"]
+        run(f"compare made --trees xgboost extra-trees {option}")
+        assert list(seen) == [*default_trainers(), "XGBoost", "ExtraTrees (pointwise)"]
         assert seen.pop("RankSVM").relevant_from is None  # by definition
         assert {trainer.relevant_from for trainer in seen.values()} == {expected}
         seen.clear()

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse
+from sklearn.linear_model import Ridge
 from sklearn.model_selection import GroupKFold
 
 import structrank
@@ -22,7 +23,7 @@ from structrank import StructRankSVM, compare, datasets, load_model, metrics, tr
 from structrank.comparison import trainers
 from structrank.comparison.cells import Cell
 from structrank.comparison.table import CriterionTable
-from structrank.comparison.trainers import as_trainers, default_trainers
+from structrank.comparison.trainers import Pointwise, as_trainers, default_trainers
 from structrank.datasets import Dataset, Fold, make_ranking
 from structrank.learners import LambdaRank, RankNet
 from structrank.learners.trees import LightGBMRanker, XGBoostRanker
@@ -959,3 +960,15 @@ def test_notes_shared_by_data_sets_omit_the_numbers():
     assert "t on a, b: It dominates." in text
     assert "93" not in text.partition("Notes")[2]
     assert "93 %" in str(CriterionTable(cells[:1], {"a": folds["a"]}, [metrics.MAP()]))
+
+
+@pytest.mark.parametrize("relevant_from", [None, 2])
+def test_a_pointwise_row_is_the_regressor_on_labels_or_relevance(relevant_from):
+    fold = datasets.make_ranking(n_queries=30, n_docs=8, n_features=3, n_grades=4, random_state=0)
+    regressor = Ridge()
+    row = Pointwise(regressor, relevant_from).fit(fold.train.X, fold.train.y, qid=fold.train.qid)
+    target = fold.train.y if relevant_from is None else fold.train.y >= relevant_from
+    assert np.array_equal(row.predict(fold.test.X), Ridge().fit(fold.train.X, target).predict(fold.test.X))
+    assert not hasattr(regressor, "coef_")
+    table = compare({"made": fold}, {"AUC": StructRankSVM("auc"), "ridge": Pointwise(regressor)}, measures="map", Cs=[1.0])
+    assert table.to_frame().loc["ridge"].item() > 0.3

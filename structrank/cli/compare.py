@@ -12,6 +12,7 @@ structrank compare MQ2008/ --import my_criteria --trainers map precision --measu
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -53,8 +54,9 @@ def add_options(parser):
         "--trees",
         nargs="+",
         default=[],
-        choices=["lightgbm", "xgboost"],
-        help="additional rows of boosted trees, 100 trees each; need pip install structrank[trees]",
+        choices=["lightgbm", "xgboost", "extra-trees"],
+        help="additional rows of 100 trees each: boosted (pip install structrank[trees]), or scikit-learn's extremely "
+        "randomised trees, a regression to the labels",
     )
     parser.add_argument(
         "--measures", nargs="+", default=MEASURES, metavar="MEASURE", help=f"columns (default: {' '.join(MEASURES)})"
@@ -176,10 +178,17 @@ def _read_folds(arguments, path):
 
 
 def _tree_trainers(arguments):
-    """Return the requested rows of boosted trees, with the same relevant documents as all other rows."""
+    """Return the requested rows of trees, with the same relevant documents as all other rows."""
+    from sklearn.ensemble import ExtraTreesRegressor
+
+    from structrank.comparison.trainers import Pointwise
     from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 
-    known = {"lightgbm": ("LightGBM", LightGBMRanker), "xgboost": ("XGBoost", XGBoostRanker)}
+    known = {
+        "lightgbm": ("LightGBM", LightGBMRanker),
+        "xgboost": ("XGBoost", XGBoostRanker),
+        "extra-trees": ("ExtraTrees (pointwise)", functools.partial(Pointwise, ExtraTreesRegressor(random_state=0))),
+    }
     lowest = given(arguments, "relevant_from").get("relevant_from", 1)
     return {name: ranker(relevant_from=lowest) for name, ranker in (known[tree] for tree in arguments.trees)}
 

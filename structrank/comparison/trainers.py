@@ -7,13 +7,15 @@ import copy
 import functools
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
-from sklearn.base import clone
+import numpy as np
+from sklearn.base import BaseEstimator, clone
 
 from structrank import criteria, metrics
 from structrank._support import checks
 from structrank._support.content import describe
+from structrank._support.typing import ArrayLike, Matrix, NDArray
 from structrank.feature_maps import Permutation
 from structrank.learners.boosting import BoostedRanker, library_notes
 from structrank.learners.mcrank import McRank
@@ -92,6 +94,47 @@ class Row:
             text += "".join(library_notes())
         # A criterion given by name may be the user's own; the name does not include its settings.
         return text + describe(self.estimator.parsed_criteria()) if hasattr(self.estimator, "parsed_criteria") else text
+
+
+class Pointwise(BaseEstimator):
+    """A scikit-learn regressor as a row of a comparison: it predicts the label of each document by itself.
+
+    Parameters
+    ----------
+    regressor : estimator
+        Has ``fit(X, y)`` and ``predict(X)``; it is not modified.
+    relevant_from : float or None, default None
+        Lowest label that counts as relevant, to train on binary relevance; None trains on the labels.
+
+    Attributes
+    ----------
+    regressor_ : estimator
+        The trained regressor.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> from structrank import datasets
+    >>> train = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0).train
+    >>> Pointwise(Ridge()).fit(train.X, train.y, qid=train.qid).predict(train.X).shape == train.y.shape
+    True
+    """
+
+    def __init__(self, regressor: Any, relevant_from: float | None = None) -> None:
+        self.regressor = regressor
+        self.relevant_from = relevant_from
+
+    def fit(self, X: Matrix, y: ArrayLike, qid: ArrayLike | None = None) -> Self:
+        """Train on all documents; `qid` makes no difference."""
+        labels = np.asarray(y, dtype=np.float64)
+        if self.relevant_from is not None:
+            labels = (labels >= self.relevant_from).astype(np.float64)
+        self.regressor_ = clone(self.regressor).fit(X, labels)
+        return self
+
+    def predict(self, X: Matrix) -> NDArray[np.float64]:
+        """Score documents; higher is better."""
+        return self.regressor_.predict(X)
 
 
 def paper_trainers(relevant_from: float = 1, discount: str = "kdd08") -> dict[str, Any]:

@@ -93,7 +93,8 @@ def _fit_other_data(X, labels, qid):
     import scipy.sparse
 
     for x in (X, X.astype(np.float32)):
-        read_only, sparse, long, mapped = x.copy(), *(scipy.sparse.csr_matrix(x) for _ in range(3))
+        read_only = x.copy()
+        sparse, long, mapped = (scipy.sparse.csr_matrix(x) for _ in range(3))
         long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
         for array in (read_only, mapped.data, mapped.indices, mapped.indptr):
             array.setflags(write=False)

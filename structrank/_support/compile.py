@@ -30,24 +30,10 @@ def kernel(function=None, *, inner=False, by_address=False, **options):
     if compiled is not function and entry["no_cpython_wrapper"]:
         compiled.__class__ = _without_entry(type(compiled))
     if compiled is not function and not inner:  # with NUMBA_DISABLE_JIT the function is unchanged
-        compiled.compile = functools.partial(_call_with_room, compiled.compile)
         # Without a folder that can be written, even for temporary files, or without read access to the sources, no cache.
         with contextlib.suppress(RuntimeError, OSError):
             compiled._cache = CheckedCache(function)
     return compiled
-
-
-def _call_with_room(function, *arguments):
-    """Call a function with a megabyte of the interpreter's stack for the calls below it.
-
-    CPython keeps frames in chunks of 16 KiB and maps and unmaps memory whenever a call crosses the end of a chunk. numba calls
-    deeply, and with an end at an unlucky depth it took up to twice as long to compile. A frame that does not fit gets a chunk
-    of a power of two, and leaves the rest to others.
-    """
-    return function(*arguments)
-
-
-_call_with_room.__code__ = _call_with_room.__code__.replace(co_stacksize=2**17 + 1)  # in words of 8 bytes
 
 
 @functools.cache

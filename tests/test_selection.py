@@ -14,7 +14,8 @@ from structrank.criteria import matched_criterion
 from structrank.datasets import Dataset, Fold
 from structrank.feature_maps import Permutation
 from structrank.selection import matching
-from structrank.selection.candidates import graded_candidates
+from structrank.selection.candidates import binary_candidates, graded_candidates
+from structrank.selection.choosing_c import inner_folds
 from structrank.selection.matching import MeasureMatched, Selection, Trial
 from structrank.training.data import RankingData
 
@@ -183,7 +184,36 @@ def test_few_validation_queries_are_supplemented_by_inner_folds(fold, chosen):
     assert chosen.selection_.n_queries == n_train + n_validation
 
 
-def test_without_a_validation_part_the_choice_is_made_on_inner_folds(fold):
+@pytest.fixture
+def unaveraged(monkeypatch):
+    """Let `train_for` return the polished model of all training queries alone."""
+    monkeypatch.setattr(matching, "_mean_of", lambda weights, data: weights[-1])
+
+
+@pytest.mark.parametrize("has_validation", [True, False])
+def test_the_weights_are_the_mean_of_those_of_all_splits_with_equal_spread(fold, has_validation):
+    model = train_for("auc", fold.train, fold.validation if has_validation else None, Cs=[1.0])
+    trainer = binary_candidates(metrics.AUC(), 1, "kdd08")[model.selection_.winner].set_params(C=1.0)
+    data = RankingData.of(fold.train)
+    parts = [part for part, _ in inner_folds(data, 1, 0)]
+    weights = [trainer.fit(part).coef_ for part in (*parts, data)]
+    scores = [fold.train.X @ w for w in weights]
+    spreads = [
+        np.sqrt(np.mean([np.var(one[fold.train.qid == query]) for query in np.unique(fold.train.qid)])) for one in scores
+    ]
+    expected = np.mean([w / spread for w, spread in zip(weights, spreads, strict=True)], axis=0) * spreads[-1]
+    assert len(weights) == 4
+    assert model.coef_ == pytest.approx(expected)
+    assert model.coef_ != pytest.approx(weights[-1])
+
+
+def test_weights_without_spread_do_not_count_in_the_mean():
+    data = RankingData([[1.0, 5.0], [2.0, 5.0]], [0, 1], qid=0)
+    assert matching._mean_of([np.array([0.0, 3.0]), np.array([4.0, 0.0]), np.array([2.0, 0.0])], data).tolist() == [2.0, 0.0]
+    assert matching._mean_of([np.array([0.0, 3.0]), np.array([0.0, 1.0])], data).tolist() == [0.0, 1.0]
+
+
+def test_without_a_validation_part_the_choice_is_made_on_inner_folds(fold, unaveraged):
     model = train_for("map", fold.train, Cs=CS)
     selection = model.selection_
     assert selection.inner_folds
@@ -237,7 +267,7 @@ def test_candidates_for_mrr_are_compared_by_map_on_unseen_queries():
     assert model.polish_.train[1] == pytest.approx(value_of(model, fold.train, metrics.MRR(k=5)))
 
 
-def test_measures_with_graded_gains_are_polished_as_they_are():
+def test_measures_with_graded_gains_are_polished_as_they_are(unaveraged):
     fold = datasets.make_ranking(n_queries=30, n_docs=10, n_features=3, n_grades=4, noise=0.5, random_state=0)
     measure = metrics.NDCG(k=5)
     model = train_for(measure, fold.train, fold.validation, Cs=[1.0])

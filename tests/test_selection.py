@@ -136,6 +136,7 @@ def test_a_ramp_candidate_is_dropped_if_another_is_better_by_a_standard_error(mo
     assert [trial.name for trial in selection.trials if trial.dropped] == [selection.trials[-1].name] == [ramp.trial.name]
     assert selection.winner not in (ramp.trial.name, convex.trial.name)
     assert selection.to_frame()["dropped"].sum() == 1
+    assert f"{ramp.trial.validation:.4f}" not in str(selection).split("\n\n")[1]
 
 
 def test_the_ramp_bound_starts_from_the_C_of_its_convex_bound_or_from_every_second(monkeypatch, fold):

@@ -131,10 +131,13 @@ class Selection:
     def __repr__(self):
         where = "with inner folds of the training queries" if self.inner_folds else "validation queries"
         frame = self.to_frame()
+        frame.loc[frame["dropped"], ["train", "validation"]] = np.nan  # of other queries than those of the other trials
         for column in ("vacuous", "dropped"):
             frame[column] = np.where(frame[column], "yes", "")
         frame.index = frame.index.map(printable)
-        shown = frame.to_string(formatters={"C": "{:g}".format, "seconds": "{:.1f}".format}, float_format="{:.4f}".format)
+        shown = frame.to_string(
+            formatters={"C": "{:g}".format, "seconds": "{:.1f}".format}, float_format="{:.4f}".format, na_rep=""
+        )
         by = f"for {self.measure} by {self.judge}" if self.judge else f"by {self.measure}"
         return f"Chosen {by} on {self.n_queries} queries ({where}).\n\n{shown}\n\n{printable(self.reason)}"
 

@@ -7,6 +7,7 @@ from structrank import feature_maps as feature_maps
 from structrank import learners as learners
 from structrank import metrics as metrics
 from structrank import papers as papers
+from structrank import penalties as penalties
 from structrank import selection as selection
 from structrank import solvers as solvers
 from structrank._support.checks import StructRankWarning as StructRankWarning

@@ -105,6 +105,11 @@ class Penalty:
 class ColumnPenalty(SeparablePenalty):
     """`Penalty` with a number for each column.
 
+    Attributes
+    ----------
+    lower, upper, prior, l1 : (n_features,) array
+        See `Penalty`.
+
     Examples
     --------
     >>> penalty = Penalty(lower=0, prior=[1.0, 0.0], l1=0.5).for_columns(2)
@@ -169,7 +174,12 @@ class ColumnPenalty(SeparablePenalty):
 
 
 def parse(penalty: Any) -> Any:
-    """Return a penalty from None for 1/2 |w|^2, the name "nonnegative", or the object itself, checked.
+    """Return the object of a penalty, checked.
+
+    Parameters
+    ----------
+    penalty : None, "nonnegative", Penalty or SeparablePenalty
+        None for 1/2 |w|^2; a name, or the object itself.
 
     Examples
     --------

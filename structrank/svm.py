@@ -438,7 +438,7 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
             raise ValueError(f"backend={backend!r} is not valid: expected DaskBackend(client), or None for this process.")
         return backend.executor(X, y, qid, sample_weight)
 
-    def _training(self, executor, loss, checkpoint, names):
+    def _training(self, executor, loss, checkpoint, names=None):
         risk, penalty = Risk(executor, loss, self.formulation), penalties.parse(self.penalty)
         if self.scale is not None:
             risk = scale_by_deviation(risk)

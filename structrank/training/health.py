@@ -154,7 +154,7 @@ class HealthCheck:
         nothing = result.reason == "converged" and no_better
         flat = not zero.w.any() and at_zero > 0 and C * dot(zero.slope, zero.slope) <= _LEAST_SIZE * zero.risk
         if nothing and not flat and self._vacuous is None:
-            self._vacuous = is_vacuous(self.driver, C, self._least_known)
+            self._vacuous = is_vacuous(self.driver, C)
         vacuous = nothing and (flat or self._vacuous)
         parts = _shares(risk)
         dominant = max(parts, key=parts.get, default=None)
@@ -165,14 +165,18 @@ class HealthCheck:
 
     @cached_property
     def _least_known(self):
-        """R at the driver's first point or at w = 0, the smaller one."""
-        first = self.driver.points[0]
-        if not first.w.any():
-            return first.risk
-        return min(first.risk, float(self.risk.weights @ self.risk.plane(np.zeros_like(first.w)).value))
+        return _least_known_risk(self.driver)
 
 
-def is_vacuous(driver, C, risk=None):
+def _least_known_risk(driver):
+    """Return R at the driver's first point or at w = 0, the smaller one."""
+    first = driver.points[0]
+    if not first.w.any():
+        return first.risk
+    return min(first.risk, float(driver.risk.weights @ driver.risk.plane(np.zeros_like(first.w)).value))
+
+
+def is_vacuous(driver, C):
     """Return whether no C up to a very large one makes the criterion learn anything; see the module's docstring.
 
     A copy of the driver, with its planes and a slack for each part of R, which take the fewest passes, runs for the C at which
@@ -185,8 +189,6 @@ def is_vacuous(driver, C, risk=None):
         Its first point is the minimiser of its penalty.
     C : float
         Value of C for which nothing was learned.
-    risk : float, default None
-        What R of a better w is below; None for R at the first point.
 
     Returns
     -------
@@ -214,7 +216,7 @@ def is_vacuous(driver, C, risk=None):
     """
     zero = driver.points[0]
     square = dot(zero.slope, zero.slope)
-    risk = zero.risk if risk is None else risk
+    risk = _least_known_risk(driver)
     if risk <= 0.0 or square == 0.0:
         return True  # no ranking has a loss, or the plane at 0 is level: R(w) >= R(0)
     unit = zero.risk / square

@@ -179,7 +179,7 @@ class _Place:
     def values(self):
         return self.plane.value - self.compared.value
 
-    def objective(self, C, weights, penalty):
+    def objective(self, C, weights, penalty=RIDGE):
         penalised = 0.5 * float(self.w @ self.w) if penalty.in_span else penalty.value(self.w)
         return penalised + C * float(weights @ self.values())
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from structrank._support import checks
 from structrank._support.compile import kernel
 from structrank.datasets.containers import Dataset, Fold
-from structrank.datasets.queries import group_rows, rows_by_query
+from structrank.datasets.queries import group_by_query, group_rows, rows_by_query
 
 PROTOCOLS = ("kdd08",)
 _BLOCK = 1024  # rows on each side of a product of relevant and irrelevant documents
@@ -214,8 +214,7 @@ class PerQueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         checks.check_sparse(X)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
         X = check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
-        qid = checks.as_query_ids(qid, X.shape[0])
-        X, constant = _scale(X, qid)
+        X, constant = scale_within_queries(X, group_by_query(qid, X.shape[0]))
         self.scaled_ = Scaled(constant)
         return X
 
@@ -247,15 +246,15 @@ def _checked(X, y, qid):
 
 def _scale_part(data):
     X, _, qid = _checked(data.X, data.y, data.qid)
-    scaled, _ = _scale(X, qid)
+    scaled, _ = scale_within_queries(X, group_by_query(qid, len(qid)))
     if hasattr(data.X, "iloc"):  # pandas: columns keep their names
         scaled = type(data.X)(scaled, index=data.X.index, columns=data.X.columns)
     return replace(data, X=scaled)
 
 
-def _scale(X, qid):
-    """Return X scaled per query, and the number of (query, feature) pairs whose constant value, not 0, became 0."""
-    return (_scale_sparse if scipy.sparse.issparse(X) else _scale_dense)(X, qid)
+def scale_within_queries(X, grouping):
+    """Scale a matrix as `scale_per_query` does; return it, and the number of (query, feature) pairs whose constant became 0."""
+    return (_scale_sparse if scipy.sparse.issparse(X) else _scale_dense)(X, grouping)
 
 
 def _near_duplicates(X, qid, is_relevant, threshold):
@@ -308,9 +307,9 @@ def _or_one(values):
     return np.where(values > 0, values, 1)
 
 
-def _scale_dense(X, qid):
+def _scale_dense(X, grouping):
     scaled, constant = np.empty_like(X), 0
-    for rows in rows_by_query(qid):
+    for rows in np.split(grouping.rows, grouping.indptr[1:-1]):
         block = X[rows]
         low, high = block.min(axis=0), block.max(axis=0)
         scaled[rows] = (block - low) / _or_one(high - low)
@@ -318,15 +317,15 @@ def _scale_dense(X, qid):
     return scaled, constant
 
 
-def _scale_sparse(X, qid):
+def _scale_sparse(X, grouping):
     scaled = X.copy()
     scaled.sum_duplicates()
-    rows, starts = group_rows(qid)
+    rows, starts = grouping.rows, grouping.indptr
     seen, bounds = np.zeros(X.shape[1], dtype=np.int64), np.empty((3, X.shape[1]), dtype=X.dtype)
     touched = np.empty(X.shape[1], dtype=np.int64)
     constant, query, column = _scale_stored(scaled.data, scaled.indices, scaled.indptr, rows, starts, seen, bounds, touched)
     if query >= 0:
-        (name,) = qid[rows[starts[query] : starts[query] + 1]].tolist()
+        (name,) = grouping.ids[query : query + 1].tolist()
         raise ValueError(
             f"column {column} has negative values in query {name!r} and is not "
             "stored for all its documents: the others would be above 0, and X no longer sparse. "

@@ -22,7 +22,7 @@ from structrank._support.saveable import saveable
 from structrank.datasets.shards import Shards, column_names
 from structrank.feature_maps import Permutation
 from structrank.models.linear import LinearMethods
-from structrank.models.ranker import Ranker
+from structrank.models.ranker import FeatureRanker
 from structrank.solvers.backends import BACKENDS
 from structrank.solvers.backends.cvxpy import installed_solvers
 from structrank.solvers.results import Certificate
@@ -41,7 +41,7 @@ from structrank.training.structured_loss import LossParameters
 if TYPE_CHECKING:
     from typing import Self
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from structrank._support.typing import Matrix, Path
     from structrank.criteria import Criterion
@@ -59,7 +59,7 @@ _NO_CUT = 2**31
 
 @saveable
 @dataclass(eq=False, repr=False)
-class StructRankSVM(LinearMethods, LossParameters, Ranker):
+class StructRankSVM(LinearMethods, LossParameters, FeatureRanker):
     r"""Linear ranker trained by a structured SVM on a measure of the whole ranking.
 
     .. math:: \min_w \tfrac12 |w|^2 + \frac{C}{|Q|} \sum_q \max_y
@@ -129,6 +129,9 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
     penalty : None, "nonnegative" or Penalty, default None
         What replaces ``1/2 |w|^2``: bounds on weights, a prior, sparsity, see `structrank.penalties.Penalty`; "nonnegative" is
         ``Penalty(lower=0)``. Bounds hold exactly, and `certificate_` is that of the problem with the penalty.
+    preparation : Step, list of Step, or None, default None
+        Steps from raw values to features, such as ``[Fill("mean"), Log(["clicks"]), Normalise("z_score")]``: a part of the
+        model, see `structrank.models.preparation`. A step within queries makes `qid` necessary in `predict`.
 
     Attributes
     ----------
@@ -159,8 +162,11 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         vacuous, that C is small, that one of several criteria with shared slacks decides alone, or that grades were reduced to
         binary relevance by the default of `relevant_from`.
     n_features_in_ : int
+        Number of columns before the preparation.
     feature_names_in_ : (n_features,) array
-        Names of the features, if X has string column names.
+        Their names, if X has string column names.
+    preparation_ : tuple of Step
+        The steps with their learned constants; `coef_`, `certificate_` and `health_` are of prepared columns.
 
     See Also
     --------
@@ -328,17 +334,7 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         check_is_fitted(self)
         return 0.0
 
-    def predict(self, X: Matrix) -> NDArray[np.float64]:
-        """Score documents, w.x; higher is better.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
-
-        Returns
-        -------
-        (n_docs,) array
-        """
+    def _score_documents(self, X):
         matrix = self._check_features(X)
         scores = score_rows(matrix, self.coef_)
         if not np.isfinite(scores).all():
@@ -382,7 +378,7 @@ class StructRankSVM(LinearMethods, LossParameters, Ranker):
         """
         from structrank import metrics
 
-        scores = self.predict(X)
+        scores = self._scores_of_queries(X, qid)
         qid = checks.as_query_ids(qid, scores.shape[0])
         measures = self.measures()
         means = [metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name] for measure in measures]

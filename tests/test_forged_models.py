@@ -10,7 +10,7 @@ import pytest
 from structrank import StructRankSVM, cli, clicks, datasets, learners, load_model
 from structrank.learners import tree_texts
 from structrank.learners.trees import LightGBMRanker, XGBoostRanker
-from structrank.models import files
+from structrank.models import files, preparation
 
 TRAIN = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0).train
 
@@ -570,3 +570,63 @@ def test_every_kind_of_model_of_xgboost_is_accepted(tmp_path, parameters):
     loaded = load_model(tmp_path / "m")
     if "feature_types" not in parameters:  # XGBoost itself then asks for the types again
         assert loaded.predict(X).tobytes() == model.predict(X).tobytes()
+
+
+def prepared():
+    """Return a model with three features, two of which have indicators."""
+    X = TRAIN.X.copy()
+    X[::5, 1:] = np.nan
+    steps = [
+        preparation.Fill("mean", indicator=True),
+        preparation.Log([1, 2]),
+        preparation.Clip(-20, 20),
+        preparation.Deviation(),
+    ]
+    return StructRankSVM("map", preparation=steps).fit(X, TRAIN.y, qid=TRAIN.qid)
+
+
+def deviations(new):
+    """Return a change of the constants of Deviation."""
+
+    def change(header, arrays):
+        number = find(find(header["fitted"], "Deviation"), "scale_")["array"]
+        arrays[number] = np.ascontiguousarray(new(arrays[number]))
+
+    return change
+
+
+def changed(step, **values):
+    """Return a change of the fitted attributes of a step in the header of a model file."""
+    return lambda header, arrays: find(header["fitted"], step)["fitted"].update(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (replaced("values_", lambda a: a[:-1]), "values_ is an array of float64"),
+        (replaced("values_", lambda a: a * np.nan), "values_ of Fill has numbers that no training gives"),
+        (deviations(lambda a: -a), "scale_ of Deviation has numbers that no training gives"),
+        (deviations(lambda a: a * 0), "scale_ of Deviation has numbers that no training gives"),
+        (deviations(lambda a: a[:-1]), "scale_ is an array of float64"),
+        (replaced("missing_", lambda a: a + 10), "missing_ of Fill is not within its columns"),
+        (replaced("missing_", lambda a: a[:-1]), "X has 4 features, but Log is expecting 5"),
+        (replaced("missing_", lambda a: a[:, None]), "missing_ is an array of int64"),
+        (replaced("columns_", lambda a: a * 0), "columns_ of Log names a column twice"),
+        (replaced("columns_", lambda a: a - 5), "columns_ of Log is not within its 5 columns"),
+        (replaced("columns_", lambda a: a.astype(float)), "columns_ is an array of float64"),
+        (changed("Log", n_features_in_=3), "X has 5 features, but Log is expecting 3"),
+        (changed("Clip", n_features_in_="7"), "n_features_in_ is a str"),
+        (changed("Deviation", scale_=None), "scale_ is missing"),
+        (attribute("preparation_", {"tuple": []}), "preparation_ is no tuple of steps"),
+        (attribute("preparation_", {"tuple": [1]}), "preparation_ is no tuple of steps"),
+        (lambda header, _: header["fitted"].pop("preparation_"), "preparation_ is missing"),
+        (parameter("preparation", "log"), "preparation='log' is not valid"),
+    ],
+)
+def test_forged_steps_are_rejected(tmp_path, change, message):
+    rejected(prepared(), tmp_path / "m", change, message)
+
+
+@pytest.mark.parametrize("name", ["columns_", "n_features_in_"])
+def test_steps_have_all_attributes(tmp_path, name):
+    rejected(prepared(), tmp_path / "m", lambda header, _: find(header["fitted"], "Log")["fitted"].pop(name), name)

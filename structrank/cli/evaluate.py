@@ -57,7 +57,7 @@ def run(arguments, report):
     if files.is_model_file(arguments.ranking):
         model = load_ranker(arguments.ranking)
         data = read_data(arguments, arguments.data, ranker=(arguments.ranking, model))
-        scores = model.predict(data.X)
+        scores = metrics.predict(model, data.X, data.qid)
     else:
         data = read_data(arguments, arguments.data, features=False)
         scores = runs.read_scores(arguments.ranking, data, arguments.data)

@@ -27,6 +27,7 @@ def add_options(parser):
 
 def run(arguments, report):
     """Run the command; `report` prints a line on stderr."""
+    from structrank import metrics
     from structrank.comparison import runs
     from structrank.datasets.queries import group_by_query
     from structrank.datasets.tables import is_table
@@ -40,7 +41,7 @@ def run(arguments, report):
         lacking = f"{arguments.data} has no document ids that are unique within a query and without blanks"
         named = "; --docid names their column" if is_table(arguments.data) and not hasattr(arguments, "docid") else ""
         report(f"note: {lacking}{named}; rows are numbered from 1")
-    scores = model.predict(data.X)
+    scores = metrics.predict(model, data.X, data.qid)
     if arguments.format == "trec":
         tied = runs.count_ties(data.qid, scores)
         if tied:

@@ -239,5 +239,7 @@ def _measured(models, test, measures, relevant_from):
         return {}
     chosen = [measures] if isinstance(measures, (str, metrics.Measure)) else measures
     conventions = {"gain": "binary", "discount": "kdd08", "relevant_from": relevant_from}
-    results = [metrics.evaluate(test.y, model.predict(test.X), test.qid, chosen, **conventions) for model in models]
+    results = [
+        metrics.evaluate(test.y, metrics.predict(model, test.X, test.qid), test.qid, chosen, **conventions) for model in models
+    ]
     return {name: [result[name] for result in results] for name in results[0]}

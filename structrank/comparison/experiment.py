@@ -365,7 +365,7 @@ class _Task:
             notes = tuple(dict.fromkeys([*getattr(model, "notes_", ()), *shown]))
         notes = tuple(note for note in notes if not note.startswith(BINARISED))  # said once, in the legend
         seconds = time.perf_counter() - started
-        scores = checks.as_scores(model.predict(test.X), len(test.y), against="the test part")
+        scores = checks.as_scores(metrics.predict(model, test.X, test.qid), len(test.y), against="the test part")
         vacuous = hasattr(model, "health_") and model.health_.vacuous
         return Cell(self.dataset, self.number, self.trainer.name, C, reached, seconds, notes, scores, vacuous), model
 

@@ -11,7 +11,7 @@ import scipy.sparse
 from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
-from structrank._support.typing import Matrix, NDArray
+from structrank._support.typing import NDArray
 from structrank.learners.training import Round, RoundsRanker, shares
 from structrank.learners.tree_texts import check_lightgbm_text
 from structrank.models.exports import LightGBMMethods
@@ -46,8 +46,7 @@ class BoostedRanker(LightGBMMethods, RoundsRanker):
     def _course(self, *arguments):
         return Course(self, *arguments)
 
-    def predict(self, X: Matrix) -> NDArray[np.float64]:
-        """Score documents; higher is better: an array of shape (n_docs,); see `StructRankSVM.predict`."""
+    def _score_documents(self, X):
         return self._scores(self._outputs(X))
 
     def _outputs(self, X, **chosen):

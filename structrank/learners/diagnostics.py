@@ -78,7 +78,7 @@ def lambda_agreement(
             lower[f"{term.source}, all pairs"] = replace(term, above=()).plan(known, indptr)
             lower[f"{term.source}, pairs equal above"] = term.plan(found, indptr)
     shares = {}
-    for number, scores in _stages(model, X, every):
+    for number, scores in _stages(model, X, every, qid):
         direction = np.sign(_lambdas([(plan, weights[number - 1]) for plan, weights in first], scores[rows]))
         below = {name: np.sign(_lambdas([(plan, 1.0)], scores[rows])) for name, plan in lower.items()}
         shares[number] = {name: np.mean((signs == 0) | (signs == direction)) for name, signs in below.items()}
@@ -148,7 +148,7 @@ def lambda_contribution(
             apart = np.where(np.isin(labels, (own, other)), -1.0, labels)
             plans[own, other] = replace(term, above=("apart",)).plan({None: labels, "apart": apart}, indptr)
     shares = {}
-    for number, scores in _stages(model, X, every):
+    for number, scores in _stages(model, X, every, qid):
         forces = np.zeros((grades.shape[0], rows.shape[0]))
         for (own, other), plan in plans.items():
             forces[grades == other] += np.where(labels == own, np.abs(_lambdas([(plan, 1.0)], scores[rows])), 0.0)
@@ -195,17 +195,17 @@ def labels_at_top(
     rank = np.arange(query.shape[0]) - np.repeat(data.grouping.indptr[:-1], data.grouping.sizes)
     grades, classes = np.unique(data.labels, return_inverse=True)
     shares = {}
-    for number, scores in _stages(model, X, every):
+    for number, scores in _stages(model, X, every, qid):
         top = np.lexsort((-scores, query))[rank < k]
         counts = np.bincount(classes[top], minlength=grades.shape[0])
         shares[number] = dict(zip(grades, counts / counts.sum(), strict=True))
     return pd.DataFrame.from_dict(shares, orient="index").rename_axis("round")
 
 
-def _stages(model, X, every):
+def _stages(model, X, every, qid):
     """Yield every `every`-th round number with the scores after it, and the last round."""
     every = checks.check_number("every", every, at_least=1, integer=True)
-    for number, scores in enumerate(model.staged_predict(X), start=1):
+    for number, scores in enumerate(model.staged_predict(X, qid), start=1):
         if (number - 1) % every == 0 or number == model.best_round_:
             yield number, scores
 

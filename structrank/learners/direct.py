@@ -8,7 +8,6 @@ import numpy as np
 
 from structrank._support import checks
 from structrank._support.saveable import saveable
-from structrank._support.typing import Matrix, NDArray
 from structrank.learners.cross_entropy import equally_weighted_pairs, mean_cross_entropy
 from structrank.learners.networks import Network, moments
 from structrank.learners.training import Round, RoundsRanker
@@ -49,6 +48,8 @@ class SPSARanker(LinearMethods, RoundsRanker):
         Seed of the directions and of the initial weights.
     verbose : int, default 0
         1 shows a progress line; 0 prints nothing.
+    preparation : Step, list of Step, or None, default None
+        Steps from raw values to features, as for `StructRankSVM`.
 
     Attributes
     ----------
@@ -131,8 +132,7 @@ class SPSARanker(LinearMethods, RoundsRanker):
         super().check_loaded()
         self._check_loaded_weights("weights_")
 
-    def predict(self, X: Matrix) -> NDArray[np.float64]:
-        """Score documents, w.x; higher is better: an array of shape (n_docs,); see `StructRankSVM.predict`."""
+    def _score_documents(self, X):
         matrix = self._check_features(X)
         return Network(self.n_features_in_, 0).scores(matrix, self.weights_)
 

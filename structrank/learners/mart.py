@@ -81,6 +81,8 @@ class LambdaMART(TreeParameters, BoostedRanker):
         Seed of the subsamples.
     verbose : int, default 0
         1 shows a progress line; 0 prints nothing.
+    preparation : Step, list of Step, or None, default None
+        Steps from raw values to features, as for `StructRankSVM`.
 
     Attributes
     ----------
@@ -166,12 +168,13 @@ class LambdaMART(TreeParameters, BoostedRanker):
         course.run(grow, self._scores)
         return self._keep_trees(course)
 
-    def staged_predict(self, X: Matrix) -> Iterator[NDArray[np.float64]]:
+    def staged_predict(self, X: Matrix, qid: ArrayLike | None = None) -> Iterator[NDArray[np.float64]]:
         """Score documents by the first tree, the first two, and so on.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_docs, n_features)
+        X, qid
+            As for `predict`.
 
         Yields
         ------
@@ -179,9 +182,9 @@ class LambdaMART(TreeParameters, BoostedRanker):
             One array per tree; the last holds the scores of `predict`.
         """
         check_is_fitted(self)
-        scores = 0.0
+        (learner, X), scores = self._prepared(X, qid), 0.0
         for number in range(self.best_round_):
-            scores = scores + self._scores(self._outputs(X, start_iteration=number, num_iteration=1))
+            scores = scores + self._scores(learner._outputs(X, start_iteration=number, num_iteration=1))
             yield scores
 
     def _scores(self, outputs):

@@ -15,6 +15,7 @@ from structrank._support.typing import ArrayLike, Matrix
 from structrank.learners.networks import Network
 from structrank.metrics import Evaluator
 from structrank.models.exports.linear import weights_of
+from structrank.models.preparation import check_no_preparation
 from structrank.training.data import RankingData
 
 _STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -176,6 +177,7 @@ def local_optimality(
         raise ValueError("steps is empty; expected at least one step, such as 0.1.")
     n_directions = checks.check_number("n_directions", n_directions, at_least=1, integer=True)
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
+    check_no_preparation(model, "local_optimality")
     network, weights = network_of(model)
     target = measure_of(model, measure)
     units = network.layer_lengths(weights)

@@ -12,7 +12,7 @@ from structrank._kernels import lambdas as lambda_kernels
 from structrank._kernels import networks as kernels
 from structrank._support import checks
 from structrank._support.saveable import saveable
-from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
+from structrank._support.typing import ArrayLike, Matrix, Path
 from structrank.datasets import Dataset
 from structrank.learners.cross_entropy import equally_weighted_pairs, mean_cross_entropy
 from structrank.learners.networks import Network, blocks, dense_rows, moments
@@ -81,8 +81,7 @@ class _GradientRanker(LinearMethods, RoundsRanker):
         self.weights_ = run.best_weights
         return rounds, run.best_round
 
-    def predict(self, X: Matrix) -> NDArray[np.float64]:
-        """Score documents; higher is better: an array of shape (n_docs,); see `StructRankSVM.predict`."""
+    def _score_documents(self, X):
         matrix = self._check_features(X)
         return Network.of(self.n_features_in_, self.weights_).scores(matrix, self.weights_)
 
@@ -142,6 +141,8 @@ class RankNet(_GradientRanker):
         Seed of the random weights and of the order of the queries.
     verbose : int, default 0
         1 shows a progress line; 0 prints nothing.
+    preparation : Step, list of Step, or None, default None
+        Steps from raw values to features, as for `StructRankSVM`.
 
     Attributes
     ----------
@@ -206,7 +207,7 @@ class LambdaRank(_GradientRanker):
         moves of `local_optimality` are tried: that many random directions, and each weight alone. The phase ends if none of
         these moves raises the measure, after `max_epochs` further epochs at the latest. If 459 directions fail, less than 1 %
         of all directions lead up, with 99 % confidence. 0 skips the phase, and so does a validation set.
-    random_state, verbose
+    random_state, verbose, preparation
         As for `RankNet`.
 
     Attributes

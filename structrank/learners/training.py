@@ -15,14 +15,14 @@ from structrank._support import checks
 from structrank._support.saveable import record
 from structrank._support.typing import ArrayLike, Matrix, Path
 from structrank.datasets import Dataset
-from structrank.models.ranker import Ranker
+from structrank.models.ranker import FeatureRanker
 from structrank.training.data import RankingData
 
 
-class MeasureRanker(Ranker):
+class MeasureRanker(FeatureRanker):
     """Base class of rankers that are trained for a measure and scored by it.
 
-    A subclass has a parameter `measure` or defines ``parsed_measure()``. Its ``predict(X)`` begins with `_check_features`.
+    A subclass has a parameter `measure` or defines ``parsed_measure()``.
 
     Examples
     --------
@@ -32,7 +32,7 @@ class MeasureRanker(Ranker):
     ...     def fit(self, X, y, qid=None):
     ...         self.n_features_in_ = RankingData(X, y, qid).n_features
     ...         return self
-    ...     def predict(self, X):
+    ...     def _score_documents(self, X):
     ...         return self._check_features(X)[:, 0]
     >>> ByFirstFeature("mrr").fit([[2.0], [1.0]], [0, 1], qid=0).score([[2.0], [1.0]], [0, 1], qid=0)
     0.5
@@ -60,7 +60,7 @@ class MeasureRanker(Ranker):
         float
             Mean over the queries for which the measure is defined.
         """
-        measure, scores = self.parsed_measure(), self.predict(X)
+        measure, scores = self.parsed_measure(), self._scores_of_queries(X, qid)
         qid = checks.as_query_ids(qid, scores.shape[0])
         return metrics.evaluate(y, scores, qid, measure, sample_weight=sample_weight)[measure.name]
 

@@ -21,6 +21,7 @@ from structrank.learners.tree_texts import check_lightgbm_text, check_xgboost_te
 from structrank.models import exports
 from structrank.models.exports import ExportMethods, LightGBMMethods
 
+_OWN_PARAMETERS = "relevant_from", "n_jobs", "random_state", "preparation"  # the others are the library's
 _LARGEST_GRADE = 30  # both libraries tabulate the gain 2 ** grade - 1, up to grade 30 or 31
 
 
@@ -35,22 +36,29 @@ class TreeRanker(ExportMethods, MeasureRanker):
     """
 
     def __init__(
-        self, *, relevant_from: float | None = None, n_jobs: int | None = None, random_state: int = 0, **parameters: Any
+        self,
+        *,
+        relevant_from: float | None = None,
+        n_jobs: int | None = None,
+        random_state: int = 0,
+        preparation: Any = None,
+        **parameters: Any,
     ) -> None:
         self.relevant_from = relevant_from
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.preparation = preparation
         self.parameters = parameters
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name, including the parameters of the library."""
-        own = {name: getattr(self, name) for name in ("relevant_from", "n_jobs", "random_state")}
+        own = {name: getattr(self, name) for name in _OWN_PARAMETERS}
         return {**own, **self.parameters}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name."""
         for name, value in params.items():
-            if name in ("relevant_from", "n_jobs", "random_state"):
+            if name in _OWN_PARAMETERS:
                 setattr(self, name, value)
             else:
                 self.parameters = {**self.parameters, name: value}
@@ -110,8 +118,7 @@ class TreeRanker(ExportMethods, MeasureRanker):
         check_is_fitted(self)
         return shares(self._gains(self._loaded()))
 
-    def predict(self, X: Matrix) -> NDArray[np.float64]:
-        """Score documents; higher is better: an array of shape (n_docs,); see `StructRankSVM.predict`."""
+    def _score_documents(self, X):
         matrix = self._check_features(X)
         library, model = self._import(), self._loaded()
         try:
@@ -199,6 +206,8 @@ class LightGBMRanker(LightGBMMethods, TreeRanker):
         Threads: None is 1, -1 all cores.
     random_state : int, default 0
         Seed.
+    preparation : Step, list of Step, or None, default None
+        Steps from raw values to features, as for `StructRankSVM`.
     **parameters
         Parameters of ``lightgbm.LGBMRanker``, such as ``n_estimators=100``, ``learning_rate=0.1``, ``num_leaves=31``, and other
         parameters of LightGBM, such as ``lambdarank_truncation_level=30``. LightGBM ignores unknown names.
@@ -266,7 +275,7 @@ class XGBoostRanker(TreeRanker):
 
     Parameters
     ----------
-    relevant_from, n_jobs, random_state
+    relevant_from, n_jobs, random_state, preparation
         As for `LightGBMRanker`.
     **parameters
         Parameters of ``xgboost.XGBRanker``, such as ``n_estimators=100``, ``learning_rate=0.3``, ``max_depth=6``. XGBoost warns
@@ -317,7 +326,7 @@ class XGBoostRanker(TreeRanker):
 
     def _gains(self, model):
         gains = model.get_score(importance_type="total_gain")  # only of features with a split
-        return np.array([gains.get(f"f{number}", 0.0) for number in range(self.n_features_in_)])
+        return np.array([gains.get(f"f{number}", 0.0) for number in range(self.after_preparation().n_features_in_)])
 
     def _predict(self, library, model, X):
         return model.predict(library.DMatrix(_dense(X), nthread=self._settings()["n_jobs"]))

@@ -29,20 +29,20 @@ def explain(
 
     .. math:: s(x) = \sum_i a_i(x), \quad a_i(x) = w_i x_i; \qquad s(x) - s(x') = \sum_i w_i (x_i - x'_i)
 
-    where x is the input of the model, after scaling.
+    where x is the input of the model, after its preparation or scaling.
 
     Parameters
     ----------
     model : linear model or Pipeline
         Fitted; a Pipeline of a StandardScaler or MinMaxScaler and a linear model.
     X : array-like or sparse matrix of shape (n_docs, n_features)
-        The documents of one query; with a scaler, before scaling.
+        The documents of one query, before preparation or scaling.
     pair : tuple of two int, default None
         Rows of two documents to compare; None explains the whole list.
     scaler : StandardScaler or MinMaxScaler, default None
         Fitted scaler that was applied to the features before training.
     feature_names : sequence of str, default None
-        None uses the names seen in training, or f1, f2, ...
+        None uses the names seen in training, or f1, f2, ...; of prepared columns, with the names of their steps, as in log(f1).
 
     Returns
     -------
@@ -55,6 +55,12 @@ def explain(
     >>> explain(model, [[0.0, 5.0], [2.0, 3.0]], pair=(1, 0))
     Document 1 is above document 0 by 1: f1 +1.
     """
+    if hasattr(model, "preparation_"):
+        if scaler is not None:
+            raise ValueError("scaler is given, but the model has a preparation; pass X before it, and no scaler.")
+        if feature_names is None:
+            feature_names = model.after_preparation().feature_names_in_.tolist()
+        model, X = model._prepared(X, 0)
     function = linear_function(model, scaler, feature_names)
     learner, scaler = split_pipeline(model, scaler)
     # The scaler sees X first, but only one of both may have seen names.
@@ -81,7 +87,7 @@ class Explanation:
     names : tuple of str
         Names of the features.
     values : (n_docs, n_features) array
-        Features before scaling.
+        Features before scaling; after the preparation of the model, if it has one.
     contributions : (n_docs, n_features) array
         Each row sums to the score of the document.
 

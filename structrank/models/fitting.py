@@ -1,12 +1,18 @@
-"""What every learner's `fit` accepts besides its own arguments: LightGBM's group sizes, and scikit-learn's callbacks."""
+"""What the `fit` of every learner accepts besides its own arguments: group sizes, callbacks of scikit-learn, raw values."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import logging
 
+import numpy as np
+from sklearn.utils.validation import validate_data
+
 from structrank._support import checks
+from structrank.datasets.shards import Shards
+from structrank.models.preparation import fit_steps, prepare
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -22,11 +28,12 @@ _LIGHTGBM = {"group": "ArrayLike | None", "eval_set": "Any", "eval_group": "Any"
 
 
 def complete_fit(fit):
-    """Return a method `fit` of a learner that also takes `group`, `eval_set` and `eval_group`, and runs callbacks.
+    """Return a method `fit` of a learner that also takes `group`, `eval_set` and `eval_group`, prepares X, and runs callbacks.
 
     `group` are the sizes of consecutive queries, in place of `qid`. ``eval_set=[(X, y)]`` with ``eval_group=[sizes]`` is the
     validation set; it is ignored, with an entry in the log, by learners that have no parameter `validation`. Each iteration is
-    a task of scikit-learn's callbacks (scikit-learn 1.9 or newer), see ``set_callbacks``.
+    a task of scikit-learn's callbacks (scikit-learn 1.9 or newer), see ``set_callbacks``. With a parameter `preparation`, its
+    steps are fitted to X, and the method itself is called with prepared features.
 
     Parameters
     ----------
@@ -62,15 +69,106 @@ def complete_fit(fit):
                 given.arguments["validation"] = validation
             else:
                 _LOG.info("%s does not use eval_set: its training has no validation.", type(self).__name__)
-        if getattr(self, "_skl_callbacks", None):
-            return _fit_with_callbacks(self, fit, given)
-        return fit(*given.args, **given.kwargs)
+        with _preparing(self, given.arguments) as finish:
+            if getattr(self, "_skl_callbacks", None):
+                return finish(_fit_with_callbacks(self, fit, given))
+            return finish(fit(*given.args, **given.kwargs))
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     others = [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in _LIGHTGBM.items()]
     # Keyword-only parameters come before **kwargs.
     completed.__signature__ = own.replace(parameters=sorted([*own.parameters.values(), *others], key=lambda one: one.kind))
     return completed
+
+
+@contextlib.contextmanager
+def _preparing(estimator, arguments):
+    """Prepare the arguments of `fit`, and yield a function that completes what it returns: a model, or a list of models.
+
+    In between, the estimator has no preparation: training sees a learner of prepared features.
+    """
+    preparation = getattr(estimator, "preparation", None)
+    if getattr(estimator, "_prepares_itself", False) or (preparation is None and not hasattr(estimator, "preparation_")):
+        yield lambda fitted: fitted
+        return
+    if preparation is None:
+        yield lambda fitted: _without_earlier_steps(estimator, fitted)
+        return
+    name = type(estimator).__name__
+    if "predict" in vars(type(estimator)):
+        raise TypeError(f"{name} defines predict, which does not prepare X; rename it to _score_documents to use preparation=.")
+    X, validation = arguments["X"], arguments.get("validation")
+    if arguments.get("backend") is not None or isinstance(X, Shards) or hasattr(X, "__dask_graph__"):
+        raise ValueError(
+            f"preparation={preparation!r} is fitted to data in the memory of this process, not to shards or a cluster. Prepare "
+            "the values before they are written, or pass X as one matrix."
+        )
+    names = checks.column_names(X)
+    checks.check_qid_is_no_feature(names)
+    checks.check_column_names(names)
+    grouped = hasattr(X, "with_matrix")  # RankingData, which has its own qid
+    matrix = X.X if grouped else checks.as_matrix(X)
+    qid = X.grouping.query_of_row() if grouped else arguments.get("qid")
+    raw = names_of_columns(names, matrix.shape[1])
+    steps, prepared = fit_steps(preparation, matrix, qid, raw)
+    arguments["X"] = X.with_matrix(prepared) if grouped else prepared
+    if validation is not None:
+        arguments["validation"] = _prepared_validation(validation, steps, names, raw)
+
+    def finish(fitted):
+        for model in fitted if isinstance(fitted, list) else [fitted]:
+            model.preparation, model.preparation_ = preparation, steps
+            if not grouped:
+                validate_data(model, X, skip_check_array=True)
+            else:
+                model.n_features_in_ = matrix.shape[1]
+                if names is not None:
+                    model.feature_names_in_ = np.array(names, dtype=object)
+        return fitted
+
+    estimator.preparation = None
+    try:
+        yield finish
+    finally:
+        estimator.preparation = preparation
+
+
+def _without_earlier_steps(estimator, fitted):
+    """Delete the fitted steps of an earlier fit."""
+    vars(estimator).pop("preparation_", None)
+    return fitted
+
+
+def _prepared_validation(validation, steps, names, raw):
+    """Return a validation set, a tuple (X, y, qid) or a Dataset, with prepared features."""
+    parts = (
+        validation if isinstance(validation, (tuple, list)) else [getattr(validation, part, None) for part in ("X", "y", "qid")]
+    )
+    if len(parts) != 3 or parts[0] is None:
+        return validation
+    X, y, qid = parts
+    X = checks.as_table(X)
+    try:
+        matrix, given = checks.as_matrix(X), checks.column_names(X)
+        checks.check_width(matrix.shape[1], len(raw), "training")
+        if given is not None and names is not None and list(given) != list(names):
+            raise ValueError("the columns of X are not those of training, in the same order.")
+        return prepare(steps, matrix, qid, raw), y, qid
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"validation: {error}") from None
+
+
+def names_of_columns(names, n_columns):
+    """Return names of columns as texts: f1, f2, ... for None and for names that are no texts.
+
+    Examples
+    --------
+    >>> names_of_columns(None, 2), names_of_columns(["age"], 1)
+    (['f1', 'f2'], ['age'])
+    """
+    if names is None or not all(isinstance(name, str) for name in names):
+        return [f"f{number}" for number in range(1, n_columns + 1)]
+    return list(names)
 
 
 def _as_validation(eval_set, eval_group):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from structrank._support import checks
 from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
 from structrank.datasets.queries import group_by_query
-from structrank.models.fitting import CallbackSupportMixin, complete_fit
+from structrank.models.fitting import CallbackSupportMixin, complete_fit, names_of_columns
+from structrank.models.preparation import as_steps, check_loaded_steps, names_of, needs_qid, prepare
 
 
 def ranks_within(scores, grouping):
@@ -37,6 +40,11 @@ def checked_features(estimator, X):
     validate_data(estimator, X, reset=False, skip_check_array=True)
     checks.check_width(matrix.shape[1], estimator.n_features_in_, type(estimator).__name__)
     return matrix
+
+
+def raw_names(model):
+    """Return the names of the raw columns of a fitted model: those seen in training, or f1, f2, ..."""
+    return names_of_columns(getattr(model, "feature_names_in_", None), model.n_features_in_)
 
 
 def check_finished(model):
@@ -100,10 +108,15 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
         (n_docs,) array of int
             Rank of each row within its query, 1 is best, in the order of the rows of X; ties in row order.
         """
-        scores = self.predict(X)
         if group is not None:
-            qid = checks.qid_of_groups(group, scores, qid)
+            X = checks.as_table(X)
+            qid = checks.qid_of_groups(group, X, qid)
+        scores = self._scores_of_queries(X, qid)
         return ranks_within(scores, group_by_query(qid, scores.shape[0]))
+
+    def _scores_of_queries(self, X, qid):
+        """Return scores, by a `predict` that may have no parameter `qid`."""
+        return self.predict(X)
 
     def save(self, path: Path) -> None:
         """Write the trained model to a file that `structrank.load_model` reads; see `structrank.models.files`.
@@ -134,7 +147,7 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
         """
         names = getattr(self, "feature_names_in_", None)
         if names is not None:
-            checks.check_array("feature_names_in_", names, "O", (self._loaded_width(),))
+            checks.check_array("feature_names_in_", names, "O", (self._raw_width(),))
             if not all(isinstance(name, str) for name in names):
                 raise ValueError("feature_names_in_ has a name that is not a text")
         for name, kind in self._loaded_kinds.items():
@@ -145,9 +158,13 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
         if hasattr(self, "history_") and getattr(self, "n_iter_", len(self.history_)) != len(self.history_):
             raise ValueError(f"n_iter_ is {self.n_iter_!r}, but history_ has {len(self.history_)} entries")
 
-    def _loaded_width(self):
+    def _raw_width(self):
         n = checks.check_fitted_attribute(self, "n_features_in_", int)
         return checks.check_number("n_features_in_", n, at_least=1, integer=True)
+
+    def _loaded_width(self):
+        """Return the number of features that the learner weights."""
+        return self._raw_width()
 
     def _check_loaded_weights(self, name, sizes=None):
         """Raise unless an attribute has one weight per feature, or one of the given numbers of weights."""
@@ -162,3 +179,110 @@ class Ranker(CallbackSupportMixin, BaseEstimator):
     def _check_features(self, X):
         """Return X as `checks.as_matrix` does, after all checks for scoring except for nan and infinity."""
         return checked_features(self, X)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FeatureRanker(Ranker):
+    """Base class of learners that score documents by their features, after steps of preparation.
+
+    A subclass defines ``_score_documents(X)``, which begins with `_check_features`. Its ``fit(X, y, qid)`` is called with
+    prepared features, see `structrank.models.preparation`; `n_features_in_`, `feature_names_in_` and the X of all other methods
+    are those before the preparation.
+
+    Parameters
+    ----------
+    preparation : Step, sequence of Step, or None, default None
+        What is done with raw values before they are weighted; learned in `fit`, and a part of the model.
+
+    Attributes
+    ----------
+    preparation_ : tuple of Step
+        The fitted steps; not defined without `preparation`.
+
+    Examples
+    --------
+    >>> from structrank.models.preparation import Fill
+    >>> class Sum(FeatureRanker):
+    ...     def fit(self, X, y, qid=None):
+    ...         self.n_features_in_ = np.shape(X)[1]
+    ...         return self
+    ...     def _score_documents(self, X):
+    ...         return self._check_features(X).sum(axis=1)
+    >>> Sum(preparation=Fill("mean")).fit([[1.0], [2.0]], [0, 1], qid=0).predict([[np.nan], [5.0]])
+    array([1.5, 5. ])
+    """
+
+    preparation: Any = None
+
+    _prepares_itself = False  # whether `fit` fits the preparation, or passes it on to other learners
+
+    __metadata_request__predict = {"qid": False}  # noqa: RUF012
+
+    def _get_metadata_request(self):
+        request = super()._get_metadata_request()
+        if needs_qid(as_steps(self.preparation)):  # so that users need not call set_predict_request
+            request.predict.add_request(param="qid", alias=True)
+        return request
+
+    def predict(self, X: Matrix, qid: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Score documents; higher is better.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_docs, n_features)
+        qid : array-like of shape (n_docs,) or int, default None
+            Query of each row, an integer for one query; used, and then required, only by a preparation within queries.
+
+        Returns
+        -------
+        (n_docs,) array
+        """
+        learner, X = self._prepared(X, qid)
+        scores = learner._score_documents(X)
+        if learner is not self:
+            vars(self).update({name: vars(learner)[name] for name in self._caches if name in vars(learner)})
+        return scores
+
+    def _score_documents(self, X):
+        raise NotImplementedError(f"{type(self).__name__} defines neither predict nor _score_documents.")
+
+    def _scores_of_queries(self, X, qid):
+        return self.predict(X, qid) if hasattr(self, "preparation_") else self.predict(X)
+
+    def after_preparation(self) -> Self:
+        """Return the model of prepared features: without preparation itself, otherwise a view of its fitted attributes."""
+        if not hasattr(self, "preparation_"):
+            return self
+        names = names_of(self.preparation_, raw_names(self))
+        learner = object.__new__(type(self))
+        vars(learner).update({name: value for name, value in vars(self).items() if name != "preparation_"})
+        learner.preparation, learner.n_features_in_ = None, len(names)
+        learner.feature_names_in_ = np.array(names, dtype=object)
+        return learner
+
+    def _prepared(self, X, qid):
+        """Return the model of prepared features, and X as it takes it."""
+        if not hasattr(self, "preparation_"):
+            return self, X
+        if needs_qid(self.preparation_) and qid is None:
+            within = ", ".join(repr(step) for step in self.preparation_ if step.within_query)
+            raise ValueError(
+                f"qid is missing: the model prepares features within the query, by {within}. Pass the query of each row, as in "
+                "model.predict(X, qid=qid), or qid=0 if all rows are of one query."
+            )
+        matrix, learner = checked_features(self, X), self.after_preparation()
+        vars(learner).pop("feature_names_in_")  # the prepared matrix has no names
+        return learner, prepare(self.preparation_, matrix, qid, raw_names(self))
+
+    def check_loaded(self):
+        """Raise unless the fitted attributes, which may come from a forged file, fit together; `load_model` calls it."""
+        if hasattr(self, "preparation_"):
+            as_steps(self.preparation)
+            check_loaded_steps(self.preparation_, self._raw_width())
+        elif self.preparation is not None:
+            raise ValueError("preparation_ is missing; expected the steps of preparation")
+        super().check_loaded()
+
+    def _loaded_width(self):
+        """Return the number of prepared features."""
+        return self._raw_width() + sum(step.n_added for step in getattr(self, "preparation_", ()))

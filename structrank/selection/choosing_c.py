@@ -19,6 +19,8 @@ import numpy as np
 from structrank import metrics
 from structrank._support import checks
 from structrank._support.saveable import saveable
+from structrank.models.preparation import prepare
+from structrank.models.ranker import raw_names
 from structrank.selection.graded import graded_order
 from structrank.svm import DEFAULT_CS, StructRankSVM
 from structrank.training.checkpoint import CheckpointFolder
@@ -195,12 +197,14 @@ def choose_C(
     Cs = tuple(sorted(set(checks.check_Cs(Cs))))
     checks.check_number("cv", cv, at_least=2, integer=True)
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
-    train = RankingData(X, y, qid, sample_weight)
+    is_raw = model.preparation is not None  # raw values need not be finite
+    train = RankingData(X, y, qid, sample_weight, check_finite=not is_raw)
     n_usable = train.usable(model.relevant_from).sum()
     unseen = None
     if validation is not None:
         checks.check_dataset("validation", validation)
-        unseen = RankingData.of(validation)
+        parts = validation.X, validation.y, validation.qid
+        unseen = RankingData(*parts, check_finite=False) if is_raw else RankingData.of(validation)
         unseen.check_columns(train)
     elif n_usable < 2:
         raise ValueError(f"{n_usable} queries to learn from are too few to choose C on inner folds; expected at least 2.")
@@ -258,12 +262,20 @@ def score_path(trainer, splits, Cs, measures, checkpoint=None, has_validation=Fa
             models = stop.models
             path = replace(path, Cs=Cs[: len(models)], interrupted=True)
         path.models.append(models)
+        check = _prepared_by(models[0], check)
         for values, compared in zip([path.values, *path.tie_breakers], [measures, *([each] for each in later)], strict=True):
             values.append(np.array([values_of(model, check, compared) for model in models]))
         path.weights.append(check.query_weights)
         if path.interrupted or (stop is not None and stop(np.concatenate(path.values, axis=1))):
             break
     return path
+
+
+def _prepared_by(model, data):
+    """Return held-out `RankingData` as a linear model weights them; once for all models of a path, whose steps are the same."""
+    if not (isinstance(model, StructRankSVM) and hasattr(model, "preparation_")):
+        return data
+    return data.with_matrix(prepare(model.preparation_, data.X, data.grouping.query_of_row(), raw_names(model)))
 
 
 class PathInterrupted(KeyboardInterrupt):
@@ -275,7 +287,7 @@ class PathInterrupted(KeyboardInterrupt):
 
 
 def values_of(model, data, measures):
-    """Return the mean of some measures for each query of `RankingData`, ranked by a model."""
+    """Return the mean of some measures for each query of `RankingData`, prepared if linear, ranked by a model."""
     linear = isinstance(model, StructRankSVM)
     scores = checks.as_scores(score_rows(data.X, model.coef_) if linear else model.predict(data.table), data.labels.shape[0])
     return np.mean([data.evaluator(measure).per_query(scores) for measure in measures], axis=0)
@@ -358,6 +370,8 @@ class StructRankSVMCV(StructRankSVM):
     >>> model.C_ in model.Cs_, model.scores_.shape
     (True, (3, 3))
     """
+
+    _prepares_itself = True  # each part that a C is chosen on has its own constants
 
     # Chosen by `fit`, and not used.
     C: float | Sequence[float] = field(default=1.0, init=False)

@@ -19,6 +19,7 @@ from structrank import criteria, metrics
 from structrank._kernels import breakpoints
 from structrank._support import checks
 from structrank._support.saveable import record
+from structrank.models.preparation import check_no_preparation
 from structrank.svm import StructRankSVM
 from structrank.training.data import RankingData, score_rows
 
@@ -113,6 +114,7 @@ def polish(model, train, validation, measure, *, rounds=5, random_state=0):
     if not isinstance(model, StructRankSVM):
         raise ValueError(f"model={model!r} is not valid: expected a trained StructRankSVM.")
     check_is_fitted(model)
+    check_no_preparation(model, "polish")
     ndcg = next((one for one in model.parsed_criteria() if isinstance(one, criteria.NDCG)), None)
     ndcg = ndcg or criteria.parse("ndcg", discount=model.discount, gain=model.gain)
     gain = {"gain": ndcg.gain} if model.relevant_from is None else {"gain": "binary", "relevant_from": model.relevant_from}

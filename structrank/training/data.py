@@ -88,7 +88,22 @@ class RankingData:
         [2]
         """
         query, weights = self.grouping.query_of_row(), self.row_weights[rows] if self.weighted else None
-        return RankingData(self.X[rows], self.labels[rows], query[rows], weights, name=self.name, check_finite=False)
+        data = RankingData(self.X[rows], self.labels[rows], query[rows], weights, name=self.name, check_finite=False)
+        data.column_names = self.column_names
+        return data
+
+    def with_matrix(self, X):
+        """Return the same documents with other features, which need no check.
+
+        Examples
+        --------
+        >>> RankingData([[1.0], [2.0]], [0, 1], qid=0).with_matrix(np.array([[3.0], [4.0]])).X.tolist()
+        [[3.0], [4.0]]
+        """
+        data = copy.copy(self)
+        data.X = data.table = X
+        data.column_names = None
+        return data
 
     def usable(self, relevant_from):
         """Return a mask of queries with a weight, and relevant and irrelevant documents (different labels, if None)."""

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
+from structrank.models.preparation import check_no_preparation
 
 # Characters that databases, or files in UTF-8, cannot hold: NUL and halves of surrogate pairs.
 _NOT_STORED = re.compile("[\x00\ud800-\udfff]")
@@ -231,6 +232,7 @@ def split_pipeline(model, scaler=None):
     """Return the model and the scaler (or None) of a Pipeline; any other object is the model itself."""
     from sklearn.pipeline import Pipeline
 
+    check_no_preparation(last_step(model), "this export")
     if not isinstance(model, Pipeline):
         return model, scaler
     if scaler is not None:

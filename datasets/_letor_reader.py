@@ -16,7 +16,7 @@ from structrank.datasets.containers import Dataset
 from structrank.datasets.queries import put_query_minimum
 from structrank.datasets.text_files import read_blocks
 
-NULL_POLICIES = {"error": parser.NULL_ERROR, "min": parser.NULL_NAN, "zero": parser.NULL_ZERO}
+NULL_POLICIES = {"error": parser.NULL_ERROR, "min": parser.NULL_NAN, "zero": parser.NULL_ZERO, "keep": parser.NULL_NAN}
 
 _LAST_ID = 2**31 - 2  # columns are int32
 _PROGRESS_FROM = 50_000_000  # bytes

@@ -39,10 +39,11 @@ def load_letor(
 
         Or a folder as for `load_letor_folds`: the parts of its first fold are concatenated. They are the whole
         data set, as each fold of LETOR partitions all queries.
-    null : {"error", "min", "zero"}
+    null : {"error", "min", "zero", "keep"}
         Treatment of missing values: an error, the smallest value of the feature in the same query (0 if the
-        query has none), or 0. Missing values are the word NULL, as in LETOR 3.0's Feature-null, and numbers of
-        absolute value 1.79e308 or more, as in Istella.
+        query has none), 0, or nan, for a model that fills them (`structrank.models.preparation`). Missing values
+        are the word NULL, as in LETOR 3.0's Feature-null, and numbers of absolute value 1.79e308 or more, as in
+        Istella.
     sparse : bool
         Return X as a sparse CSR matrix.
     dtype : {numpy.float64, numpy.float32}

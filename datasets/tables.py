@@ -79,9 +79,9 @@ def load_table(
         labels alone.
     drop : sequence of str, default ()
         Columns that are no features, such as texts and dates; if `features` is None.
-    null : {"error", "min", "zero"}, default "error"
+    null : {"error", "min", "zero", "keep"}, default "error"
         Empty cells of features (in text files also NULL, NA, N/A, NaN, None): an error, the smallest value of the feature in
-        the same query (0 if it has none), or 0.
+        the same query (0 if it has none), 0, or nan, for a model that fills them (`structrank.models.preparation`).
 
     Returns
     -------
@@ -109,7 +109,7 @@ def load_table(
     """
     import pandas as pd
 
-    check_choice("null", null, ("error", "min", "zero"))
+    check_choice("null", null, ("error", "min", "zero", "keep"))
     name, table = _open(source)
     columns = table.columns
     check_column_names(columns, name)
@@ -409,11 +409,11 @@ def _without_gaps(X, features, ids, null, name):
             raise ValueError(
                 f"{name}, column {features[column]!r}: {int(empty[:, column].sum())} of {len(X)} cells are empty, the first "
                 f"in row {int(empty[:, column].argmax()) + 1}; pass null='min' for the smallest value in the query, or "
-                "null='zero'."
+                "null='zero', or null='keep' if the model fills them."
             )
         if null == "min":
             put_query_minimum(X, ids)
-        else:
+        elif null == "zero":
             X[empty] = 0.0
     infinite = np.isinf(X)
     if infinite.any():

@@ -10,6 +10,14 @@ _N_SHOWN = 10  # weights, query ids
 def model_facts(model):
     """Describe a model as a dict."""
     facts = {"class": type(model).__name__, "parameters": model.get_params(deep=False)}
+    if hasattr(model, "preparation_"):
+        from structrank.models.preparation import describe
+        from structrank.models.ranker import raw_names
+
+        facts["parameters"]["preparation"] = [repr(step) for step in model.preparation_]
+        facts["preparation"] = describe(model.preparation_, raw_names(model))
+    elif "preparation" in facts["parameters"]:
+        del facts["parameters"]["preparation"]  # None
     if hasattr(model, "n_features_in_"):
         facts["features"] = model.n_features_in_
     if hasattr(model, "certificate_"):
@@ -19,8 +27,8 @@ def model_facts(model):
 
 def _training_facts(model):
     """Describe the training of a structured SVM."""
-    names = getattr(model, "feature_names_in_", None)
-    names = range(1, model.n_features_in_ + 1) if names is None else names.tolist()  # LETOR counts from 1
+    names = getattr(model.after_preparation(), "feature_names_in_", None)
+    names = range(1, model.coef_.size + 1) if names is None else names.tolist()  # LETOR counts from 1
     weights = sorted(zip(names, model.coef_.tolist(), strict=True), key=lambda pair: -abs(pair[1]))
     certificate, rounds = model.certificate_, getattr(model, "rounds_", ())
     kind = rounds[0].kind if rounds else None
@@ -45,6 +53,11 @@ def model_lines(facts):
     ]
     if "features" in facts:
         lines.append(("features", facts["features"]))
+    for step in facts.get("preparation", ()):
+        lines.append(("preparation", step["step"]))
+        constants = [f"{name} {value:.6g}" for name, value in step["constants"].items()]
+        if constants:
+            lines.append(("", ", ".join(constants[:_N_SHOWN]) + (", ..." if len(constants) > _N_SHOWN else "")))
     return lines + _training_lines(facts) if "certificate" in facts else lines
 
 

@@ -13,7 +13,7 @@ import os
 
 from structrank._support.files import check_writable, replace_file
 from structrank.cli.input import check_exists, check_not_read, load_ranker, read_data
-from structrank.cli.options import NUMBER_OR_AUTO, given
+from structrank.cli.options import NUMBER_OR_AUTO, check_agrees, given
 from structrank.cli.output import print_json, print_result
 
 _TEXTS = ("solr", "elasticsearch", "opensearch", "lucene", "vespa", "sql", "painless")  # formats that accept a shift
@@ -83,6 +83,11 @@ def run(arguments, report):
     from structrank.models import exports
 
     model = load_ranker(arguments.model)
+    check_agrees(arguments, arguments.model, model)
+    if hasattr(arguments, "scale_data") and not hasattr(model, "preparation_"):
+        raise ValueError(
+            "--scale query cannot be exported: it is not a part of this model. Train with it: train --scale query."
+        )
     scaler, shift = None, getattr(arguments, "shift", None)
     if arguments.data is not None:
         data = read_data(arguments, arguments.data, ranker=(arguments.model, model), labels=False)
@@ -130,8 +135,6 @@ def _check_options(arguments):
         raise ValueError(f"--shift: {to} accepts negative scores and has no shift.")
     if hasattr(arguments, "scaler") and to in _WITHOUT_SCALER:
         raise ValueError(f"--scaler: a file of {to} holds the trees alone; scale features before they are scored.")
-    if hasattr(arguments, "scale_data"):
-        raise ValueError("--scale query cannot be exported: it is not a fixed function of a document.")
     asked = {name: getattr(arguments, name, None) for name in ("shift", "scaler")}
     needs = [f"--{name} {value}" for name, value in asked.items() if value in ("auto", "standard", "min-max")]
     if needs and arguments.data is None:

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
 from dataclasses import replace
 from pathlib import Path
 
-from structrank.cli.options import LETOR, READING, TABLE, given
+from structrank.cli.options import LETOR, READING, TABLE, check_agrees, given, preparation_of
 
 
-def read_data(arguments, path, ranker=None, folders=False, labels=True, features=True, scaled=True):
+def read_data(arguments, path, ranker=None, folders=False, labels=True, features=True, scaled=True, raw=False):
     """Read a LETOR file or a table, or a folder of LETOR files if `folders`.
 
     The data must have the features of `ranker`, the name of a model file and the model, if given; they need no `labels` or
-    `features` where these are False. --scale is applied if `scaled`.
+    `features` where these are False. --scale is applied if `scaled`. Values are left to a model that prepares them, and to
+    training if `raw`: missing values are nan then.
     """
     from structrank.datasets import scale_per_query
     from structrank.datasets.tables import is_table
     from structrank.models import files
 
+    if ranker is not None:
+        check_agrees(arguments, *ranker)
+    steps = getattr(ranker[1], "preparation_", None) if ranker else (preparation_of(arguments) if raw else None)
+    if steps is not None:
+        keeps = any(type(step).__name__ == "Fill" for step in steps)
+        arguments = argparse.Namespace(**{**vars(arguments), **({"null": "keep"} if keeps else {})})
+    else:
+        for option, here in (("null", ("error", "min", "zero")), ("scale_data", ("query",))):
+            if getattr(arguments, option, here[0]) not in here:
+                flag = f"--{'scale' if option == 'scale_data' else option} {getattr(arguments, option)}"
+                raise ValueError(f"{flag} is a part of a model: use it with train and train-for, and leave it out elsewhere.")
     if os.path.isdir(path):
         if not folders:
             raise ValueError(f"{path} is a folder; expected a table, or a file in LETOR format{_file_in(path)}.")
@@ -29,7 +42,7 @@ def read_data(arguments, path, ranker=None, folders=False, labels=True, features
         data = _read_table(arguments, path, ranker, labels, features)
     else:
         data = _read_letor(arguments, path, ranker)
-    if not (scaled and features and given(arguments, "scale_data")):
+    if steps is not None or not (scaled and features and given(arguments, "scale_data")):
         return data
     try:
         return scale_per_query(data)
@@ -46,13 +59,13 @@ def read_model_and_data(arguments):
 
 
 def read_parts(arguments, path, validation):
-    """Read training data and, unless its path is None, validation data with the same features."""
+    """Read raw training data and, unless its path is None, validation data with the same features."""
     from structrank.datasets.letor import conform
 
-    train = read_data(arguments, path)
+    train = read_data(arguments, path, raw=True)
     if validation is None:
         return train, None
-    checked = read_data(arguments, validation)
+    checked = read_data(arguments, validation, raw=True)
     columns = [getattr(data.X, "columns", None) for data in (train, checked)]
     if columns[0] is None and columns[1] is None:
         return conform([train, checked])

@@ -12,6 +12,9 @@ GAINS = ["exp2", "linear", "binary"]
 MEASURES = ["mrr@10", "ndcg@10", "map"]
 LETOR = ("sparse", "zero_based", "n_features")  # options for files in LETOR format
 READING = ("null", *LETOR)
+# Rules for missing values and normalisers within queries, with the steps of a model that they name.
+FILL = {"min": "query_min", "zero": 0.0, "mean": "mean", "column-min": "min"}
+NORMALISE = {"query": "min_max", "l2": "l2", "z-score": "z_score", "rank": "rank"}
 LEARNER = ("criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound")  # parameters of a learner
 TABLE = ("label", "qid", "docid", "features", "drop")  # options for tables
 
@@ -65,7 +68,11 @@ def add_command(commands, module, reads):
     if not reads:
         return
     reading = parser.add_argument_group("reading data")
-    reading.add_argument("--null", choices=["error", "min", "zero"], help="how to handle missing values (NULL); default error")
+    reading.add_argument(
+        "--null",
+        choices=["error", *FILL],
+        help="missing values (NULL): error (default), min in the query, zero, or those of training: mean, column-min",
+    )
     reading.add_argument("--label", metavar="COLUMN", help="tables: column of the labels (default label)")
     reading.add_argument("--qid", metavar="COLUMN", help="tables: column of the query ids (default qid)")
     reading.add_argument(
@@ -80,7 +87,12 @@ def add_command(commands, module, reads):
     reading.add_argument(
         "--n-features", type=COUNT, metavar="N", help="LETOR: number of features; those that the file lacks are 0"
     )
-    reading.add_argument("--scale", dest="scale_data", choices=["query"], help="scale each feature to [0, 1] within each query")
+    reading.add_argument(
+        "--scale",
+        dest="scale_data",
+        choices=[*NORMALISE],
+        help="normalise each feature within each query: query to [0, 1], or by the l2 norm, z-score or reciprocal rank",
+    )
 
 
 def add_relevant_from(parser, graded=False):
@@ -124,6 +136,44 @@ def add_training(parser, validation):
         default=None,
         help="std: divide columns by their standard deviation within queries while training (default: as they are)",
     )
+    add_log(parser)
+
+
+def add_log(parser):
+    """Add --log of commands that train."""
+    parser.add_argument(
+        "--log", nargs="*", metavar="COLUMN", help="compress columns by sign(x) log(1 + |x|): those named, or all without names"
+    )
+
+
+def preparation_of(arguments):
+    """Return the steps that the options for missing values, logarithms and normalisers name, None for none."""
+    from structrank.models.preparation import Fill, Log, Normalise
+
+    options, steps = given(arguments, "null", "log", "scale_data"), []
+    if options.get("null", "error") != "error":
+        steps.append(Fill(FILL[options["null"]]))
+    if "log" in options:
+        steps.append(Log([int(name) if name.isdigit() else name for name in options["log"]] or None))
+    if "scale_data" in options:
+        steps.append(Normalise(NORMALISE[options["scale_data"]]))
+    return steps or None
+
+
+def check_agrees(arguments, name, model):
+    """Raise if an option contradicts the preparation of a model; `name` is that of its file."""
+    fitted = getattr(model, "preparation_", None)
+    if fitted is None:
+        return
+    shown = ", ".join(map(repr, fitted))
+    if getattr(arguments, "null", None) == "error" and any(repr(step).startswith("Fill") for step in fitted):
+        raise ValueError(f"--null error contradicts {name}, which prepares values by {shown}. Leave the option out.")
+    for option, steps in (("null", FILL), ("scale_data", NORMALISE)):
+        if hasattr(arguments, option) and getattr(arguments, option) in steps:
+            (step,) = preparation_of(type(arguments)(**{option: getattr(arguments, option)}))
+            if repr(step) not in map(repr, fitted):
+                flag = f"--{'scale' if option == 'scale_data' else option} {getattr(arguments, option)}"
+                raise ValueError(f"{flag} contradicts {name}, which prepares values by {shown}. Leave the option out.")
 
 
 def add_penalty(parser):

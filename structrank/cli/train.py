@@ -11,6 +11,7 @@ structrank train train.txt --import my_criteria --criterion precision@5 -o preci
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 from structrank._support.files import check_writable
 from structrank.cli.descriptions import data_facts, kinds, model_facts, model_lines
@@ -27,6 +28,7 @@ from structrank.cli.options import (
     add_training,
     given,
     penalty_of,
+    preparation_of,
 )
 from structrank.cli.output import collecting_warnings, print_result, save_trained, stdout_to_stderr
 
@@ -79,17 +81,24 @@ def run(arguments, report):
 
     from structrank import StructRankSVM
     from structrank.datasets.cleaning import clean, clean_part
+    from structrank.models.fitting import keep_steps
 
     settings = given(arguments, *LEARNER)
     for name in ("criterion", "feature_map"):
         if len(settings.get(name, [])) == 1:
             (settings[name],) = settings[name]
-    settings |= {"scale": arguments.scale, "penalty": penalty_of(arguments)}
+    preparation = preparation_of(arguments)
+    settings |= {"scale": arguments.scale, "penalty": penalty_of(arguments), "preparation": preparation}
     model = StructRankSVM(**settings, C=arguments.C[0], n_jobs=arguments.jobs, verbose=1)
     model.check_parameters()
 
     check_exists(arguments.data, arguments.validation)
     train, validation = read_parts(arguments, arguments.data, arguments.validation)
+    learned = None
+    if given(arguments, "clean") and preparation is not None:
+        # Documents are dropped by their prepared values, and the others keep those of the whole query, as in serving.
+        train, validation, learned = _prepared(arguments, preparation, train, validation)
+        model.preparation = None
     if validation is not None:
         if given(arguments, "clean"):
             validation = clean(validation, arguments.clean, **given(arguments, "relevant_from"))
@@ -105,6 +114,8 @@ def run(arguments, report):
             model, scores, interrupted = _train(model, train, validation, Cs, arguments.checkpoint)
         except ValueError as error:
             raise ValueError(str(error) if "checkpoint" in str(error) else f"{arguments.data}: {error}") from None
+    if learned is not None:
+        keep_steps(model, preparation, *learned)
     save_trained(model.set_params(verbose=0), arguments.output)
 
     facts = {"model": arguments.output, "C": model.C}
@@ -122,6 +133,23 @@ def run(arguments, report):
             report(f"note: C={model.C:g} is at the edge of the values given with -C; a {beyond} one may be better")
     if interrupted:
         raise KeyboardInterrupt(f"the model so far is in {arguments.output}")
+
+
+def _prepared(arguments, preparation, train, validation):
+    """Return training and validation data, prepared; and the fitted steps, the number of raw columns, and their names."""
+    from structrank._support.checks import as_matrix
+    from structrank.models.fitting import names_of_columns
+    from structrank.models.preparation import fit_steps, prepare
+
+    columns = getattr(train.X, "columns", None)
+    names = names_of_columns(columns, train.X.shape[1])
+    try:
+        steps, X = fit_steps(preparation, as_matrix(train.X), train.qid, names)
+    except ValueError as error:
+        raise ValueError(f"{arguments.data}: {error}") from None
+    if validation is not None:
+        validation = replace(validation, X=prepare(steps, as_matrix(validation.X), validation.qid, names))
+    return replace(train, X=X), validation, (steps, len(names), columns)
 
 
 def _train(model, train, validation, Cs, checkpoint):

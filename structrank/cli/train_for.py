@@ -11,7 +11,15 @@ from __future__ import annotations
 from structrank._support.files import check_writable
 from structrank.cli.descriptions import model_facts
 from structrank.cli.input import check_exists, check_not_read, read_parts
-from structrank.cli.options import POSITIVE, add_measure_settings, add_relevant_from, add_training, given, parse_measures
+from structrank.cli.options import (
+    POSITIVE,
+    add_measure_settings,
+    add_relevant_from,
+    add_training,
+    given,
+    parse_measures,
+    preparation_of,
+)
 from structrank.cli.output import print_json, print_lines, save_trained, stdout_to_stderr
 
 
@@ -36,7 +44,7 @@ def run(arguments, report):
     (measure,) = parse_measures(arguments, arguments.measure)
     check_exists(arguments.data, arguments.validation)
     train, validation = read_parts(arguments, arguments.data, arguments.validation)
-    settings = given(arguments, "discount", "relevant_from", "Cs", "scale")
+    settings = {**given(arguments, "discount", "relevant_from", "Cs", "scale"), "preparation": preparation_of(arguments)}
     with stdout_to_stderr():
         model = train_for(measure, train, validation, checkpoint=arguments.checkpoint, verbose=1, **settings)
     save_trained(model, arguments.output)

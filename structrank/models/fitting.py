@@ -8,7 +8,6 @@ import inspect
 import logging
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from structrank._support import checks
 from structrank.datasets.shards import Shards
@@ -117,13 +116,7 @@ def _preparing(estimator, arguments):
 
     def finish(fitted):
         for model in fitted if isinstance(fitted, list) else [fitted]:
-            model.preparation, model.preparation_ = preparation, steps
-            if not grouped:
-                validate_data(model, X, skip_check_array=True)
-            else:
-                model.n_features_in_ = matrix.shape[1]
-                if names is not None:
-                    model.feature_names_in_ = np.array(names, dtype=object)
+            keep_steps(model, preparation, steps, matrix.shape[1], names)
         return fitted
 
     estimator.preparation = None
@@ -131,6 +124,25 @@ def _preparing(estimator, arguments):
         yield finish
     finally:
         estimator.preparation = preparation
+
+
+def keep_steps(model, preparation, steps, n_features, names):
+    """Make fitted steps a part of a model that was trained on prepared features.
+
+    Parameters
+    ----------
+    model : FeatureRanker
+    preparation, steps
+        The parameter of the model, and the fitted steps.
+    n_features : int
+        Number of raw columns.
+    names : sequence or None
+        Their names; those that are no texts are ignored, as in scikit-learn.
+    """
+    model.preparation, model.preparation_, model.n_features_in_ = preparation, steps, n_features
+    vars(model).pop("feature_names_in_", None)
+    if names is not None and all(isinstance(name, str) for name in names):
+        model.feature_names_in_ = np.array(list(names), dtype=object)
 
 
 def _without_earlier_steps(estimator, fitted):

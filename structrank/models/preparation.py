@@ -494,6 +494,26 @@ def names_of(steps, names):
     return list(names)
 
 
+def describe(steps, names):
+    """Return the text and the learned constants, by name of the column, of each fitted step, as dicts.
+
+    Examples
+    --------
+    >>> steps, _ = fit_steps([Fill("mean"), Log()], np.array([[1.0], [np.nan], [5.0]]), 0, ["age"])
+    >>> describe(steps, ["age"])
+    [{'step': "Fill(value='mean')", 'constants': {'age': 3.0}}, {'step': 'Log()', 'constants': {}}]
+    """
+    found, names = [], list(names)
+    for step in steps:
+        chosen = names if step.columns_ is None else [names[number] for number in step.columns_]
+        constants = next((values for name in ("values_", "scale_") if (values := getattr(step, name, None)) is not None), ())
+        found.append(
+            {"step": " ".join(repr(step).split()), "constants": dict(zip(chosen, map(float, constants), strict=False))}
+        )
+        names = step.names_out(names)
+    return found
+
+
 def check_no_preparation(model, what):
     """Raise if a model has a preparation; `what`, such as "to_onnx", does not support it."""
     steps = getattr(model, "preparation_", ())

@@ -240,7 +240,7 @@ class FeatureRanker(Ranker):
         learner, X = self._prepared(X, qid)
         scores = learner._score_documents(X)
         if learner is not self:
-            vars(self).update({name: vars(learner)[name] for name in self._caches if name in vars(learner)})
+            self.__dict__ |= {name: value for name, value in vars(learner).items() if name in self._caches}
         return scores
 
     def _score_documents(self, X):
@@ -255,7 +255,7 @@ class FeatureRanker(Ranker):
             return self
         names = names_of(self.preparation_, raw_names(self))
         learner = object.__new__(type(self))
-        vars(learner).update({name: value for name, value in vars(self).items() if name != "preparation_"})
+        learner.__dict__ |= {name: value for name, value in vars(self).items() if name != "preparation_"}
         learner.preparation, learner.n_features_in_ = None, len(names)
         learner.feature_names_in_ = np.array(names, dtype=object)
         return learner

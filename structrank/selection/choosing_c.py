@@ -19,7 +19,8 @@ import numpy as np
 from structrank import metrics
 from structrank._support import checks
 from structrank._support.saveable import saveable
-from structrank.models.preparation import prepare
+from structrank.models.fitting import names_of_columns
+from structrank.models.preparation import fit_steps, prepare
 from structrank.models.ranker import raw_names
 from structrank.selection.graded import graded_order
 from structrank.svm import DEFAULT_CS, StructRankSVM
@@ -269,6 +270,14 @@ def score_path(trainer, splits, Cs, measures, checkpoint=None, has_validation=Fa
         if path.interrupted or (stop is not None and stop(np.concatenate(path.values, axis=1))):
             break
     return path
+
+
+def prepare_split(preparation, learn, check):
+    """Fit a preparation to `RankingData`; return these data and others prepared by it, and its fitted steps."""
+    names = names_of_columns(learn.column_names, learn.n_features)
+    steps, X = fit_steps(preparation, learn.X, learn.grouping.query_of_row(), names)
+    other = prepare(steps, check.X, check.grouping.query_of_row(), names)
+    return learn.with_matrix(X), check.with_matrix(other), steps
 
 
 def _prepared_by(model, data):

@@ -49,9 +49,11 @@ from structrank._support.typing import Path
 from structrank.comparison.significance import paired_randomisation_test, standard_error_ratio
 from structrank.datasets.containers import Dataset
 from structrank.metrics import Measure
-from structrank.models.ranker import Ranker
+from structrank.models.fitting import keep_steps
+from structrank.models.preparation import as_steps
+from structrank.models.ranker import FeatureRanker
 from structrank.selection.candidates import GRADED, RAMP, binary_candidates, graded_candidates, uses_grades
-from structrank.selection.choosing_c import fit_whole_path, held_out, score_path, values_of
+from structrank.selection.choosing_c import fit_whole_path, held_out, prepare_split, score_path, values_of
 from structrank.selection.polish import LineSearch, Polish, TooManyPairsError, is_polishable, scores_by_query
 from structrank.svm import DEFAULT_CS, StructRankSVM
 from structrank.training.checkpoint import CheckpointFolder, KeptState
@@ -170,6 +172,7 @@ def train_for(
     relevant_from: float = 1,
     discount: str = "kdd08",
     scale: str | None = None,
+    preparation: Any = None,
     random_state: int = 0,
     verbose: int = 0,
     checkpoint: Path | None = None,
@@ -207,6 +210,9 @@ def train_for(
     discount : {"kdd08", "log2"}, default "kdd08"
     scale : {None, "std"}, default None
         Scale of the columns while training, see `StructRankSVM`.
+    preparation : Step, list of Step, or None, default None
+        Steps from raw values to features, a part of the model, see `structrank.models.preparation`. Each inner fold has its own
+        constants.
     random_state : int, default 0
         Seed of the inner folds and of the test.
     verbose : int, default 0
@@ -246,9 +252,14 @@ def train_for(
     binary = binary_candidates(measure, relevant_from, discount)
     Cs = sorted(set(checks.check_Cs(Cs)))
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
-    learn, unseen = _prepare(train, validation, measure, None if graded else relevant_from)
+    as_steps(preparation)  # raises, before any work, if it is not valid
+    learn, unseen = _prepare(train, validation, measure, None if graded else relevant_from, is_raw=preparation is not None)
+    raw = learn
     splits = list(held_out(learn, unseen, None if graded else relevant_from, random_state))
     splits = splits if validation is None else [*splits[1:], splits[0]]
+    if preparation is not None:
+        splits = [prepare_split(preparation, *pair)[:2] for pair in splits]
+        learn, _, steps = prepare_split(preparation, learn, learn)
     on_grades = graded_candidates(measure, learn, relevant_from) if graded else {}
     if on_grades and not all(part.usable(relevant_from).any() for part, _ in splits):
         binary = {}
@@ -290,6 +301,8 @@ def train_for(
             f"{BINARISED}{measure.name} with gain='binary' uses binary relevance (label >= 1); "
             f"metrics.NDCG(k={measure.k}, gain='exp2') uses grades.",
         )
+    if preparation is not None:
+        keep_steps(model, preparation, steps, raw.n_features, raw.column_names)
     if all(one.trial.vacuous for one in tried):  # otherwise validation queries have confirmed the winner
         warnings.warn(" ".join(model.notes_), checks.StructRankWarning, stacklevel=2)
     return model
@@ -389,15 +402,15 @@ class _Places:
         return tried
 
 
-def _prepare(train, validation, measure, relevant_from):
-    """Return the training and the validation part as `RankingData`, after checking them."""
+def _prepare(train, validation, measure, relevant_from, is_raw):
+    """Return the training and the validation part as `RankingData`, after checking them; raw values need not be finite."""
     data, usable = {"validation": None}, {}
     for name, part in {"train": train, "validation": validation}.items():
         if part is None and name == "validation":
             continue
         checks.check_dataset(name, part)
         try:
-            data[name] = RankingData.of(part)
+            data[name] = RankingData(part.X, part.y, part.qid, check_finite=False) if is_raw else RankingData.of(part)
             data[name].check_columns(data["train"])
             measure.check_labels(data[name].labels)
         except (TypeError, ValueError) as error:
@@ -449,12 +462,12 @@ def _per_query(w, part, measure):
 
 
 @dataclass(eq=False, repr=False)
-class MeasureMatched(Ranker):
+class MeasureMatched(FeatureRanker):
     """`train_for` as an estimator, also usable as a row of `structrank.compare`.
 
     Parameters
     ----------
-    measure, Cs, relevant_from, discount, scale, random_state, verbose
+    measure, Cs, relevant_from, discount, scale, random_state, verbose, preparation
         As for `train_for`.
 
     Attributes
@@ -486,10 +499,11 @@ class MeasureMatched(Ranker):
     scale: str | None = None
     random_state: int = 0
     verbose: int = 0
+    _prepares_itself = True
 
     def fit(self, X, y, qid=None, validation=None):
         """Train; arguments as for `StructRankSVM.fit`, and `validation` as for `train_for`."""
-        self.model_ = train_for(**self.get_params(), train=Dataset(X, y, qid), validation=validation)
+        self.model_ = train_for(**self.get_params(deep=False), train=Dataset(X, y, qid), validation=validation)
         self.selection_, self.health_ = self.model_.selection_, self.model_.health_
         (chosen,) = (trial for trial in self.selection_.trials if trial.name == self.selection_.winner)
         polished = getattr(self.model_, "polish_", None)
@@ -501,10 +515,13 @@ class MeasureMatched(Ranker):
         self.n_features_in_ = self.model_.n_features_in_
         return self
 
-    def predict(self, X):
+    def predict(self, X, qid=None):
         """Score documents; higher is better."""
         check_is_fitted(self)
-        return self.model_.predict(X)
+        return self.model_.predict(X, qid)
+
+    def _scores_of_queries(self, X, qid):
+        return self.predict(X, qid)
 
     def save(self, path):
         """Write the winner to a file, see `structrank.models.ranker.Ranker.save`."""

@@ -41,7 +41,7 @@ def load_letor(
         data set, as each fold of LETOR partitions all queries.
     null : {"error", "min", "zero", "keep"}
         Treatment of missing values: an error, the smallest value of the feature in the same query (0 if the
-        query has none), 0, or nan, for a model that fills them (`structrank.models.preparation`). Missing values
+        query has none), 0, or nan, for a model that fills them (`structrank.preparation`). Missing values
         are the word NULL, as in LETOR 3.0's Feature-null, and numbers of absolute value 1.79e308 or more, as in
         Istella.
     sparse : bool

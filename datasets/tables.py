@@ -81,7 +81,7 @@ def load_table(
         Columns that are no features, such as texts and dates; if `features` is None.
     null : {"error", "min", "zero", "keep"}, default "error"
         Empty cells of features (in text files also NULL, NA, N/A, NaN, None): an error, the smallest value of the feature in
-        the same query (0 if it has none), 0, or nan, for a model that fills them (`structrank.models.preparation`).
+        the same query (0 if it has none), 0, or nan, for a model that fills them (`structrank.preparation`).
 
     Returns
     -------

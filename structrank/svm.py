@@ -130,8 +130,8 @@ class StructRankSVM(LinearMethods, LossParameters, FeatureRanker):
         What replaces ``1/2 |w|^2``: bounds on weights, a prior, sparsity, see `structrank.penalties.Penalty`; "nonnegative" is
         ``Penalty(lower=0)``. Bounds hold exactly, and `certificate_` is that of the problem with the penalty.
     preparation : Step, list of Step, or None, default None
-        Steps from raw values to features, such as ``[Fill("mean"), Log(["clicks"]), Normalise("z_score")]``: a part of the
-        model, see `structrank.models.preparation`. A step within queries makes `qid` necessary in `predict`.
+        Steps from raw values to features, such as ``[Fill("mean"), Log(["clicks"]), Normalise("zscore")]``: a part of the
+        model, see `structrank.preparation`. A step within queries makes `qid` necessary in `predict`.
 
     Attributes
     ----------

@@ -7,10 +7,10 @@ import re
 import numpy as np
 import pytest
 
-from structrank import StructRankSVM, cli, clicks, datasets, learners, load_model
+from structrank import StructRankSVM, cli, clicks, datasets, learners, load_model, preparation
 from structrank.learners import tree_texts
 from structrank.learners.trees import LightGBMRanker, XGBoostRanker
-from structrank.models import files, preparation
+from structrank.models import files
 
 TRAIN = datasets.make_ranking(n_queries=20, n_docs=8, n_features=3, random_state=0).train
 

@@ -15,7 +15,7 @@ import structrank
 from structrank import StructRankSVM, StructRankSVMCV, StructRankTrees, choose_C, datasets, learners, load_model, metrics
 from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 from structrank.models.explanation import explain
-from structrank.models.preparation import Clip, Deviation, Fill, Log, Normalise, fit_steps, prepare
+from structrank.preparation import Clip, Deviation, Fill, Log, Normalise, fit_steps, prepare
 
 
 def raw(n_queries=12, n_docs=7, missing=0.1):
@@ -44,7 +44,7 @@ LEARNERS = [
     LightGBMRanker(n_estimators=3, min_child_samples=2),
     XGBoostRanker(n_estimators=3),
 ]
-WITHIN = [Fill("query_min"), Log(["clicks"]), Normalise("z_score")]
+WITHIN = [Fill("query_min"), Log(["clicks"]), Normalise("zscore")]
 FIXED = [Fill("mean", indicator=True), Log(["clicks", "price"]), Clip(-20, 20), Deviation()]
 
 
@@ -71,7 +71,7 @@ def by_query(X, of_column):
     return out
 
 
-def min_max(values):
+def minmax(values):
     low, high = min(values), max(values)
     return [(value - low) / (high - low) if high > low else 0.0 for value in values]
 
@@ -81,7 +81,7 @@ def l2(values):
     return [value / norm if norm else 0.0 for value in values]
 
 
-def z_score(values):
+def zscore(values):
     mean = sum(values) / len(values)
     deviation = (sum((value - mean) ** 2 for value in values) / len(values)) ** 0.5
     return [(value - mean) / deviation if len(set(values)) > 1 else 0.0 for value in values]
@@ -91,14 +91,14 @@ def reciprocal_rank(values):
     return [1 / (60 + 1 + sum(other > value for other in values)) for value in values]
 
 
-@pytest.mark.parametrize("formula", [min_max, l2, z_score, reciprocal_rank])
+@pytest.mark.parametrize("formula", [minmax, l2, zscore, reciprocal_rank])
 def test_normalisers_are_their_formulas_within_each_query(formula):
     filled = np.nan_to_num(X)
     method = "rank" if formula is reciprocal_rank else formula.__name__
     assert np.allclose(applied(Normalise(method), filled), by_query(filled, formula), rtol=1e-12, atol=1e-15)
 
 
-@pytest.mark.parametrize(("method", "value"), [("min_max", 0), ("l2", 1 / np.sqrt(3)), ("z_score", 0), ("rank", 1 / 61)])
+@pytest.mark.parametrize(("method", "value"), [("minmax", 0), ("l2", 1 / np.sqrt(3)), ("zscore", 0), ("rank", 1 / 61)])
 def test_equal_values_stay_equal(method, value):
     # The mean of three times 0.1 is not 0.1.
     assert np.allclose(applied(Normalise(method), np.full((3, 1), 0.1), qid=0), value, rtol=1e-15, atol=0)
@@ -168,7 +168,7 @@ def test_entries_stored_twice_are_added_first():
     assert twice.nnz == 3
 
 
-@pytest.mark.parametrize("step", [Normalise("z_score"), Normalise("rank"), Clip(low=1)])
+@pytest.mark.parametrize("step", [Normalise("zscore"), Normalise("rank"), Clip(low=1)])
 def test_steps_that_change_zeros_refuse_a_sparse_matrix(step):
     with pytest.raises(ValueError, match=r"changes 0, and a sparse X would no longer be sparse. Pass X.toarray"):
         fit_steps(step, scipy.sparse.identity(3, format="csr"), 0, list("abc"))
@@ -258,7 +258,7 @@ def test_explanations_are_of_prepared_columns_and_sum_to_the_score():
     model = fitted(StructRankSVM("map"), FRAME, WITHIN)
     rows = np.flatnonzero(QID[0] == QID)
     explanation = explain(model, FRAME.iloc[rows])
-    assert explanation.names == ("z_score(bm25)", "z_score(age)", "z_score(log(clicks))", "z_score(price)")
+    assert explanation.names == ("zscore(bm25)", "zscore(age)", "zscore(log(clicks))", "zscore(price)")
     assert np.allclose(explanation.scores, model.predict(FRAME.iloc[rows], qid=0), rtol=1e-12)
     assert model.explain(FRAME.iloc[rows], pair=(0, 1)).difference == pytest.approx(
         explanation.scores[0] - explanation.scores[1]
@@ -269,7 +269,7 @@ def test_explanations_are_of_prepared_columns_and_sum_to_the_score():
 def test_an_export_that_cannot_express_a_step_names_it(export, tmp_path):
     model = fitted(StructRankSVM("map"), FRAME, WITHIN)
     arguments = {"to_solr": ("m", "s"), "to_elasticsearch": ("m",), "to_sklearn": ()}.get(export, (tmp_path / "m",))
-    with pytest.raises(ValueError, match=r"Normalise\(method='z_score'\).*Pass model.after_preparation\(\)"):
+    with pytest.raises(ValueError, match=r"Normalise\(method='zscore'\).*Pass model.after_preparation\(\)"):
         getattr(model, export)(*arguments)
     assert not (tmp_path / "m").exists()
 
@@ -351,7 +351,7 @@ def test_a_column_without_values_cannot_be_learned():
 
 
 def test_infinity_is_refused_where_it_would_spread():
-    model = fitted(StructRankSVM("map"), FRAME, [Fill(0), Normalise("z_score")])
+    model = fitted(StructRankSVM("map"), FRAME, [Fill(0), Normalise("zscore")])
     bad = FRAME.copy()
     bad.iloc[5, 1] = np.inf
     with pytest.raises(ValueError, match=r"X contains inf at row 5, column 1 \('age'\)"):

@@ -11,8 +11,8 @@ def model_facts(model):
     """Describe a model as a dict."""
     facts = {"class": type(model).__name__, "parameters": model.get_params(deep=False)}
     if hasattr(model, "preparation_"):
-        from structrank.models.preparation import describe
         from structrank.models.ranker import raw_names
+        from structrank.preparation import describe
 
         facts["parameters"]["preparation"] = [repr(step) for step in model.preparation_]
         facts["preparation"] = describe(model.preparation_, raw_names(model))

@@ -13,8 +13,8 @@ MEASURES = ["mrr@10", "ndcg@10", "map"]
 LETOR = ("sparse", "zero_based", "n_features")  # options for files in LETOR format
 READING = ("null", *LETOR)
 # Rules for missing values and normalisers within queries, with the steps of a model that they name.
-FILL = {"min": "query_min", "zero": 0.0, "mean": "mean", "column-min": "min"}
-NORMALISE = {"query": "min_max", "l2": "l2", "z-score": "z_score", "rank": "rank"}
+FILL = {"min": "query_min", "zero": "zero", "mean": "mean", "column-min": "min"}
+NORMALISE = {"query": "minmax", "l2": "l2", "zscore": "zscore", "rank": "rank"}
 LEARNER = ("criterion", "feature_map", "k", "discount", "slack", "relevant_from", "tol", "bound")  # parameters of a learner
 TABLE = ("label", "qid", "docid", "features", "drop")  # options for tables
 
@@ -148,7 +148,7 @@ def add_log(parser):
 
 def preparation_of(arguments):
     """Return the steps that the options for missing values, logarithms and normalisers name, None for none."""
-    from structrank.models.preparation import Fill, Log, Normalise
+    from structrank.preparation import Fill, Log, Normalise
 
     options, steps = given(arguments, "null", "log", "scale_data"), []
     if options.get("null", "error") != "error":

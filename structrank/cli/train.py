@@ -139,7 +139,7 @@ def _prepared(arguments, preparation, train, validation):
     """Return training and validation data, prepared; and the fitted steps, the number of raw columns, and their names."""
     from structrank._support.checks import as_matrix
     from structrank.models.fitting import names_of_columns
-    from structrank.models.preparation import fit_steps, prepare
+    from structrank.preparation import fit_steps, prepare
 
     columns = getattr(train.X, "columns", None)
     names = names_of_columns(columns, train.X.shape[1])

@@ -15,7 +15,7 @@ from structrank._support.typing import ArrayLike, Matrix
 from structrank.learners.networks import Network
 from structrank.metrics import Evaluator
 from structrank.models.exports.linear import weights_of
-from structrank.models.preparation import check_no_preparation
+from structrank.preparation import check_no_preparation
 from structrank.training.data import RankingData
 
 _STEPS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from structrank._support import checks
 from structrank.datasets.shards import Shards
-from structrank.models.preparation import fit_steps, prepare
+from structrank.preparation import fit_steps, names_of, prepare
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -110,6 +110,8 @@ def _preparing(estimator, arguments):
     qid = X.grouping.query_of_row() if grouped else arguments.get("qid")
     raw = names_of_columns(names, matrix.shape[1])
     steps, prepared = fit_steps(preparation, matrix, qid, raw)
+    if hasattr(X, "iloc"):  # pandas: warnings name the columns
+        prepared = type(X)(prepared, columns=names_of(steps, raw))
     arguments["X"] = X.with_matrix(prepared) if grouped else prepared
     if validation is not None:
         arguments["validation"] = _prepared_validation(validation, steps, names, raw)

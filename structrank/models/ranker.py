@@ -14,7 +14,7 @@ from structrank._support import checks
 from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
 from structrank.datasets.queries import group_by_query
 from structrank.models.fitting import CallbackSupportMixin, complete_fit, names_of_columns
-from structrank.models.preparation import as_steps, check_loaded_steps, names_of, needs_qid, prepare
+from structrank.preparation import as_steps, check_loaded_steps, names_of, needs_qid, prepare
 
 
 def ranks_within(scores, grouping):
@@ -186,7 +186,7 @@ class FeatureRanker(Ranker):
     """Base class of learners that score documents by their features, after steps of preparation.
 
     A subclass defines ``_score_documents(X)``, which begins with `_check_features`. Its ``fit(X, y, qid)`` is called with
-    prepared features, see `structrank.models.preparation`; `n_features_in_`, `feature_names_in_` and the X of all other methods
+    prepared features, see `structrank.preparation`; `n_features_in_`, `feature_names_in_` and the X of all other methods
     are those before the preparation.
 
     Parameters
@@ -201,7 +201,7 @@ class FeatureRanker(Ranker):
 
     Examples
     --------
-    >>> from structrank.models.preparation import Fill
+    >>> from structrank.preparation import Fill
     >>> class Sum(FeatureRanker):
     ...     def fit(self, X, y, qid=None):
     ...         self.n_features_in_ = np.shape(X)[1]

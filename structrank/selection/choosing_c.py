@@ -20,8 +20,8 @@ from structrank import metrics
 from structrank._support import checks
 from structrank._support.saveable import saveable
 from structrank.models.fitting import names_of_columns
-from structrank.models.preparation import fit_steps, prepare
 from structrank.models.ranker import raw_names
+from structrank.preparation import fit_steps, prepare
 from structrank.selection.graded import graded_order
 from structrank.svm import DEFAULT_CS, StructRankSVM
 from structrank.training.checkpoint import CheckpointFolder

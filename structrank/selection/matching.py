@@ -50,8 +50,8 @@ from structrank.comparison.significance import paired_randomisation_test, standa
 from structrank.datasets.containers import Dataset
 from structrank.metrics import Measure
 from structrank.models.fitting import keep_steps
-from structrank.models.preparation import as_steps
 from structrank.models.ranker import FeatureRanker
+from structrank.preparation import as_steps
 from structrank.selection.candidates import GRADED, RAMP, binary_candidates, graded_candidates, uses_grades
 from structrank.selection.choosing_c import fit_whole_path, held_out, prepare_split, score_path, values_of
 from structrank.selection.polish import LineSearch, Polish, TooManyPairsError, is_polishable, scores_by_query
@@ -211,7 +211,7 @@ def train_for(
     scale : {None, "std"}, default None
         Scale of the columns while training, see `StructRankSVM`.
     preparation : Step, list of Step, or None, default None
-        Steps from raw values to features, a part of the model, see `structrank.models.preparation`. Each inner fold has its own
+        Steps from raw values to features, a part of the model, see `structrank.preparation`. Each inner fold has its own
         constants.
     random_state : int, default 0
         Seed of the inner folds and of the test.

@@ -19,7 +19,7 @@ from structrank import criteria, metrics
 from structrank._kernels import breakpoints
 from structrank._support import checks
 from structrank._support.saveable import record
-from structrank.models.preparation import check_no_preparation
+from structrank.preparation import check_no_preparation
 from structrank.svm import StructRankSVM
 from structrank.training.data import RankingData, score_rows
 

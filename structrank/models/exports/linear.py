@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from structrank._support import checks
-from structrank.models.preparation import check_no_preparation
+from structrank.preparation import check_no_preparation
 
 # Characters that databases, or files in UTF-8, cannot hold: NUL and halves of surrogate pairs.
 _NOT_STORED = re.compile("[\x00\ud800-\udfff]")

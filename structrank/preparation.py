@@ -1,6 +1,6 @@
 """From raw values to the features of a learner: steps that are a part of the model.
 
-A learner with ``preparation=[Fill("mean"), Log(["clicks"]), Normalise("z_score")]`` learns the constants of the steps from the
+A learner with ``preparation=[Fill("mean"), Log(["clicks"]), Normalise("zscore")]`` learns the constants of the steps from the
 training documents, is trained on their result, and applies them in `predict`, `rank`, `score` and `explain`. The model is the
 whole function from raw values to scores, in files, too. X is not changed; its prepared copy is a matrix of float64, sparse if X
 is sparse.
@@ -102,12 +102,12 @@ class Fill(Step):
 
     Parameters
     ----------
-    value : {"min", "mean", "query_min"} or float, default 0.0
+    value : {"zero", "min", "mean", "query_min"} or float, default "zero"
         "min" and "mean" are those of the column over all training documents that have a value; "query_min" is the smallest
         value in the document's query, 0 if no document has one.
     columns : sequence of str or int, default None
         Names or numbers; None for all. With another rule for some columns, put their step first:
-        ``[Fill("mean", ["age"]), Fill(0)]``.
+        ``[Fill("mean", ["age"]), Fill("zero")]``.
     indicator : bool, default False
         Whether to append a column ``missing(name)``, 1 where the value was missing, for each column with missing values in
         training.
@@ -120,7 +120,7 @@ class Fill(Step):
         Places, among the columns of the step, of those with an indicator.
     """
 
-    def __init__(self, value=0.0, columns=None, indicator=False):
+    def __init__(self, value="zero", columns=None, indicator=False):
         self.value = value
         self.columns = columns
         self.indicator = indicator
@@ -139,9 +139,9 @@ class Fill(Step):
         """Raise if a parameter is not valid, whatever the data."""
         super().check_parameters()
         if isinstance(self.value, str):
-            checks.check_choice("value", self.value, ("min", "mean", "query_min"))
+            checks.check_choice("value", self.value, ("zero", "min", "mean", "query_min"))
         else:
-            checks.check_number("value", self.value, otherwise=", or one of 'min', 'mean', 'query_min'")
+            checks.check_number("value", self.value, otherwise=", or one of 'zero', 'min', 'mean', 'query_min'")
         if not isinstance(self.indicator, (bool, np.bool_)):
             raise ValueError(f"indicator={self.indicator!r} is not valid: expected True or False.")
 
@@ -179,8 +179,8 @@ class Fill(Step):
         n_missing, n_docs = _count_missing(X), X.shape[0]
         self.missing_ = np.flatnonzero(n_missing) if self.indicator else np.empty(0, dtype=np.int64)
         self.values_ = None
-        if not isinstance(self.value, str):
-            self.values_ = np.full(X.shape[1], float(self.value))
+        if not isinstance(self.value, str) or self.value == "zero":
+            self.values_ = np.full(X.shape[1], 0.0 if self.value == "zero" else float(self.value))
         elif self.value != "query_min":
             if (n_missing == n_docs).any():
                 name = names[int(np.argmax(n_missing == n_docs))]
@@ -302,7 +302,7 @@ class Deviation(Step):
         return divided
 
 
-_METHODS = ("min_max", "l2", "z_score", "rank")
+_METHODS = ("minmax", "l2", "zscore", "rank")
 
 
 @saveable
@@ -314,9 +314,9 @@ class Normalise(Step):
     ==========  =========================================================  =======================
     method      value                                                      if all values are equal
     ==========  =========================================================  =======================
-    "min_max"   (x - min) / (max - min)                                    0
+    "minmax"   (x - min) / (max - min)                                    0
     "l2"        :math:`x / \sqrt{\sum x^2}`, 0 if all values are 0         1 / sqrt(n), or its negative
-    "z_score"   (x - mean) / sd, where :math:`sd^2 = \sum (x - mean)^2 / n`  0
+    "zscore"   (x - mean) / sd, where :math:`sd^2 = \sum (x - mean)^2 / n`  0
     "rank"      1 / (k + rank), rank 1 for the largest value               1 / (k + 1)
     ==========  =========================================================  =======================
 
@@ -324,8 +324,8 @@ class Normalise(Step):
 
     Parameters
     ----------
-    method : {"min_max", "l2", "z_score", "rank"}, default "min_max"
-        A sparse X takes "l2", and "min_max" if its values are at least 0.
+    method : {"minmax", "l2", "zscore", "rank"}, default "minmax"
+        A sparse X takes "l2", and "minmax" if its values are at least 0.
     k : float, default 60
         Constant of "rank", as in reciprocal rank fusion.
     columns : sequence of str or int, default None
@@ -334,7 +334,7 @@ class Normalise(Step):
 
     within_query = True
 
-    def __init__(self, method="min_max", k=60, columns=None):
+    def __init__(self, method="minmax", k=60, columns=None):
         self.method = method
         self.k = k
         self.columns = columns
@@ -357,7 +357,7 @@ class Normalise(Step):
         return self.method
 
     def _apply(self, X, grouping):
-        if self.method == "min_max":
+        if self.method == "minmax":
             return scale_within_queries(X, grouping)[0]
         if scipy.sparse.issparse(X):
             if self.method != "l2":
@@ -402,7 +402,7 @@ def _reciprocal_rank(X, grouping, k):
     return 1.0 / (k + ranks)
 
 
-_PARTS = {"l2": _l2, "z_score": _z_score, "rank": _reciprocal_rank}
+_PARTS = {"l2": _l2, "zscore": _z_score, "rank": _reciprocal_rank}
 
 
 def _l2_sparse(X, query):
@@ -434,8 +434,8 @@ def as_steps(preparation):
     steps = (preparation,) if isinstance(preparation, Step) else preparation
     if not isinstance(steps, (list, tuple)) or not steps or not all(isinstance(step, Step) for step in steps):
         raise ValueError(
-            f"preparation={preparation!r} is not valid: expected None, or a list of steps of structrank.models.preparation, "
-            "such as [Fill('mean'), Log(['clicks']), Normalise('min_max')]."
+            f"preparation={preparation!r} is not valid: expected None, or a list of steps of structrank.preparation, "
+            "such as [Fill('mean'), Log(['clicks']), Normalise('minmax')]."
         )
     for step in steps:
         step.check_parameters()

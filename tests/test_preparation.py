@@ -1,5 +1,6 @@
 """Preparation of raw values as a part of the model: formulas, one function in training and serving, hostile data."""
 
+import sqlite3
 import warnings
 
 import numpy as np
@@ -15,6 +16,7 @@ import structrank
 from structrank import StructRankSVM, StructRankSVMCV, StructRankTrees, choose_C, datasets, learners, load_model, metrics
 from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 from structrank.models.explanation import explain
+from structrank.models.exports import to_sql
 from structrank.preparation import Clip, Deviation, Fill, Log, Normalise, fit_steps, prepare
 
 
@@ -371,3 +373,44 @@ def test_a_learner_with_its_own_predict_is_refused():
 
     with pytest.raises(TypeError, match="Own defines predict, which does not prepare X"):
         Own(preparation=Fill(0)).fit(FRAME, Y, qid=QID)
+
+
+# ---- SQL
+
+
+def in_sqlite(model, frame, qid):
+    """Return score and rank of the rows of a frame by the exported query, in the order of the frame."""
+    connection = sqlite3.connect(":memory:")
+    table = frame.assign(qid=qid, row=np.arange(len(qid)))
+    table.to_sql("documents", connection, index=False)
+    found = pd.read_sql(to_sql(model, "documents"), connection)
+    found = found.sort_values("row")
+    return found["score"].to_numpy(), found["rank"].to_numpy()
+
+
+@pytest.mark.parametrize(
+    "preparation",
+    [
+        WITHIN,
+        FIXED,
+        [Fill("min", ["age"]), Fill(3), Clip(high=1e5), Normalise("minmax")],
+        [Fill("query_min", indicator=True), Normalise("rank", k=5, columns=["price", 0])],
+        [Fill("zero"), Normalise("l2"), Normalise("zscore", columns=["clicks"]), Log()],
+    ],
+)
+@pytest.mark.parametrize("learner", [StructRankSVM("map"), LEARNERS[4]], ids=["linear", "trees"])
+def test_sql_computes_the_whole_function(learner, preparation):
+    model = fitted(learner, FRAME, preparation)
+    scores, ranks = in_sqlite(model, FRAME, QID)
+    expected = model.predict(FRAME, qid=QID)
+    assert np.allclose(scores, expected, rtol=1e-9, atol=1e-12)
+    assert len(np.unique(expected)) > 3
+    above = (QID[:, None] == QID) & (expected[:, None] > expected + 1e-9)  # ties may be broken by rounding
+    assert (ranks[:, None] < ranks)[above].all()
+    assert above.sum() > 100
+
+
+def test_sql_divides_whole_numbers_as_real_numbers():
+    frame = pd.DataFrame({"clicks": [1, 2, 4], "age": [3, 3, 3]})
+    model = StructRankSVM("auc", preparation=Normalise("minmax")).fit(frame, [0, 1, 1], qid=0)
+    assert np.allclose(in_sqlite(model, frame, np.zeros(3, int))[0], model.predict(frame, qid=0), rtol=1e-12)

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from structrank._support import checks
-from structrank.models.exports.linear import LinearFunction, check_distinct, check_text
+from structrank.models.exports.linear import LinearFunction, check_distinct, check_names, check_text, feature_names_of
+from structrank.models.exports.preparation import PreparedTable
 from structrank.models.exports.trees import Forest, function_of
 
 # Lucene 9.12 compiled 70 trees of 30 splits into a method of at most 64 KiB, the limit of Java, and rejected 80.
@@ -96,6 +97,11 @@ def to_sql(
 
     Notes
     -----
+    A preparation of the model is part of the query, as common table expressions. The result then has, between the columns of
+    the table and the score, columns of its steps, the last of which are called as in ``prepared zscore(log(age))``. ``LN`` and
+    ``SQRT`` are functions of SQLite since 3.35. Where `predict` raises because of a missing value that no step fills, the score
+    is NULL.
+
     If a feature or the query column is called "score" or "rank", in upper or lower case, the column of the result is
     ``structrank_score`` or ``structrank_rank``. If another column of the table is called so, the result has two columns of the
     name, the last of which is this one.
@@ -112,15 +118,28 @@ def to_sql(
       RANK() OVER (PARTITION BY d."qid" ORDER BY 1.0E0 * d."f1" DESC NULLS LAST) AS "rank"
     FROM "documents" AS d
     """
+    steps, raw, source, clause = getattr(model, "preparation_", ()), (), _quoted(check_text("table", table)), ""
+    if steps:
+        if scaler is not None:
+            raise ValueError("scaler is given, but the model has a preparation, which is exported; pass no scaler.")
+        names = feature_names_of(model, None, feature_names)
+        check_distinct(names, [name.lower() for name in check_names(names)])
+        model, raw = model.after_preparation(), names
+        # Columns that no step changes keep their name, which the table has, too.
+        feature_names = [f"prepared {name}" for name in model.feature_names_in_]
     function = function_of(model, scaler, feature_names)
+    if steps:
+        columns, prepared = ([_quoted(name) for name in some] for some in (raw, function.names))
+        made = PreparedTable(steps, source, _quoted(check_text("query", query)), columns, prepared, _SQL().number)
+        source, clause = made.source, f"{made.with_clause}\n"
     # The rank repeats the formula: the name "score" could be another column of the table, without an error in some databases.
     formula = _SQL("d.").formula(function, checks.check_number("shift", shift))
-    taken = {name.lower() for name in (*function.names, check_text("query", query))}
+    taken = {name.lower() for name in (*raw, *function.names, check_text("query", query))}
     score, rank = (_unused(name, taken) for name in ("score", "rank"))
     return (
-        f'SELECT d.*,\n  {formula} AS "{score}",\n'
+        f'{clause}SELECT d.*,\n  {formula} AS "{score}",\n'
         f'  RANK() OVER (PARTITION BY d.{_quoted(query)} ORDER BY {formula} DESC NULLS LAST) AS "{rank}"\n'
-        f"FROM {_quoted(check_text('table', table))} AS d"
+        f"FROM {source} AS d"
     )
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -1247,3 +1248,64 @@ def test_wrong_options_of_export_are_reported_in_one_line(run, options, message)
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def raw_table(path, n_docs, seed):
+    """Write a CSV of unsorted queries, with texts, missing values and columns of scales 1 to 1e6."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({"query": [f"q {number}" for number in rng.integers(0, n_docs // 10, n_docs)]})
+    frame["url"] = [f"u{number}" for number in range(n_docs)]
+    frame["bm25"], frame["age"] = rng.normal(size=n_docs), rng.normal(size=n_docs) * 30
+    frame["clicks"], frame["price"] = rng.exponential(1e3, n_docs).round(), rng.normal(size=n_docs) * 1e6
+    frame["relevance"] = (frame.bm25 + frame.age / 30 + np.log1p(frame.clicks) / 3 + rng.normal(size=n_docs) > 2.5).astype(int)
+    for name in ("bm25", "age", "price"):
+        frame.loc[rng.random(n_docs) < 0.1, name] = np.nan
+    frame["title"] = "a text, with a comma"
+    frame.to_csv(path, index=False)
+    return frame
+
+
+COLUMNS = "--label relevance --qid query --docid url"
+
+
+@pytest.mark.parametrize("command", ["train", "train-for map"])
+@pytest.mark.parametrize(
+    "options", ["--null mean --log clicks --scale zscore", "--null min --scale query", "--null zero --log"]
+)
+def test_raw_values_are_ranked_alike_by_every_command(run, result, tmp_path, command, options):
+    path = tmp_path / "m"
+    raw_table(tmp_path / "train.csv", 400, 1)
+    frame = raw_table(tmp_path / "test.csv", 200, 2)
+    code, _, err = run(f"{command} {tmp_path}/train.csv {COLUMNS} --drop title {options} -C 1 -o {path}")
+    assert code == 0, err
+    model = load_model(path)
+    X, qid = frame[["bm25", "age", "clicks", "price"]], frame["query"].to_numpy()
+    scores = model.predict(X, qid=qid)
+    rows = result(f"predict {path} {tmp_path}/test.csv {COLUMNS}")
+    assert [row["score"] for row in rows] == scores.tolist()
+    expected = metrics.evaluate(frame.relevance, scores, qid, "map")["map"]
+    assert result(f"evaluate {tmp_path}/test.csv {path} --measures map {COLUMNS}")["measures"]["map"]["mean"] == expected
+    shown = result(f"explain {path} {tmp_path}/test.csv {COLUMNS} --query '{qid[0]}'")
+    assert {row["document"]: row["rank"] for row in shown} == {
+        row["docid"]: row["rank"] for row in rows if row["qid"] == qid[0]
+    }
+    connection = sqlite3.connect(":memory:")
+    frame.to_sql("documents", connection, index=False)
+    query = result(f"export {path} --to sql --query query")["content"]
+    found = pd.read_sql(query, connection).set_index("url").loc[frame.url]
+    assert np.allclose(found["score"], scores, rtol=1e-9, atol=1e-12)
+    assert result(f"inspect {path}")["parameters"]["preparation"][0].startswith("Fill")
+    # An option that agrees is accepted, and one that contradicts is not.
+    assert run(f"evaluate {tmp_path}/test.csv {path} {COLUMNS} {options.split(' --log')[0]}")[0] == 0
+    for wrong in ("--null error", "--scale rank", "--null column-min"):
+        code, out, err = run(f"evaluate {tmp_path}/test.csv {path} {COLUMNS} {wrong}")
+        assert (code, out) == (2, "")
+        assert f"{wrong} contradicts {path}, which prepares values by Fill(" in err
+
+
+def test_what_training_learns_needs_a_model(run, tmp_path):
+    raw_table(tmp_path / "t.csv", 100, 1)
+    for option in ("--null mean", "--scale rank"):
+        code, _, err = run(f"inspect {tmp_path}/t.csv {COLUMNS} --drop title {option}")
+        assert code == 2
+        assert f"{option} is a part of a model: use it with train and train-for" in err

@@ -342,6 +342,32 @@ def test_what_is_not_valid_is_refused_in_words(preparation, message):
         StructRankSVM("map", preparation=preparation).fit(FRAME, Y, qid=QID)
 
 
+def test_labels_are_checked_before_queries():
+    with pytest.raises(ValueError, match="requires y to be passed, but the target y is None"):
+        StructRankSVM(preparation=Fill(0)).fit(X)
+    with pytest.raises(ValueError, match="qid is missing"):
+        StructRankSVM(preparation=Fill(0)).fit(X, Y)
+
+
+def test_rows_of_a_comparison_may_have_a_preparation(fold):
+    rows = {"AUC": StructRankSVM("auc", preparation=Normalise("minmax")), "plain": StructRankSVM("auc")}
+    table = structrank.compare({"made": fold}, rows, ["map"], [0.1, 1.0])
+    scaled = structrank.compare({"made": fold}, {"AUC": rows["plain"]}, ["map"], [0.1, 1.0], scale="query")
+    assert table.to_frame().loc["AUC"].tolist() == scaled.to_frame().loc["AUC"].tolist()
+
+
+def test_train_for_a_measure_takes_raw_values(fold):
+    train, test = fold.train, fold.test
+    raw_X = train.X.copy()
+    raw_X[::7, 1] = np.nan
+    steps = [Fill("mean"), Normalise("zscore")]
+    model = structrank.train_for("map", datasets.Dataset(raw_X, train.y, train.qid), Cs=[1.0], preparation=steps)
+    prepared = fit_steps(steps, raw_X, train.qid, [f"f{number}" for number in range(1, 7)])
+    assert np.array_equal(model.preparation_[0].values_, prepared[0][0].values_)
+    by_hand = prepare(prepared[0], test.X, test.qid, list("abcdef")) @ model.coef_
+    assert np.allclose(model.predict(test.X, qid=test.qid), by_hand, rtol=1e-12)
+
+
 def test_a_column_without_values_cannot_be_learned():
     empty = FRAME.assign(age=np.nan)
     for value in ("mean", "min"):

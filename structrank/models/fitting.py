@@ -107,6 +107,8 @@ def _preparing(estimator, arguments):
     checks.check_column_names(names)
     grouped = hasattr(X, "with_matrix")  # RankingData, which has its own qid
     matrix = X.X if grouped else checks.as_matrix(X)
+    if not grouped:
+        checks.as_labels(arguments.get("y"), matrix.shape[0])  # as without preparation, an error of y comes before that of qid
     qid = X.grouping.query_of_row() if grouped else arguments.get("qid")
     raw = names_of_columns(names, matrix.shape[1])
     steps, prepared = fit_steps(preparation, matrix, qid, raw)

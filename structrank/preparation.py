@@ -1,6 +1,7 @@
 """From raw values to the features of a learner: steps that are a part of the model.
 
-A learner with ``preparation=[Fill("mean"), Log(["clicks"]), Normalise("zscore")]`` learns the constants of the steps from the
+A learner with ``missing="mean"``, ``preparation=Log(["clicks"])`` and ``normalise="zscore"``, or with the list of steps
+``preparation=[Fill("mean"), Log(["clicks"]), Normalise("zscore")]``, learns the constants of the steps from the
 training documents, is trained on their result, and applies them in `predict`, `rank`, `score` and `explain`. The model is the
 whole function from raw values to scores, in files, too. X is not changed; its prepared copy is a matrix of float64, sparse if X
 is sparse.
@@ -440,6 +441,49 @@ def as_steps(preparation):
     for step in steps:
         step.check_parameters()
     return tuple(steps)
+
+
+# The parameters of learners from which `steps_of` makes steps, and their defaults: none.
+PARAMETERS = {"missing": "error", "preparation": None, "normalise": None}
+
+
+def parameters_of(model):
+    """Return the parameters of a learner from which `steps_of` makes steps, by name."""
+    return {name: getattr(model, name, default) for name, default in PARAMETERS.items()}
+
+
+def steps_of(missing="error", preparation=None, normalise=None):
+    """Return the steps that parameters of a learner stand for, in this order; raise if one is not valid.
+
+    Examples
+    --------
+    >>> steps_of({"age": "mean", "clicks": 0}, Log(["clicks"]), "minmax")
+    (Fill(columns=['age'], value='mean'), Fill(columns=['clicks'], value=0), Log(columns=['clicks']), Normalise())
+    """
+    return (
+        *_by_column("missing", missing, "error", Fill),
+        *as_steps(preparation),
+        *_by_column("normalise", normalise, None, Normalise),
+    )
+
+
+def _by_column(name, rule, nothing, kind):
+    """Return a step of a kind for all columns, or for each rule of a dict a step for its columns; none for `nothing`."""
+    if not isinstance(rule, dict):
+        steps = [] if _is(rule, nothing) else [kind(rule)]
+    else:
+        rules = [one for place, one in enumerate(rule.values()) if one not in list(rule.values())[:place]]
+        steps = [kind(one, columns=[key for key in rule if rule[key] == one]) for one in rules if not _is(one, nothing)]
+    for step in steps:
+        try:
+            step.check_parameters()
+        except ValueError as error:
+            raise ValueError(f"{name}={rule!r} is not valid: {error}") from None
+    return steps
+
+
+def _is(rule, nothing):
+    return rule is None if nothing is None else isinstance(rule, str) and rule == nothing
 
 
 def needs_qid(steps):

@@ -129,9 +129,14 @@ class StructRankSVM(LinearMethods, LossParameters, FeatureRanker):
     penalty : None, "nonnegative" or Penalty, default None
         What replaces ``1/2 |w|^2``: bounds on weights, a prior, sparsity, see `structrank.penalties.Penalty`; "nonnegative" is
         ``Penalty(lower=0)``. Bounds hold exactly, and `certificate_` is that of the problem with the penalty.
+    missing : {"error", "zero", "min", "mean", "query_min"}, number or dict, default "error"
+        Rule for missing values (nan), or a rule for each column by name or number, ``{"age": "mean", "clicks": 0}``. What is
+        learned, as the mean, is a part of the model; see `structrank.preparation.Fill`.
     preparation : Step, list of Step, or None, default None
-        Steps from raw values to features, such as ``[Fill("mean"), Log(["clicks"]), Normalise("zscore")]``: a part of the
-        model, see `structrank.preparation`. A step within queries makes `qid` necessary in `predict`.
+        Further steps from raw values to features, after that, such as ``Log(["clicks"])``; see `structrank.preparation`.
+    normalise : {"minmax", "l2", "zscore", "rank"}, dict or None, default None
+        Normaliser within the query, the last step, or one for each column; makes `qid` necessary in `predict`. See
+        `structrank.preparation.Normalise`.
 
     Attributes
     ----------

@@ -1,5 +1,6 @@
 """Preparation of raw values as a part of the model: formulas, one function in training and serving, hostile data."""
 
+import re
 import sqlite3
 import warnings
 
@@ -440,3 +441,39 @@ def test_sql_divides_whole_numbers_as_real_numbers():
     frame = pd.DataFrame({"clicks": [1, 2, 4], "age": [3, 3, 3]})
     model = StructRankSVM("auc", preparation=Normalise("minmax")).fit(frame, [0, 1, 1], qid=0)
     assert np.allclose(in_sqlite(model, frame, np.zeros(3, int))[0], model.predict(frame, qid=0), rtol=1e-12)
+
+
+# --- the parameters of learners ---------------------------------------------------------------------------------------
+
+
+def test_missing_and_normalise_are_steps_before_and_after_the_others(rng):
+    X, y, qid = rng.normal(size=(40, 3)), rng.integers(0, 2, 40), np.repeat(np.arange(5), 8)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    for missing, first in (("mean", [Fill("mean")]), ({0: "mean", 1: 0.5, 2: 0.5}, [Fill("mean", [0]), Fill(0.5, [1, 2])])):
+        short = StructRankSVM("auc", missing=missing, preparation=Log([1]), normalise="minmax").fit(X, y, qid=qid)
+        whole = StructRankSVM("auc", preparation=[*first, Log([1]), Normalise("minmax")]).fit(X, y, qid=qid)
+        assert np.array_equal(short.coef_, whole.coef_)
+        assert list(map(repr, short.preparation_)) == list(map(repr, whole.preparation_))
+        assert np.array_equal(short.predict(X, qid), whole.predict(X, qid))
+        assert (short.missing, short.normalise) == (missing, "minmax")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"missing": "median"}, "missing='median' is not valid: value='median' is not known; choose one of: 'zero', 'min'"),
+        ({"missing": {"f1": None}}, "missing={'f1': None} is not valid: value=None is not valid: expected a number"),
+        ({"normalise": "max"}, "normalise='max' is not valid: method='max' is not known; choose one of: 'minmax'"),
+        ({"normalise": {"f9": "rank"}}, "X has no column 'f9'; it has 3 columns: 'f1', 'f2', 'f3'"),
+    ],
+)
+def test_rules_that_are_not_valid_are_named(parameters, message, rng):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        StructRankSVM("auc", **parameters).fit(rng.normal(size=(4, 3)), [0, 1, 0, 1], qid=0)
+
+
+def test_columns_without_a_rule_must_have_all_values(rng):
+    X = rng.normal(size=(4, 3))
+    X[2, 1] = np.nan
+    with pytest.raises(ValueError, match=r"X contains NaN at row 2, column 1 \('f2'\)"):
+        StructRankSVM("auc", missing={"f1": "mean", "f2": "error"}).fit(X, [0, 1, 0, 1], qid=0)

@@ -115,7 +115,7 @@ def run(arguments, report):
         except ValueError as error:
             raise ValueError(str(error) if "checkpoint" in str(error) else f"{arguments.data}: {error}") from None
     if learned is not None:
-        keep_steps(model, preparation, *learned)
+        keep_steps(model, {"preparation": preparation}, *learned)
     save_trained(model.set_params(verbose=0), arguments.output)
 
     facts = {"model": arguments.output, "C": model.C}

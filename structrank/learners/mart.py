@@ -81,8 +81,8 @@ class LambdaMART(TreeParameters, BoostedRanker):
         Seed of the subsamples.
     verbose : int, default 0
         1 shows a progress line; 0 prints nothing.
-    preparation : Step, list of Step, or None, default None
-        Steps from raw values to features, as for `StructRankSVM`.
+    missing, preparation, normalise
+        From raw values to features, as for `StructRankSVM`.
 
     Attributes
     ----------

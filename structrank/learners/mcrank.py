@@ -38,7 +38,7 @@ class McRank(TreeParameters, BoostedRanker):
         Lowest label that counts as relevant, to learn binary relevance; None learns the grades.
     n_estimators, learning_rate, num_leaves, min_child_samples, min_child_weight, subsample, colsample_bytree, reg_lambda
         Of the trees and of boosting, as for `LambdaMART`.
-    patience, n_jobs, random_state, verbose, preparation
+    patience, n_jobs, random_state, verbose, missing, preparation, normalise
         As for `LambdaMART`.
 
     Attributes

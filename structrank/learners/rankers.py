@@ -141,8 +141,8 @@ class RankNet(_GradientRanker):
         Seed of the random weights and of the order of the queries.
     verbose : int, default 0
         1 shows a progress line; 0 prints nothing.
-    preparation : Step, list of Step, or None, default None
-        Steps from raw values to features, as for `StructRankSVM`.
+    missing, preparation, normalise
+        From raw values to features, as for `StructRankSVM`.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ class LambdaRank(_GradientRanker):
         moves of `local_optimality` are tried: that many random directions, and each weight alone. The phase ends if none of
         these moves raises the measure, after `max_epochs` further epochs at the latest. If 459 directions fail, less than 1 %
         of all directions lead up, with 99 % confidence. 0 skips the phase, and so does a validation set.
-    random_state, verbose, preparation
+    random_state, verbose, missing, preparation, normalise
         As for `RankNet`.
 
     Attributes

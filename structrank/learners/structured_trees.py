@@ -65,8 +65,8 @@ class StructRankTrees(LossParameters, TreeParameters, BoostedRanker):
         Added to the sum of :math:`|g|` in a leaf; shrinks its value relative to larger leaves.
     n_estimators, num_leaves, min_child_samples, subsample, colsample_bytree, patience, n_jobs, random_state, verbose
         As for `LambdaMART`; the default of `num_leaves` is 7.
-    preparation : Step, list of Step, or None, default None
-        Steps from raw values to features, as for `StructRankSVM`.
+    missing, preparation, normalise
+        From raw values to features, as for `StructRankSVM`.
 
     Attributes
     ----------

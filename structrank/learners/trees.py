@@ -20,8 +20,9 @@ from structrank.learners.training import MeasureRanker, TrainingSets, shares
 from structrank.learners.tree_texts import check_lightgbm_text, check_xgboost_text
 from structrank.models import exports
 from structrank.models.exports import ExportMethods, LightGBMMethods
+from structrank.preparation import PARAMETERS
 
-_OWN_PARAMETERS = "relevant_from", "n_jobs", "random_state", "preparation"  # the others are the library's
+_OWN_PARAMETERS = "relevant_from", "n_jobs", "random_state", *PARAMETERS  # the others are the library's
 _LARGEST_GRADE = 30  # both libraries tabulate the gain 2 ** grade - 1, up to grade 30 or 31
 
 
@@ -41,13 +42,17 @@ class TreeRanker(ExportMethods, MeasureRanker):
         relevant_from: float | None = None,
         n_jobs: int | None = None,
         random_state: int = 0,
+        missing: Any = "error",
         preparation: Any = None,
+        normalise: Any = None,
         **parameters: Any,
     ) -> None:
         self.relevant_from = relevant_from
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.missing = missing
         self.preparation = preparation
+        self.normalise = normalise
         self.parameters = parameters
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -206,8 +211,8 @@ class LightGBMRanker(LightGBMMethods, TreeRanker):
         Threads: None is 1, -1 all cores.
     random_state : int, default 0
         Seed.
-    preparation : Step, list of Step, or None, default None
-        Steps from raw values to features, as for `StructRankSVM`.
+    missing, preparation, normalise
+        From raw values to features, as for `StructRankSVM`.
     **parameters
         Parameters of ``lightgbm.LGBMRanker``, such as ``n_estimators=100``, ``learning_rate=0.1``, ``num_leaves=31``, and other
         parameters of LightGBM, such as ``lambdarank_truncation_level=30``. LightGBM ignores unknown names.
@@ -275,7 +280,7 @@ class XGBoostRanker(TreeRanker):
 
     Parameters
     ----------
-    relevant_from, n_jobs, random_state, preparation
+    relevant_from, n_jobs, random_state, missing, preparation, normalise
         As for `LightGBMRanker`.
     **parameters
         Parameters of ``xgboost.XGBRanker``, such as ``n_estimators=100``, ``learning_rate=0.3``, ``max_depth=6``. XGBoost warns

@@ -11,7 +11,7 @@ import numpy as np
 
 from structrank._support import checks
 from structrank.datasets.shards import Shards
-from structrank.preparation import fit_steps, names_of, prepare
+from structrank.preparation import PARAMETERS, fit_steps, names_of, parameters_of, prepare, steps_of
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -31,7 +31,7 @@ def complete_fit(fit):
 
     `group` are the sizes of consecutive queries, in place of `qid`. ``eval_set=[(X, y)]`` with ``eval_group=[sizes]`` is the
     validation set; it is ignored, with an entry in the log, by learners that have no parameter `validation`. Each iteration is
-    a task of scikit-learn's callbacks (scikit-learn 1.9 or newer), see ``set_callbacks``. With a parameter `preparation`, its
+    a task of scikit-learn's callbacks (scikit-learn 1.9 or newer), see ``set_callbacks``. With a preparation, its
     steps are fitted to X, and the method itself is called with prepared features.
 
     Parameters
@@ -86,11 +86,13 @@ def _preparing(estimator, arguments):
 
     In between, the estimator has no preparation: training sees a learner of prepared features.
     """
-    preparation = getattr(estimator, "preparation", None)
-    if getattr(estimator, "_prepares_itself", False) or (preparation is None and not hasattr(estimator, "preparation_")):
+    prepares_itself = getattr(estimator, "_prepares_itself", False)
+    parameters = parameters_of(estimator)
+    given = () if prepares_itself else steps_of(**parameters)
+    if prepares_itself or not (given or hasattr(estimator, "preparation_")):
         yield lambda fitted: fitted
         return
-    if preparation is None:
+    if not given:
         yield lambda fitted: _without_earlier_steps(estimator, fitted)
         return
     name = type(estimator).__name__
@@ -99,8 +101,8 @@ def _preparing(estimator, arguments):
     X, validation = arguments["X"], arguments.get("validation")
     if arguments.get("backend") is not None or isinstance(X, Shards) or hasattr(X, "__dask_graph__"):
         raise ValueError(
-            f"preparation={preparation!r} is fitted to data in the memory of this process, not to shards or a cluster. Prepare "
-            "the values before they are written, or pass X as one matrix."
+            f"{', '.join(map(repr, given))} is fitted to data in the memory of this process, not to shards or a cluster. "
+            "Prepare the values before they are written, or pass X as one matrix."
         )
     names = checks.column_names(X)
     checks.check_qid_is_no_feature(names)
@@ -111,7 +113,7 @@ def _preparing(estimator, arguments):
         checks.as_labels(arguments.get("y"), matrix.shape[0])  # as without preparation, an error of y comes before that of qid
     qid = X.grouping.query_of_row() if grouped else arguments.get("qid")
     raw = names_of_columns(names, matrix.shape[1])
-    steps, prepared = fit_steps(preparation, matrix, qid, raw)
+    steps, prepared = fit_steps(given, matrix, qid, raw)
     if hasattr(X, "iloc"):  # pandas: warnings name the columns
         prepared = type(X)(prepared, columns=names_of(steps, raw))
     arguments["X"] = X.with_matrix(prepared) if grouped else prepared
@@ -120,30 +122,33 @@ def _preparing(estimator, arguments):
 
     def finish(fitted):
         for model in fitted if isinstance(fitted, list) else [fitted]:
-            keep_steps(model, preparation, steps, matrix.shape[1], names)
+            keep_steps(model, parameters, steps, matrix.shape[1], names)
         return fitted
 
-    estimator.preparation = None
+    vars(estimator).update(PARAMETERS)
     try:
         yield finish
     finally:
-        estimator.preparation = preparation
+        vars(estimator).update(parameters)
 
 
-def keep_steps(model, preparation, steps, n_features, names):
+def keep_steps(model, parameters, steps, n_features, names):
     """Make fitted steps a part of a model that was trained on prepared features.
 
     Parameters
     ----------
     model : FeatureRanker
-    preparation, steps
-        The parameter of the model, and the fitted steps.
+    parameters : dict
+        Those of `structrank.preparation.steps_of`.
+    steps : tuple of Step
+        Fitted.
     n_features : int
         Number of raw columns.
     names : sequence or None
         Their names; those that are no texts are ignored, as in scikit-learn.
     """
-    model.preparation, model.preparation_, model.n_features_in_ = preparation, steps, n_features
+    vars(model).update(parameters)
+    model.preparation_, model.n_features_in_ = steps, n_features
     vars(model).pop("feature_names_in_", None)
     if names is not None and all(isinstance(name, str) for name in names):
         model.feature_names_in_ = np.array(list(names), dtype=object)

@@ -14,7 +14,7 @@ from structrank._support import checks
 from structrank._support.typing import ArrayLike, Matrix, NDArray, Path
 from structrank.datasets.queries import group_by_query
 from structrank.models.fitting import CallbackSupportMixin, complete_fit, names_of_columns
-from structrank.preparation import as_steps, check_loaded_steps, names_of, needs_qid, prepare
+from structrank.preparation import PARAMETERS, check_loaded_steps, names_of, needs_qid, parameters_of, prepare, steps_of
 
 
 def ranks_within(scores, grouping):
@@ -191,13 +191,19 @@ class FeatureRanker(Ranker):
 
     Parameters
     ----------
+    missing : {"error", "zero", "min", "mean", "query_min"}, number or dict, default "error"
+        Rule for missing values, or a rule for each name or number of a column; columns that a dict leaves out must have all
+        values. See `structrank.preparation.Fill`.
     preparation : Step, sequence of Step, or None, default None
-        What is done with raw values before they are weighted; learned in `fit`, and a part of the model.
+        Steps after that, see `structrank.preparation`.
+    normalise : {"minmax", "l2", "zscore", "rank"}, dict or None, default None
+        Normaliser within the query, after all other steps, or one for each column; makes `qid` necessary in `predict`. See
+        `structrank.preparation.Normalise`. What is learned is a part of the model.
 
     Attributes
     ----------
     preparation_ : tuple of Step
-        The fitted steps; not defined without `preparation`.
+        The fitted steps; not defined without steps.
 
     Examples
     --------
@@ -212,7 +218,9 @@ class FeatureRanker(Ranker):
     array([1.5, 5. ])
     """
 
+    missing: Any = "error"
     preparation: Any = None
+    normalise: Any = None
 
     _prepares_itself = False  # whether `fit` fits the preparation, or passes it on to other learners
 
@@ -220,7 +228,7 @@ class FeatureRanker(Ranker):
 
     def _get_metadata_request(self):
         request = super()._get_metadata_request()
-        if needs_qid(as_steps(self.preparation)):  # so that users need not call set_predict_request
+        if needs_qid(steps_of(**parameters_of(self))):  # so that users need not call set_predict_request
             request.predict.add_request(param="qid", alias=True)
         return request
 
@@ -256,7 +264,7 @@ class FeatureRanker(Ranker):
         names = names_of(self.preparation_, raw_names(self))
         learner = object.__new__(type(self))
         learner.__dict__ |= {name: value for name, value in vars(self).items() if name != "preparation_"}
-        learner.preparation, learner.n_features_in_ = None, len(names)
+        learner.__dict__ |= {**PARAMETERS, "n_features_in_": len(names)}
         learner.feature_names_in_ = np.array(names, dtype=object)
         return learner
 
@@ -277,10 +285,10 @@ class FeatureRanker(Ranker):
     def check_loaded(self):
         """Raise unless the fitted attributes, which may come from a forged file, fit together; `load_model` calls it."""
         if hasattr(self, "preparation_"):
-            as_steps(self.preparation)
+            steps_of(**parameters_of(self))
             check_loaded_steps(self.preparation_, self._raw_width())
-        elif self.preparation is not None:
-            raise ValueError("preparation_ is missing; expected the steps of preparation")
+        elif steps_of(**parameters_of(self)):
+            raise ValueError("preparation_ is missing; expected the fitted steps of missing, preparation and normalise")
         super().check_loaded()
 
     def _loaded_width(self):

@@ -21,7 +21,7 @@ from structrank._support import checks
 from structrank._support.saveable import saveable
 from structrank.models.fitting import names_of_columns
 from structrank.models.ranker import raw_names
-from structrank.preparation import fit_steps, prepare
+from structrank.preparation import fit_steps, parameters_of, prepare, steps_of
 from structrank.selection.graded import graded_order
 from structrank.svm import DEFAULT_CS, StructRankSVM
 from structrank.training.checkpoint import CheckpointFolder
@@ -198,7 +198,7 @@ def choose_C(
     Cs = tuple(sorted(set(checks.check_Cs(Cs))))
     checks.check_number("cv", cv, at_least=2, integer=True)
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
-    is_raw = model.preparation is not None  # raw values need not be finite
+    is_raw = bool(steps_of(**parameters_of(model)))  # raw values need not be finite
     train = RankingData(X, y, qid, sample_weight, check_finite=not is_raw)
     n_usable = train.usable(model.relevant_from).sum()
     unseen = None

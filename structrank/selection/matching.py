@@ -51,7 +51,7 @@ from structrank.datasets.containers import Dataset
 from structrank.metrics import Measure
 from structrank.models.fitting import keep_steps
 from structrank.models.ranker import FeatureRanker
-from structrank.preparation import as_steps
+from structrank.preparation import steps_of
 from structrank.selection.candidates import GRADED, RAMP, binary_candidates, graded_candidates, uses_grades
 from structrank.selection.choosing_c import fit_whole_path, held_out, prepare_split, score_path, values_of
 from structrank.selection.polish import LineSearch, Polish, TooManyPairsError, is_polishable, scores_by_query
@@ -172,7 +172,9 @@ def train_for(
     relevant_from: float = 1,
     discount: str = "kdd08",
     scale: str | None = None,
+    missing: Any = "error",
     preparation: Any = None,
+    normalise: Any = None,
     random_state: int = 0,
     verbose: int = 0,
     checkpoint: Path | None = None,
@@ -210,6 +212,8 @@ def train_for(
     discount : {"kdd08", "log2"}, default "kdd08"
     scale : {None, "std"}, default None
         Scale of the columns while training, see `StructRankSVM`.
+    missing, normalise
+        Rules for missing values and normaliser within the query, as for `StructRankSVM`; part of the model as these:
     preparation : Step, list of Step, or None, default None
         Steps from raw values to features, a part of the model, see `structrank.preparation`. Each inner fold has its own
         constants.
@@ -252,14 +256,15 @@ def train_for(
     binary = binary_candidates(measure, relevant_from, discount)
     Cs = sorted(set(checks.check_Cs(Cs)))
     random_state = checks.check_number("random_state", random_state, at_least=0, integer=True)
-    as_steps(preparation)  # raises, before any work, if it is not valid
-    learn, unseen = _prepare(train, validation, measure, None if graded else relevant_from, is_raw=preparation is not None)
+    parameters = {"missing": missing, "preparation": preparation, "normalise": normalise}
+    prepares = steps_of(**parameters)  # raises, before any work, if one is not valid
+    learn, unseen = _prepare(train, validation, measure, None if graded else relevant_from, is_raw=bool(prepares))
     raw = learn
     splits = list(held_out(learn, unseen, None if graded else relevant_from, random_state))
     splits = splits if validation is None else [*splits[1:], splits[0]]
-    if preparation is not None:
-        splits = [prepare_split(preparation, *pair)[:2] for pair in splits]
-        learn, _, steps = prepare_split(preparation, learn, learn)
+    if prepares:
+        splits = [prepare_split(prepares, *pair)[:2] for pair in splits]
+        learn, _, steps = prepare_split(prepares, learn, learn)
     on_grades = graded_candidates(measure, learn, relevant_from) if graded else {}
     if on_grades and not all(part.usable(relevant_from).any() for part, _ in splits):
         binary = {}
@@ -301,8 +306,8 @@ def train_for(
             f"{BINARISED}{measure.name} with gain='binary' uses binary relevance (label >= 1); "
             f"metrics.NDCG(k={measure.k}, gain='exp2') uses grades.",
         )
-    if preparation is not None:
-        keep_steps(model, preparation, steps, raw.n_features, raw.column_names)
+    if prepares:
+        keep_steps(model, parameters, steps, raw.n_features, raw.column_names)
     if all(one.trial.vacuous for one in tried):  # otherwise validation queries have confirmed the winner
         warnings.warn(" ".join(model.notes_), checks.StructRankWarning, stacklevel=2)
     return model
@@ -467,7 +472,7 @@ class MeasureMatched(FeatureRanker):
 
     Parameters
     ----------
-    measure, Cs, relevant_from, discount, scale, random_state, verbose, preparation
+    measure, Cs, relevant_from, discount, scale, random_state, verbose, missing, preparation, normalise
         As for `train_for`.
 
     Attributes

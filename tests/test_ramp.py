@@ -194,9 +194,11 @@ def test_rescaling_minimises_the_objective_along_the_ray_up_to_a_factor_of_two(l
     run = _Run(risk, {}, 100, None)
     start = fit(long_lists.train, "auc").coef_
     place = run.rescaled(run.evaluate(start), C=1e4)
-    assert place.objective(1e4, risk.weights) == pytest.approx(run.evaluate(place.w).objective(1e4, risk.weights))
-    objectives = [run.evaluate(2.0**power * start).objective(1e4, risk.weights) for power in range(12)]
-    assert place.objective(1e4, risk.weights) == pytest.approx(min(objectives))
+    assert place.objective(1e4, risk.weights, run.penalty) == pytest.approx(
+        run.evaluate(place.w).objective(1e4, risk.weights, run.penalty)
+    )
+    objectives = [run.evaluate(2.0**power * start).objective(1e4, risk.weights, run.penalty) for power in range(12)]
+    assert place.objective(1e4, risk.weights, run.penalty) == pytest.approx(min(objectives))
     assert np.argmin(objectives) > 1
 
 

@@ -258,6 +258,13 @@ def test_paths_warm_starts_and_shards_keep_the_penalty(train, assert_same_optimu
     assert (chosen.coef_ >= 0).all()
 
 
+def test_the_inner_folds_of_a_choice_of_C_know_the_names(train):
+    frame = pd.DataFrame(train.X, columns=list("abcdef"))
+    model = StructRankSVMCV(Cs=[0.1, 10.0], penalty=Penalty(upper={"b": -0.1})).fit(frame, train.y, qid=train.qid)
+    assert model.coef_[1] <= -0.1
+    assert model.feature_names_in_.tolist() == list("abcdef")
+
+
 def test_a_penalty_that_allows_nothing_useful_is_vacuous(train):
     X, y = np.column_stack([train.y, train.y]) + 0.0, train.y
     with pytest.warns(StructRankWarning, match="vacuous.*The penalty may rule out every better w"):

@@ -18,6 +18,7 @@ from structrank import StructRankSVM, StructRankSVMCV, StructRankTrees, choose_C
 from structrank.learners.trees import LightGBMRanker, XGBoostRanker
 from structrank.models.explanation import explain
 from structrank.models.exports import to_sql
+from structrank.penalties import Penalty
 from structrank.preparation import Clip, Deviation, Fill, Log, Normalise, fit_steps, prepare
 
 
@@ -477,3 +478,15 @@ def test_columns_without_a_rule_must_have_all_values(rng):
     X[2, 1] = np.nan
     with pytest.raises(ValueError, match=r"X contains NaN at row 2, column 1 \('f2'\)"):
         StructRankSVM("auc", missing={"f1": "mean", "f2": "error"}).fit(X, [0, 1, 0, 1], qid=0)
+
+
+def test_penalties_name_prepared_columns_in_inner_folds_too(rng):
+    X = pd.DataFrame(rng.normal(size=(80, 2)), columns=["price", "bm25"])
+    y, qid = (X["price"] + rng.normal(size=80) > 0).astype(int), np.repeat(range(8), 10)
+    X.iloc[3, 0] = np.nan
+    for normalise, name in ((None, "price"), ("minmax", "minmax(price)")):
+        model = StructRankSVM("auc", missing="mean", normalise=normalise, penalty=Penalty(upper={name: 0.0}))
+        for table in (X, pytest.importorskip("polars").from_pandas(X)):
+            assert model.fit(table, y, qid=qid).coef_[0] == 0.0
+        chosen = choose_C(X, y, qid, model, Cs=[1.0, 10.0])
+        assert all(one.coef_[0] == 0.0 for models in chosen.models for one in models)

@@ -114,9 +114,8 @@ def _preparing(estimator, arguments):
     qid = X.grouping.query_of_row() if grouped else arguments.get("qid")
     raw = names_of_columns(names, matrix.shape[1])
     steps, prepared = fit_steps(given, matrix, qid, raw)
-    if hasattr(X, "iloc"):  # pandas: warnings name the columns
-        prepared = type(X)(prepared, columns=names_of(steps, raw))
-    arguments["X"] = X.with_matrix(prepared) if grouped else prepared
+    columns = None if names is None else names_of(steps, raw)  # penalties and warnings name them
+    arguments["X"] = X.with_matrix(prepared, columns) if grouped else _named(prepared, columns)
     if validation is not None:
         arguments["validation"] = _prepared_validation(validation, steps, names, raw)
 
@@ -152,6 +151,14 @@ def keep_steps(model, parameters, steps, n_features, names):
     vars(model).pop("feature_names_in_", None)
     if names is not None and all(isinstance(name, str) for name in names):
         model.feature_names_in_ = np.array(list(names), dtype=object)
+
+
+def _named(prepared, columns):
+    if columns is None:
+        return prepared
+    import pandas as pd
+
+    return pd.DataFrame(prepared, columns=columns)
 
 
 def _without_earlier_steps(estimator, fitted):

@@ -21,7 +21,7 @@ from structrank._support import checks
 from structrank._support.saveable import saveable
 from structrank.models.fitting import names_of_columns
 from structrank.models.ranker import raw_names
-from structrank.preparation import fit_steps, parameters_of, prepare, steps_of
+from structrank.preparation import fit_steps, names_of, parameters_of, prepare, steps_of
 from structrank.selection.graded import graded_order
 from structrank.svm import DEFAULT_CS, StructRankSVM
 from structrank.training.checkpoint import CheckpointFolder
@@ -277,7 +277,8 @@ def prepare_split(preparation, learn, check):
     names = names_of_columns(learn.column_names, learn.n_features)
     steps, X = fit_steps(preparation, learn.X, learn.grouping.query_of_row(), names)
     other = prepare(steps, check.X, check.grouping.query_of_row(), names)
-    return learn.with_matrix(X), check.with_matrix(other), steps
+    prepared = None if learn.column_names is None else names_of(steps, names)
+    return learn.with_matrix(X, prepared), check.with_matrix(other, prepared), steps
 
 
 def _prepared_by(model, data):

@@ -92,8 +92,8 @@ class RankingData:
         data.column_names = self.column_names
         return data
 
-    def with_matrix(self, X):
-        """Return the same documents with other features, which need no check.
+    def with_matrix(self, X, names=None):
+        """Return the same documents with other features, which need no check; `names` are those of the columns.
 
         Examples
         --------
@@ -102,7 +102,7 @@ class RankingData:
         """
         data = copy.copy(self)
         data.X = data.table = X
-        data.column_names = None
+        data.column_names = names
         return data
 
     def usable(self, relevant_from):

@@ -32,8 +32,9 @@ class Penalty:
     .. math:: \Omega(w) = \sum_j \tfrac12 (w_j - p_j)^2 + \lambda_j |w_j|
               \quad \text{for} \quad l_j \le w_j \le u_j
 
-    Each parameter is a number for all features; an array with a number for each; or a dict from names of features, which are
-    f1, f2, ... for data without names, to numbers. A dict leaves other features as they are by default.
+    Each parameter is a number for all features; an array with a number for each; or a dict from names of features to numbers.
+    The names are f1, f2, ... for data without names, and those of the prepared columns, such as "log(clicks)", if the model
+    prepares raw values. A dict leaves other features as they are by default.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ class Penalty:
         Bounds l and u; None, and -inf and inf, for no bound. They hold exactly. Equal bounds fix a weight.
     prior : float, array-like, dict or fitted linear model, default 0
         The weights p that w stays near, such as those of the model in production. A model that has seen names of features
-        counts as a dict. A small C keeps w near p.
+        counts as a dict, unless it has a preparation: then weights are taken in their order. A small C keeps w near p.
     l1 : float, array-like or dict, default 0
         The weights lambda of the absolute values; larger values make more weights exactly 0.
 
@@ -201,7 +202,8 @@ def _checked(name, value):
     if value is None and name in ("lower", "upper"):
         return None
     if hasattr(value, "coef_"):
-        names = getattr(value, "feature_names_in_", None)
+        # The names are those of raw columns; after a preparation, weights belong to other columns, in their order.
+        names = None if getattr(value, "preparation_", ()) else getattr(value, "feature_names_in_", None)
         value = value.coef_ if names is None else dict(zip(names, value.coef_, strict=True))
     if isinstance(value, Mapping):
         unnamed = [key for key in value if not isinstance(key, str)]

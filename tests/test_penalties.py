@@ -15,6 +15,7 @@ from structrank import StructRankSVM, StructRankSVMCV, StructRankWarning, criter
 from structrank.datasets import cut_shards
 from structrank.feature_maps import PartialOrder
 from structrank.penalties import Penalty
+from structrank.preparation import Log
 from structrank.solvers import WorkingSet
 from structrank.solvers.penalties import SeparablePenalty
 
@@ -263,6 +264,16 @@ def test_the_inner_folds_of_a_choice_of_C_know_the_names(train):
     model = StructRankSVMCV(Cs=[0.1, 10.0], penalty=Penalty(upper={"b": -0.1})).fit(frame, train.y, qid=train.qid)
     assert model.coef_[1] <= -0.1
     assert model.feature_names_in_.tolist() == list("abcdef")
+
+
+def test_bounds_and_priors_are_those_of_prepared_columns(train):
+    frame = pd.DataFrame(np.abs(train.X), columns=list("abcdef"))
+    settings = {"preparation": [Log(["a"])], "C": 1e-6}
+    prior = StructRankSVM(preparation=[Log(["a"])]).fit(frame, train.y, qid=train.qid)
+    near = StructRankSVM(**settings, penalty=Penalty(prior=prior)).fit(frame, train.y, qid=train.qid)
+    assert near.coef_ == pytest.approx(prior.coef_, abs=1e-4)
+    bounded = StructRankSVM(**settings, penalty=Penalty(upper={"log(a)": -0.1})).fit(frame, train.y, qid=train.qid)
+    assert bounded.coef_[0] == -0.1
 
 
 def test_a_penalty_that_allows_nothing_useful_is_vacuous(train):

@@ -84,7 +84,7 @@ class CuttingPlanes:
         Evaluations of R before the QP gets a slack for each part of R instead of one for all: 0 for many slacks from the
         start, ``math.inf`` for always one slack. A hard run switches after a third of them: C is larger than the first C of
         the continuation, or the penalty's own minimiser, as w = 0, is still the best point.
-    penalty : SeparablePenalty, default 1/2 |w|^2
+    penalty : SeparablePenalty, default ``1/2 |w|^2``
         Omega.
 
     Attributes

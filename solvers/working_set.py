@@ -25,7 +25,7 @@ class WorkingSet:
     weights : (n_slacks,) array
         Weight pi_s of each slack in the risk.
     n_features : int
-    penalty : SeparablePenalty, default 1/2 |w|^2
+    penalty : SeparablePenalty, default ``1/2 |w|^2``
         Omega.
 
     Attributes
@@ -72,8 +72,8 @@ class WorkingSet:
     def span(self):
         """Return the slopes in coordinates of the space that they span, and its basis; None for unchanged coordinates.
 
-        With the penalty 1/2 |w|^2 the solution of the QP lies in that space, so with far fewer planes than features the QP is
-        smaller there.
+        With the penalty ``1/2 |w|^2`` the solution of the QP lies in that space, so with far fewer planes than features the QP
+        is smaller there.
 
         Returns
         -------
@@ -112,7 +112,8 @@ class WorkingSet:
     def certify(self, C, w, multipliers):
         """Return the better of w and the w of the dual point, the dual point, its value and the duality gap.
 
-        Only with the penalty 1/2 |w|^2 is there a choice: the w of the dual point satisfies bounds exactly and has exact zeros.
+        Only with the penalty ``1/2 |w|^2`` is there a choice: the w of the dual point satisfies bounds exactly and has exact
+        zeros.
         """
         w = np.ascontiguousarray(w)
         feasible, dual, own_w = self.feasible_dual(C, multipliers)

@@ -2,8 +2,8 @@ r"""Penalties: the last part of training, for weights with bounds, near given we
 
 .. math:: \min_w \Omega(w) + C R(w)
 
-By default Omega(w) is 1/2 |w|^2. `Penalty` adds bounds, a prior and an l1 term for each feature; the optimum stays certified. A
-custom penalty is a class derived from `structrank.solvers.penalties.SeparablePenalty`.
+By default Omega(w) is ``1/2 |w|^2``. `Penalty` adds bounds, a prior and an l1 term for each feature; the optimum stays
+certified. A custom penalty is a class derived from `structrank.solvers.penalties.SeparablePenalty`.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class ColumnPenalty(SeparablePenalty):
         return 0.5 * float(off @ off) + float(self.l1 @ np.abs(w))
 
     def minimiser(self, z):
-        """Return clip(soft(p + z, lambda), l, u), soft(x, lambda) = sign(x) max(|x| - lambda, 0)."""
+        """Return clip(soft(p + z, lambda), l, u), ``soft(x, lambda) = sign(x) max(|x| - lambda, 0)``."""
         moved = self.prior + z
         return self.nearest(np.sign(moved) * np.maximum(np.abs(moved) - self.l1, 0.0))
 
@@ -152,7 +152,7 @@ class ColumnPenalty(SeparablePenalty):
         return float((w - self.prior) @ direction + self.l1 @ slopes)
 
     def program(self, n_features):
-        """Return the penalty as part of a QP; a variable t >= |w| for each weight whose absolute value is not linear."""
+        """Return the penalty as part of a QP; a variable ``t >= |w|`` for each weight whose absolute value is not linear."""
         return self._program
 
     @cached_property
@@ -180,7 +180,7 @@ def parse(penalty: Any) -> Any:
     Parameters
     ----------
     penalty : None, "nonnegative", Penalty or SeparablePenalty
-        None for 1/2 |w|^2; a name, or the object itself.
+        None for ``1/2 |w|^2``; a name, or the object itself.
 
     Examples
     --------

@@ -210,7 +210,7 @@ class Fill(Step):
 
 @saveable
 class Log(Step):
-    """Compress large values: sign(x) log(1 + |x|), which is odd, rises everywhere, and keeps 0.
+    """Compress large values: ``sign(x) log(1 + |x|)``, which is odd, rises everywhere, and keeps 0.
 
     Parameters
     ----------
@@ -312,14 +312,14 @@ class Normalise(Step):
 
     With x the values of a column over the n documents of a query:
 
-    ==========  =========================================================  =======================
+    ==========  =========================================================  ============================
     method      value                                                      if all values are equal
-    ==========  =========================================================  =======================
-    "minmax"   (x - min) / (max - min)                                    0
+    ==========  =========================================================  ============================
+    "minmax"    (x - min) / (max - min)                                    0
     "l2"        :math:`x / \sqrt{\sum x^2}`, 0 if all values are 0         1 / sqrt(n), or its negative
-    "zscore"   (x - mean) / sd, where :math:`sd^2 = \sum (x - mean)^2 / n`  0
+    "zscore"    (x - mean) / sd, :math:`sd^2 = \sum (x - mean)^2 / n`       0
     "rank"      1 / (k + rank), rank 1 for the largest value               1 / (k + 1)
-    ==========  =========================================================  =======================
+    ==========  =========================================================  ============================
 
     Equal values have equal ranks: 1 plus the number of documents of the query with a larger value.
 

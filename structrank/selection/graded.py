@@ -18,8 +18,8 @@ def graded_order(values: ArrayLike) -> NDArray[np.int64]:
 
     .. math::
 
-        (A_1, B_1, \dots) \ge (A_2, B_2, \dots) \iff
-        A_1 > A_2 \text{ or } A_1 = A_2 \text{ and } (B_1, \dots) \ge (B_2, \dots)
+        (A_1, B_1, \ldots) \ge (A_2, B_2, \ldots) \Leftrightarrow
+        A_1 > A_2 \text{ or } A_1 = A_2 \text{ and } (B_1, \ldots) \ge (B_2, \ldots)
 
     Values that agree in 12 decimals are equal; nan comes last, and models with equal values keep their order.
 

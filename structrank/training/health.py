@@ -45,8 +45,8 @@ class Health:
     Attributes
     ----------
     objective_ratio : float
-        objective / objective(w = 0); 1 means that nothing was learned (Figure 5). With another penalty than 1/2 |w|^2, here and
-        below its minimiser takes the place of w = 0.
+        objective / objective(w = 0); 1 means that nothing was learned (Figure 5). With another penalty than ``1/2 |w|^2``, here
+        and below its minimiser takes the place of w = 0.
     norm : float
         Norm of w (Figure 6).
     mean_slack : float
@@ -133,7 +133,7 @@ class HealthCheck:
     Parameters
     ----------
     driver : CuttingPlanes
-        Its first point is w = 0, or the minimiser of another penalty than 1/2 |w|^2.
+        Its first point is w = 0, or the minimiser of another penalty than ``1/2 |w|^2``.
     risk : Risk
         The driver's, or the one that the driver's is made of.
     """

@@ -187,7 +187,7 @@ def test_few_validation_queries_are_supplemented_by_inner_folds(fold, chosen):
 
 @pytest.fixture
 def unaveraged(monkeypatch):
-    """Let `train_for` return the polished model of all training queries alone."""
+    """Leave the models of inner folds out of the mean."""
     monkeypatch.setattr(matching, "_mean_of", lambda weights, data: weights[-1])
 
 

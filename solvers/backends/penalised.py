@@ -18,9 +18,8 @@ import numpy as np
 from structrank.solvers.penalties import RIDGE
 from structrank.solvers.vectors import combine, dot
 
+# A step that does not raise D ends the search anyway; this ends one that goes on raising it by rounding.
 _MOST_STEPS = 50
-# Halvings of the line, and the share of the accuracy with which QPs of steps are solved.
-_HALVINGS, _SHARE = 25, 0.3
 
 
 def solve(backend, planes, C, accuracy):
@@ -39,11 +38,11 @@ def solve(backend, planes, C, accuracy):
     z = combine(_in_use(planes, multipliers), rows)
     n_steps = 0
     while n_steps < _MOST_STEPS and planes.primal(C, w) - dual > accuracy:
-        found = _solve_local(backend, planes, C, _SHARE * accuracy, z, multipliers)
+        found = _solve_local(backend, planes, C, accuracy, z, multipliers)
         if found is None:
             return None, None, "a step has no solution"
         change = _in_use(planes, found - multipliers)
-        share = _best_share(penalty, z, combine(change, rows), dot(change, offsets))
+        share = penalty.best_share(z, combine(change, rows), dot(change, offsets))
         multipliers += share * (found - multipliers)
         z = combine(_in_use(planes, multipliers), rows)
         w = np.ascontiguousarray(penalty.minimiser(z))
@@ -78,15 +77,3 @@ def _solve_local(backend, planes, C, accuracy, z, multipliers):
     result = np.zeros_like(multipliers)
     result[:, :n] = local.feasible_dual(C, found)[0]
     return result
-
-
-def _best_share(penalty, z, direction, gain):
-    """Return the share of a step that makes D largest; the step changes z by `direction`, and alpha.b by `gain`."""
-    low, high, share = 0.0, 1.0, 1.0
-    for _ in range(_HALVINGS):
-        rises = gain > float(direction @ penalty.minimiser(z + share * direction))
-        if rises and share == 1.0:
-            break
-        low, high = (share, high) if rises else (low, share)
-        share = 0.5 * (low + high)
-    return share
